@@ -1,0 +1,1 @@
+"""Fast methods that need no solver: multilevel, bisection, forces, communities, local search."""

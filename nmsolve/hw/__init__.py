@@ -1,0 +1,1 @@
+"""How a machine behaves: scores, routes, energy, link loads, chip presets."""

@@ -1,0 +1,146 @@
+"""What a pair of cores costs, in the form the fast kernels use.
+
+Unicast objectives are all sums over traffic ``w_uv * d(core(u), core(v))`` with one of two kinds of *d*:
+
+* separable: ``d(p, q) = step * [p != q] + |x[col p] - x[col q]| + |y[row p] - y[row q]|``, on a torus the shorter way
+  round (``wrap_x``, ``wrap_y`` are the circumferences, 0 without a torus);
+* a matrix, for machines with dead links or any other topology.
+
+The net objectives (multicast hops, connectivity, multicast energy) charge every message
+``rate * (step * remote destination cores + length of its XY-route union in x and y)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray
+
+
+@dataclass(frozen=True)
+class CoreDistance:
+    """Distance of two cores in units of the objective; see the module's text.
+
+    Attributes
+    ----------
+    rows, cols : board size in cores; core ``p`` is at ``divmod(p, cols)``
+    x : (cols,) float64 non-decreasing; y : (rows,) float64 non-decreasing
+    wrap_x, wrap_y : circumference of the torus, 0 if none
+    step : paid once by every pair on different cores
+    matrix : (P, P) float64, or (0, 0) where the separable form holds
+    """
+
+    rows: int
+    cols: int
+    x: FloatArray
+    y: FloatArray
+    wrap_x: float
+    wrap_y: float
+    step: float
+    matrix: FloatArray
+
+    @property
+    def separable(self) -> bool:
+        """True if no matrix is needed."""
+        return self.matrix.shape[0] == 0
+
+    @property
+    def integral(self) -> bool:
+        """True if every distance is a whole number."""
+        parts = (self.x, self.y, self.matrix, np.array([self.wrap_x, self.wrap_y, self.step]))
+        return all(bool((p == np.rint(p)).all()) for p in parts)
+
+    def dense(self) -> FloatArray:
+        """(P, P) float64 distances between all cores."""
+        if not self.separable:
+            return self.matrix
+        p = np.arange(self.rows * self.cols)
+        r, c = np.divmod(p, self.cols)
+        dx = np.abs(self.x[c][:, None] - self.x[c][None, :])
+        dy = np.abs(self.y[r][:, None] - self.y[r][None, :])
+        if self.wrap_x > 0:
+            dx = np.minimum(dx, self.wrap_x - dx)
+        if self.wrap_y > 0:
+            dy = np.minimum(dy, self.wrap_y - dy)
+        out: FloatArray = dx + dy + self.step * (p[:, None] != p[None, :])
+        return out
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def pair_distance(
+    p: int,
+    q: int,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    step: float,
+    matrix: FloatArray,
+) -> float:
+    """Distance of cores ``p`` and ``q``; the arguments are the fields of :class:`CoreDistance`."""
+    if p == q:
+        return matrix[p, p] if matrix.shape[0] > 0 else 0.0
+    if matrix.shape[0] > 0:
+        return matrix[p, q]
+    dx = abs(x[p % cols] - x[q % cols])
+    dy = abs(y[p // cols] - y[q // cols])
+    if wrap_x > 0.0:
+        dx = min(dx, wrap_x - dx)
+    if wrap_y > 0.0:
+        dy = min(dy, wrap_y - dy)
+    return dx + dy + step
+
+
+def core_distance(problem: MappingProblem) -> CoreDistance:
+    """The distance that belongs to the problem's objective.
+
+    ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1 between
+    different cores. ``energy``: see :func:`nmsolve.hw.scores.energy`.
+    """
+    m = problem.machine
+    if problem.objective in ("cut", "connectivity"):
+        return _separable(m, np.zeros(m.cols), np.zeros(m.rows), 0.0, 0.0, 1.0)
+    if m.distance_matrix is not None or m.faulty_links:
+        from nmsolve.hw.detours import distance_matrix
+
+        return CoreDistance(
+            m.rows,
+            m.cols,
+            np.zeros(m.cols),
+            np.zeros(m.rows),
+            0.0,
+            0.0,
+            0.0,
+            distance_matrix(m, problem.objective),
+        )
+    if problem.objective == "energy":
+        from nmsolve.hw.energy import energy_lines, message_energy
+
+        wx, wy = energy_lines(m, 1), energy_lines(m, 0)
+        step = message_energy(m)
+    else:
+        wx, wy, step = m.line_weights(1), m.line_weights(0), 0.0
+    x = np.concatenate([[0.0], np.cumsum(wx[: m.cols - 1])])
+    y = np.concatenate([[0.0], np.cumsum(wy[: m.rows - 1])])
+    wrap_x = float(wx.sum()) if len(wx) == m.cols else 0.0
+    wrap_y = float(wy.sum()) if len(wy) == m.rows else 0.0
+    return _separable(m, x, y, wrap_x, wrap_y, step)
+
+
+def _separable(
+    m: Machine, x: FloatArray, y: FloatArray, wrap_x: float, wrap_y: float, step: float
+) -> CoreDistance:
+    return CoreDistance(m.rows, m.cols, x, y, wrap_x, wrap_y, step, np.zeros((0, 0)))
+
+
+def uses_nets(problem: MappingProblem) -> bool:
+    """True if the objective charges messages by their route tree instead of edge by edge."""
+    if problem.objective == "connectivity":
+        return True
+    return problem.objective in ("multicast-hops", "energy") and bool(problem.graph.multicast.any())

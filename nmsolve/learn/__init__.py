@@ -1,0 +1,1 @@
+"""Learned policies; see README.md."""

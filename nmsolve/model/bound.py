@@ -1,0 +1,115 @@
+"""Bounds, gaps and results: what a run claims, and on what ground."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.types import IntArray
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A number that no solution can go below.
+
+    Attributes
+    ----------
+    value : lower bound on the objective
+    method : short name, e.g. ``star``, ``gilmore-lawler``, ``projection``, ``cpsat``
+    scope : ``full`` (every mapping of the problem) or ``placement`` (mappings that keep the parts found)
+    certificate : arrays and numbers with which ``nmsolve verify --bound`` recomputes the value without the
+        code that found it; a solver's status and seed where nothing better exists
+    """
+
+    value: float
+    method: str
+    scope: str = "full"
+    certificate: Mapping[str, Any] = field(default_factory=dict)
+
+
+def gap(objective: float | None, bound: float | None) -> float | None:
+    """``|objective - bound| / |objective|``; 0 when both are 0; None without an incumbent or a bound."""
+    if objective is None or bound is None or not np.isfinite(objective) or not np.isfinite(bound):
+        return None
+    if objective == bound:
+        return 0.0
+    return abs(objective - bound) / abs(objective) if objective else float("inf")
+
+
+def round_up(value: float, integral: bool, step: float = 1.0) -> float:
+    """Round a computed bound in the safe direction.
+
+    Subtracts a relative margin of 1e-9 (and 1e-9 absolutely) for floating error, then rounds up to the
+    objective's lattice ``step`` if the objective is ``integral``; never below 0.
+    """
+    safe = value - 1e-9 * abs(value) - 1e-9
+    if integral:
+        safe = float(np.ceil(safe / step - 1e-12)) * step
+    return max(0.0, safe)
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened during a search; the source of every table, picture and JSON line.
+
+    ``kind``: ``start``, ``incumbent``, ``bound``, ``engine`` (an engine began, ended, failed), ``note``, ``end``.
+    ``seconds`` is wall time since the start of the run.
+    """
+
+    seconds: float
+    kind: str
+    engine: str
+    objective: float | None = None
+    bound: float | None = None
+    move: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class EngineShare:
+    """What one engine contributed to a run."""
+
+    engine: str
+    cpu_seconds: float = 0.0
+    offers: int = 0
+    incumbents: int = 0
+    best: float | None = None
+    gain: float = 0.0
+    bound: float | None = None
+    status: str = ""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run, as claimed; ``nmsolve verify`` re-checks it from files.
+
+    Attributes
+    ----------
+    status : ``optimal``, ``feasible``, ``infeasible`` (proved), ``unknown``
+    stop_reason : ``gap``, ``time``, ``memory``, ``interrupt``, ``exhausted`` (nothing left to try), ``error``
+    core : (n,) core number of every node, or None
+    objective, bound, gap : of the whole problem; None where there is none
+    bounds : the best bound of every method and scope
+    placement_bound, placement_gap : for the parts of ``core``, many nodes per core only
+    scores : all objectives by name, recomputed by the evaluator
+    """
+
+    status: str
+    stop_reason: str
+    objective_name: str
+    core: IntArray | None
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    bounds: tuple[Bound, ...] = ()
+    placement_bound: float | None = None
+    placement_gap: float | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+    engines: tuple[EngineShare, ...] = ()
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    seed: int = 0

@@ -1,0 +1,37 @@
+"""The named errors of nmsolve: one root, one class for each thing a user can do about it."""
+
+from __future__ import annotations
+
+
+class NmsolveError(Exception):
+    """Root of every error nmsolve raises on purpose. ``str(error)`` is one line for a person."""
+
+
+class InputError(NmsolveError):
+    """A file, option or argument is wrong.
+
+    The message is one line: what is wrong, where (file and JSON path or line), what was expected.
+    The command line prints it and exits with code 2.
+
+    Parameters
+    ----------
+    what : what is wrong, in words
+    where : file name with JSON path (``net.json: $.edges[3].weight``) or line (``net.graph:12``)
+    expected : what would have been right
+    """
+
+    def __init__(self, what: str, where: str = "", expected: str = "") -> None:
+        self.what, self.where, self.expected = what, where, expected
+        text = f"{where}: {what}" if where else what
+        super().__init__(f"{text}; expected {expected}" if expected else text)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.where, self.expected)
+
+
+class DoesNotFitError(InputError):
+    """The problem cannot be mapped, shown by counting before any search (exit code 2)."""
+
+
+class BackendError(NmsolveError):
+    """A solver back end is missing, crashed or ran out of memory; the best answer so far survives."""

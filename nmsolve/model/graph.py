@@ -1,0 +1,291 @@
+"""The logic graph: what talks to what, and how much room each node takes."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class LogicGraph:
+    """A directed, weighted graph of logical nodes, stored as *messages* (compressed sparse rows).
+
+    Row ``i`` is a message: it leaves node ``source[i]`` and reaches ``targets[indptr[i]:indptr[i+1]]``.
+    In an ordinary graph there is exactly one row per node, in node order (``source == arange(n)``);
+    a hypergraph file (hMETIS) has one row per net. A *multicast* row (M1.1) is one message to all its
+    targets; any other row is one message per edge.
+
+    Self-loops are dropped and parallel edges of one row are summed by :meth:`from_edges`: a message that
+    stays inside its node never enters the network.
+
+    Attributes
+    ----------
+    n : number of nodes
+    indptr : (rows + 1,) int64
+    targets : (m,) int32 node indices, strictly increasing inside a row
+    weights : (m,) float64 >= 0, traffic per inference or time step
+    source : (rows,) int32
+    multicast : (rows,) bool
+    rate : (rows,) float64 >= 0, messages per step of a multicast row; for other rows the largest weight
+        of the row (used by connectivity, which counts a row once per destination core)
+    resources : names of what a core must hold, e.g. ``("neurons", "synapses")``
+    sizes : (n, len(resources)) int64 >= 0
+    ids : node ids as the user wrote them (str or int), length n, or None for 0..n-1
+    directed : False if the input format was undirected; each edge is then stored once, from the lower index
+    name : for people
+    meta : what a file said about its machine: ``mesh`` [rows, cols], ``capacity`` {resource: int}
+    """
+
+    n: int
+    indptr: IntArray
+    targets: Int32Array
+    weights: FloatArray
+    source: Int32Array
+    multicast: BoolArray
+    rate: FloatArray
+    resources: tuple[str, ...]
+    sizes: IntArray
+    ids: tuple[str | int, ...] | None = None
+    directed: bool = True
+    name: str = "graph"
+    meta: dict[str, object] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._check()
+        for a in (
+            self.indptr,
+            self.targets,
+            self.weights,
+            self.source,
+            self.multicast,
+            self.rate,
+            self.sizes,
+        ):
+            frozen(a)
+
+    def _check(self) -> None:
+        if self.n < 1:
+            raise InputError("the graph has no nodes", self.name, "at least one node")
+        if self.sizes.shape != (self.n, len(self.resources)):
+            raise InputError(
+                f"sizes have shape {self.sizes.shape}", self.name, f"({self.n}, {len(self.resources)})"
+            )
+        if self.sizes.size and self.sizes.min() < 0:
+            u, r = (int(v) for v in np.argwhere(self.sizes < 0)[0])
+            raise InputError(
+                f"node {self.node_id(u)!r} has size {self.sizes[u, r]} {self.resources[r]}", self.name, ">= 0"
+            )
+        if len(self.targets) and (self.targets.min() < 0 or self.targets.max() >= self.n):
+            raise InputError("an edge leads to an unknown node", self.name, f"indices 0..{self.n - 1}")
+        for what, values in (("weight", self.weights), ("rate", self.rate)):
+            if len(values) and not (np.isfinite(values).all() and values.min() >= 0):
+                bad = values[~(np.isfinite(values) & (values >= 0))][0]
+                raise InputError(f"a {what} is {bad}", self.name, "a finite number >= 0")
+
+    @classmethod
+    def from_edges(
+        cls,
+        n: int,
+        source: Sequence[int] | IntArray,
+        target: Sequence[int] | IntArray,
+        weight: Sequence[float] | FloatArray | None = None,
+        *,
+        directed: bool = True,
+        multicast: BoolArray | None = None,
+        rate: FloatArray | None = None,
+        resources: tuple[str, ...] = ("neurons",),
+        sizes: IntArray | None = None,
+        ids: tuple[str | int, ...] | None = None,
+        name: str = "graph",
+        meta: dict[str, object] | None = None,
+    ) -> LogicGraph:
+        """Build an ordinary graph (one row per node) from an edge list.
+
+        Undirected edges are stored from the lower to the higher index and must be given once each; giving
+        both directions sums them.
+
+        Parameters
+        ----------
+        n : number of nodes
+        source, target, weight : (m,) edges; weight 1 if not given
+        multicast, rate : (n,) per node; no multicast, and the largest outgoing weight, if not given
+        sizes : (n, len(resources)) int; 1 of each resource if not given
+
+        Raises
+        ------
+        InputError : an index out of range, a negative or non-finite number, wrong shapes
+        """
+        src, dst = np.asarray(source, np.int64), np.asarray(target, np.int64)
+        w = np.ones(len(src)) if weight is None else np.asarray(weight, np.float64)
+        if not len(src) == len(dst) == len(w):
+            raise InputError(
+                f"{len(src)} sources, {len(dst)} targets, {len(w)} weights", name, "equal lengths"
+            )
+        if len(src) and (min(src.min(), dst.min()) < 0 or max(src.max(), dst.max()) >= n):
+            raise InputError("an edge names an unknown node", name, f"indices 0..{n - 1}")
+        if len(w) and not (np.isfinite(w).all() and w.min() >= 0):
+            k = int(np.flatnonzero(~(np.isfinite(w) & (w >= 0)))[0])
+            raise InputError(
+                f"edge {k} ({src[k]} -> {dst[k]}) has weight {w[k]}", name, "a finite number >= 0"
+            )
+        if not directed:
+            src, dst = np.minimum(src, dst), np.maximum(src, dst)
+        keep = src != dst
+        indptr, targets, weights = compress_rows(n, src[keep], dst[keep], w[keep])
+        if rate is None:
+            rate = row_max(indptr, weights)
+        return cls(
+            n=n,
+            indptr=indptr,
+            targets=targets,
+            weights=weights,
+            source=np.arange(n, dtype=np.int32),
+            multicast=np.zeros(n, bool) if multicast is None else np.ascontiguousarray(multicast, bool),
+            rate=np.ascontiguousarray(rate, np.float64),
+            resources=resources,
+            sizes=np.ones((n, len(resources)), np.int64)
+            if sizes is None
+            else np.ascontiguousarray(sizes, np.int64),
+            ids=ids,
+            directed=directed,
+            name=name,
+            meta=meta or {},
+        )
+
+    @classmethod
+    def from_nets(
+        cls,
+        n: int,
+        indptr: IntArray,
+        pins: IntArray,
+        weight: FloatArray | None = None,
+        *,
+        resources: tuple[str, ...] = ("neurons",),
+        sizes: IntArray | None = None,
+        ids: tuple[str | int, ...] | None = None,
+        name: str = "graph",
+        meta: dict[str, object] | None = None,
+    ) -> LogicGraph:
+        """Build a hypergraph: row ``i`` is a net whose first pin sends one message to all the others.
+
+        ``pins[indptr[i]:indptr[i+1]]`` are the net's nodes, ``weight[i]`` its rate (1 if not given).
+        """
+        nets = len(indptr) - 1
+        w = np.ones(nets) if weight is None else np.asarray(weight, np.float64)
+        pins = np.asarray(pins, np.int64)
+        length = np.diff(indptr)
+        if len(pins) and (pins.min() < 0 or pins.max() >= n):
+            raise InputError("a net names an unknown node", name, f"indices 0..{n - 1}")
+        if len(length) and length.min() < 1:
+            raise InputError(f"net {int(np.argmin(length))} has no pin", name, "at least one pin per net")
+        first = pins[indptr[:-1]]
+        row = np.repeat(np.arange(nets), length)
+        keep = pins != first[row]
+        ptr, targets, _ = compress_rows(nets, row[keep], pins[keep], np.ones(int(keep.sum())), n)
+        return cls(
+            n=n,
+            indptr=ptr,
+            targets=targets,
+            weights=np.repeat(w, np.diff(ptr)),
+            source=first.astype(np.int32),
+            multicast=np.ones(nets, bool),
+            rate=w,
+            resources=resources,
+            sizes=np.ones((n, len(resources)), np.int64)
+            if sizes is None
+            else np.ascontiguousarray(sizes, np.int64),
+            ids=ids,
+            directed=False,
+            name=name,
+            meta=meta or {},
+        )
+
+    def node_id(self, u: int) -> str | int:
+        """The user's id of node ``u``."""
+        return u if self.ids is None else self.ids[u]
+
+    @cached_property
+    def index_of(self) -> dict[str | int, int]:
+        """Node id -> node index."""
+        return {v: i for i, v in enumerate(range(self.n) if self.ids is None else self.ids)}
+
+    @property
+    def rows(self) -> int:
+        """Number of messages (equal to ``n`` in an ordinary graph)."""
+        return len(self.source)
+
+    @property
+    def m(self) -> int:
+        """Number of stored edges (source, target pairs)."""
+        return len(self.targets)
+
+    @cached_property
+    def edge_source(self) -> Int32Array:
+        """(m,) int32: the sending node of every stored edge."""
+        return frozen(np.repeat(self.source, np.diff(self.indptr)).astype(np.int32))
+
+    @cached_property
+    def one_row_per_node(self) -> bool:
+        """True for ordinary graphs, False for hypergraphs."""
+        return self.rows == self.n and bool((self.source == np.arange(self.n)).all())
+
+    @cached_property
+    def integral(self) -> bool:
+        """True if all weights and rates are whole numbers (objectives are then whole on whole distances)."""
+        return bool((self.weights == np.rint(self.weights)).all() and (self.rate == np.rint(self.rate)).all())
+
+    @cached_property
+    def traffic(self) -> tuple[IntArray, Int32Array, FloatArray]:
+        """Symmetric traffic ``w_uv + w_vu`` as CSR ``(indptr, indices, weights)``, each pair stored twice.
+
+        ``sum(weights) / 2`` is the total traffic between different nodes.
+        """
+        src, dst = self.edge_source.astype(np.int64), self.targets.astype(np.int64)
+        ptr, ind, w = compress_rows(
+            self.n, np.concatenate([src, dst]), np.concatenate([dst, src]), np.tile(self.weights, 2)
+        )
+        return frozen(ptr), frozen(ind), frozen(w)
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (hex, 16 digits) of everything that decides what a mapping is worth."""
+        h = hashlib.sha256()
+        h.update(repr((self.n, self.directed, self.resources, self.ids)).encode())
+        for a in (
+            self.indptr,
+            self.targets,
+            self.weights,
+            self.source,
+            self.multicast,
+            self.rate,
+            self.sizes,
+        ):
+            h.update(np.ascontiguousarray(a).data)
+        return h.hexdigest()[:16]
+
+
+def row_max(indptr: IntArray, weights: FloatArray) -> FloatArray:
+    """Largest weight of every row, 0 for empty rows."""
+    out = np.zeros(len(indptr) - 1)
+    full = np.diff(indptr) > 0
+    if full.any():
+        out[full] = np.maximum.reduceat(weights, indptr[:-1][full])
+    return out
+
+
+def compress_rows(
+    rows: int, src: IntArray, dst: IntArray, w: FloatArray, cols: int | None = None
+) -> tuple[IntArray, Int32Array, FloatArray]:
+    """Edge list to CSR with sorted rows and summed duplicates."""
+    from scipy.sparse import coo_array
+
+    csr = coo_array((w, (src, dst)), shape=(rows, cols or rows)).tocsr()
+    csr.sum_duplicates()
+    return csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data.astype(np.float64)

@@ -1,0 +1,181 @@
+"""The machine: a board of chips, each a mesh of cores, with limits, faults and figures."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping as MappingType
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a chip, with where it comes from.
+
+    ``verified`` is False where the number was not read at its source; ``nmsolve hw show`` marks it.
+    """
+
+    value: float
+    unit: str = ""
+    source: str = ""
+    verified: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A board of ``chips`` (rows, columns), each a mesh of ``cores`` (rows, columns).
+
+    Cores are numbered ``row * cols + col`` in *board* coordinates: row 0 is the top row of the whole board.
+    Neighbouring cores are joined by one link in each direction. A link inside a chip has weight
+    ``link_weight``, one between two chips ``crossing_weight``; the *distance* of two cores is the weight of a
+    shortest route. With ``torus`` the board's opposite edges are joined (by links of ``crossing_weight`` if there
+    is more than one chip along that axis, else ``link_weight``).
+
+    A *faulty* or *taken* core can hold no node; its router still forwards messages. A *faulty link* carries
+    nothing, in either direction given: name both directions if both are dead.
+
+    ``distance_matrix`` replaces the mesh altogether (any topology, e.g. from QAPLIB); ``chips`` is then (1, 1)
+    and ``cores`` is (1, number of cores).
+
+    Attributes
+    ----------
+    chips, cores : (rows, columns), each >= 1
+    capacity : resource name -> what one core holds (whole number); a resource not named is unlimited
+    link_weight, crossing_weight : > 0
+    faulty_cores, taken_cores : core numbers
+    faulty_links : (from core, to core) pairs of neighbours
+    energy : figures ``message``, ``router``, ``link_x``, ``link_y``, ``crossing`` per message, in pJ; missing ones are 0
+    latency : figures ``router``, ``link_x``, ``link_y``, ``crossing`` in ns; missing ones are 0
+    figures : everything else worth knowing (``nmsolve hw show``)
+    """
+
+    name: str
+    chips: tuple[int, int]
+    cores: tuple[int, int]
+    torus: bool = False
+    capacity: MappingType[str, int] = field(default_factory=dict)
+    link_weight: float = 1.0
+    crossing_weight: float = 1.0
+    faulty_cores: tuple[int, ...] = ()
+    taken_cores: tuple[int, ...] = ()
+    faulty_links: tuple[tuple[int, int], ...] = ()
+    energy: MappingType[str, Figure] = field(default_factory=dict)
+    latency: MappingType[str, Figure] = field(default_factory=dict)
+    figures: MappingType[str, Figure] = field(default_factory=dict)
+    distance_matrix: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        for what, pair in (("chips", self.chips), ("cores", self.cores)):
+            if len(pair) != 2 or min(pair) < 1:
+                raise InputError(f"{what} are {tuple(pair)}", self.name, "two whole numbers >= 1")
+        for what, weight in (("link_weight", self.link_weight), ("crossing_weight", self.crossing_weight)):
+            if not (np.isfinite(weight) and weight > 0):
+                raise InputError(f"{what} is {weight}", self.name, "a finite number > 0")
+        for resource, limit in self.capacity.items():
+            if limit < 0:
+                raise InputError(f"capacity of {resource} is {limit}", self.name, ">= 0")
+        for what, cores in (("faulty", self.faulty_cores), ("taken", self.taken_cores)):
+            for p in cores:
+                if not 0 <= p < self.size:
+                    raise InputError(f"{what} core {p} does not exist", self.name, f"0..{self.size - 1}")
+        for a, b in self.faulty_links:
+            if not (0 <= a < self.size and 0 <= b < self.size and b in self.neighbours(a)):
+                raise InputError(
+                    f"faulty link {a} -> {b} does not exist", self.name, "two neighbouring cores"
+                )
+        if self.distance_matrix is not None:
+            d = self.distance_matrix
+            if d.shape != (self.size, self.size) or not np.isfinite(d).all() or d.min() < 0:
+                raise InputError(
+                    f"distance matrix has shape {d.shape}",
+                    self.name,
+                    f"{self.size} x {self.size} numbers >= 0",
+                )
+            d.setflags(write=False)
+
+    @property
+    def rows(self) -> int:
+        """Rows of cores on the whole board."""
+        return self.chips[0] * self.cores[0]
+
+    @property
+    def cols(self) -> int:
+        """Columns of cores on the whole board."""
+        return self.chips[1] * self.cores[1]
+
+    @property
+    def size(self) -> int:
+        """Number of cores, usable or not."""
+        return self.rows * self.cols
+
+    @property
+    def n_chips(self) -> int:
+        """Number of chips on the board."""
+        return self.chips[0] * self.chips[1]
+
+    @cached_property
+    def usable(self) -> BoolArray:
+        """(size,) bool: cores that may hold nodes."""
+        out = np.ones(self.size, bool)
+        out[list(self.faulty_cores + self.taken_cores)] = False
+        return out
+
+    @cached_property
+    def chip_of(self) -> IntArray:
+        """(size,) int64: chip number of every core, ``chip_row * chips[1] + chip_col``."""
+        r, c = np.divmod(np.arange(self.size), self.cols)
+        return (r // self.cores[0]) * self.chips[1] + c // self.cores[1]
+
+    def line_weights(self, axis: int) -> FloatArray:
+        """Weights of the links between consecutive rows (axis 0) or columns (axis 1).
+
+        Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins the last line to the first.
+        """
+        lines, per_chip, chips = (self.rows, self.cores[0], self.chips[0])
+        if axis == 1:
+            lines, per_chip, chips = (self.cols, self.cores[1], self.chips[1])
+        w = np.full(lines - 1, self.link_weight)
+        w[per_chip - 1 :: per_chip] = self.crossing_weight
+        if self.torus and lines > 2:  # two lines are neighbours already
+            w = np.append(w, self.crossing_weight if chips > 1 else self.link_weight)
+        return w
+
+    def neighbours(self, core: int) -> list[int]:
+        """Cores joined to ``core`` by a link of the mesh (faulty ones included); empty for a matrix topology."""
+        if self.distance_matrix is not None:
+            return []
+        r, c = divmod(core, self.cols)
+        out = []
+        for dr, dc in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+            rr, cc = r + dr, c + dc
+            if self.torus:
+                rr, cc = rr % self.rows, cc % self.cols
+            if 0 <= rr < self.rows and 0 <= cc < self.cols and (rr, cc) != (r, c):
+                q = rr * self.cols + cc
+                if q not in out:
+                    out.append(q)
+        return out
+
+    def with_chips(self, rows: int, cols: int) -> Machine:
+        """The same kind of machine with another number of chips, all healthy and free."""
+        return replace(self, chips=(rows, cols), faulty_cores=(), taken_cores=(), faulty_links=())
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (hex, 16 digits) of everything that decides what a mapping is worth."""
+        h = hashlib.sha256()
+        energy = sorted((k, f.value) for k, f in self.energy.items())
+        latency = sorted((k, f.value) for k, f in self.latency.items())
+        h.update(
+            repr((self.chips, self.cores, self.torus, sorted(self.capacity.items()), self.link_weight,
+                  self.crossing_weight, sorted(self.faulty_cores), sorted(self.taken_cores),
+                  sorted(self.faulty_links), energy, latency)).encode()
+        )  # fmt: skip
+        if self.distance_matrix is not None:
+            h.update(np.ascontiguousarray(self.distance_matrix, np.float64).data)
+        return h.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The mapping problem: node to core (partition, placement and both at once)."""

@@ -1,0 +1,196 @@
+"""The mapping problem, frozen and solver-ready: node -> core under capacities and side constraints."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import KINDS, SideConstraint
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+
+#: What can be minimised. Formulas are in nmsolve.hw.scores.
+OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy")
+#: Capacity that stands for "no limit".
+UNLIMITED = np.int64(2**62)
+
+
+@dataclass(frozen=True, eq=False)
+class MappingProblem:
+    """Put every node of ``graph`` on a core of ``machine``, least ``objective``.
+
+    Partition, placement and the joint problem are all this problem (partition: objective ``cut`` or
+    ``connectivity``; placement: capacity for one node per core).
+
+    Attributes
+    ----------
+    graph, machine : what to map, and onto what
+    objective : one of ``OBJECTIVES``
+    constraints : side constraints
+    node_limit : the most nodes any core may hold (``--balance``), or None; it is resource ``"nodes"`` in
+        ``resources``, ``sizes`` and ``capacity``
+    """
+
+    graph: LogicGraph
+    machine: Machine
+    objective: str = "hops"
+    constraints: tuple[SideConstraint, ...] = ()
+    node_limit: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise InputError(f"unknown objective {self.objective!r}", "", "one of " + ", ".join(OBJECTIVES))
+        if self.node_limit is not None and "nodes" in self.graph.resources:
+            raise InputError(
+                "the graph has a resource called 'nodes'",
+                self.graph.name,
+                "another name (it means --balance)",
+            )
+        for c in self.constraints:
+            if c.kind not in KINDS:
+                raise InputError(
+                    f"constraint {c.name!r} has kind {c.kind!r}", "", "one of " + ", ".join(KINDS)
+                )
+            for what, items, end in (("node", c.nodes, self.graph.n), ("core", c.cores, self.machine.size)):
+                bad = [i for i in items if not 0 <= i < end]
+                if bad:
+                    raise InputError(f"constraint {c.name!r} names {what} {bad[0]}", "", f"0..{end - 1}")
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return self.graph.n
+
+    @property
+    def cores(self) -> int:
+        """Number of cores, usable or not."""
+        return self.machine.size
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """Names of the resources that are limited here: those the machine limits and the graph states."""
+        limited = tuple(r for r in self.graph.resources if r in self.machine.capacity)
+        return limited + (("nodes",) if self.node_limit is not None else ())
+
+    @cached_property
+    def sizes(self) -> IntArray:
+        """(n, R) int64: what every node takes of every limited resource."""
+        graph = self.graph
+        columns = [graph.sizes[:, graph.resources.index(r)] for r in self.resources if r in graph.resources]
+        if self.node_limit is not None:
+            columns.append(np.ones(self.n, np.int64))
+        stacked = np.stack(columns, axis=1) if columns else np.zeros((self.n, 0), np.int64)
+        out: IntArray = frozen(np.ascontiguousarray(stacked))
+        return out
+
+    @cached_property
+    def capacity(self) -> IntArray:
+        """(cores, R) int64: what every core holds; all 0 on cores that are faulty or taken."""
+        limits = [self.machine.capacity[r] for r in self.resources if r in self.graph.resources]
+        if self.node_limit is not None:
+            limits.append(self.node_limit)
+        cap = np.tile(np.asarray(limits, np.int64).reshape(1, -1), (self.cores, 1))
+        cap[~self.machine.usable] = 0
+        out: IntArray = frozen(cap)
+        return out
+
+    @cached_property
+    def _domains(self) -> tuple[Int32Array, BoolArray]:
+        by_cores: dict[bytes, int] = {}
+        masks: list[BoolArray] = []
+        allowed = {}
+        for c in self.constraints:
+            if c.kind in ("pin", "region", "forbid"):
+                mask = np.zeros(self.cores, bool)
+                mask[list(c.cores)] = True
+                for u in c.nodes:
+                    start = allowed.get(u, self.machine.usable)
+                    allowed[u] = start & (~mask if c.kind == "forbid" else mask)
+        masks.append(self.machine.usable.copy())
+        by_cores[masks[0].tobytes()] = 0
+        domain = np.zeros(self.n, np.int32)
+        for u, mask in allowed.items():
+            key = mask.tobytes()
+            if key not in by_cores:
+                by_cores[key] = len(masks)
+                masks.append(mask)
+            domain[u] = by_cores[key]
+        return frozen(domain), frozen(np.stack(masks))
+
+    @property
+    def domain_of(self) -> Int32Array:
+        """(n,) int32: row of ``domains`` that applies to each node; row 0 is "any usable core"."""
+        return self._domains[0]
+
+    @property
+    def domains(self) -> BoolArray:
+        """(D, cores) bool: the distinct sets of cores that nodes are allowed on (usable cores only)."""
+        return self._domains[1]
+
+    @cached_property
+    def apart(self) -> tuple[IntArray, Int32Array]:
+        """CSR ``(indptr, indices)`` over nodes: who may not share a core with whom (symmetric, sorted)."""
+        pairs = {
+            (u, v) for c in self.constraints if c.kind == "apart" for u in c.nodes for v in c.nodes if u != v
+        }
+        src = np.asarray(sorted(pairs), np.int64).reshape(-1, 2)
+        indptr = np.zeros(self.n + 1, np.int64)
+        np.cumsum(np.bincount(src[:, 0], minlength=self.n), out=indptr[1:])
+        return frozen(indptr), frozen(src[:, 1].astype(np.int32))
+
+    @cached_property
+    def group_of(self) -> IntArray:
+        """(n,) int64: group number of every node; nodes joined by ``together`` share one, in order of first node."""
+        parent = list(range(self.n))
+
+        def root(u: int) -> int:
+            while parent[u] != u:
+                parent[u] = parent[parent[u]]
+                u = parent[u]
+            return u
+
+        for c in self.constraints:
+            if c.kind == "together":
+                for v in c.nodes[1:]:
+                    a, b = root(c.nodes[0]), root(v)
+                    parent[max(a, b)] = min(a, b)
+        roots = np.fromiter((root(u) for u in range(self.n)), np.int64, self.n)
+        out: AnyArray = np.unique(roots, return_inverse=True)[1].astype(np.int64)
+        return frozen(out)
+
+    @cached_property
+    def one_per_core(self) -> bool:
+        """True if no core can hold two nodes (the placement problem, a quadratic assignment problem)."""
+        if not self.resources or self.n < 2:
+            return False
+        smallest_two = np.sort(self.sizes, axis=0)[:2].sum(axis=0)
+        return bool((smallest_two > self.capacity.max(axis=0)).any())
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (hex, 16 digits)."""
+        parts = (self.graph.hash, self.machine.hash, self.objective, self.constraints, self.node_limit)
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | None) -> int | None:
+    """The node capacity of ``--balance``: ``ceil((1 + balance) * n / usable cores)``.
+
+    Returns None where graph or machine name a capacity that binds and no balance was asked for. Without
+    ``--balance``, as many cores as nodes mean one node per core, otherwise a balance of 0.03.
+    """
+    named = any(r in machine.capacity for r in graph.resources)
+    if balance is None and named:
+        return None
+    usable = int(machine.usable.sum())
+    if usable == 0:
+        raise InputError("no core is usable", machine.name, "at least one healthy, free core")
+    if balance is None:
+        balance = 0.0 if graph.n <= usable else 0.03
+    # The small margin keeps 1.03 * 100 / 1 at 103 despite binary fractions.
+    return max(1, int(np.ceil((1 + balance) * graph.n / usable - 1e-9)))

@@ -1,0 +1,89 @@
+"""Reductions of the mapping problem, each with its inverse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nmsolve.model.graph import LogicGraph, compress_rows, row_max
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+
+@dataclass(frozen=True)
+class TogetherReduction:
+    """Merge nodes that must share a core into one node.
+
+    Objectives and bounds of the reduced problem *are* those of the original: traffic inside a merged node
+    never leaves its core in either. Engines therefore never see a ``together`` constraint.
+
+    ``apply`` is :func:`merge_together`; :meth:`lift` is its inverse on mappings.
+    """
+
+    original: MappingProblem
+    reduced: MappingProblem
+    group: IntArray
+
+    def lift(self, core: IntArray) -> IntArray:
+        """Mapping of the reduced problem -> mapping of the original."""
+        return core[self.group]
+
+    def restrict(self, core: IntArray) -> IntArray:
+        """Mapping of the original problem -> mapping of the reduced (each group where its first node is)."""
+        first = np.unique(self.group, return_index=True)[1]
+        return core[first]
+
+
+def merge_together(problem: MappingProblem) -> TogetherReduction:
+    """Contract every ``together`` group. Sizes add up; rows keep their own message; pins, regions and so on move to the group."""
+    group = problem.group_of
+    k = int(group.max()) + 1
+    if k == problem.n:
+        return TogetherReduction(problem, problem, group)
+    graph = problem.graph
+    sizes, resources = graph.sizes, graph.resources
+    if problem.node_limit is not None:
+        sizes = np.column_stack([sizes, np.ones(problem.n, np.int64)])
+        resources = (*resources, "nodes")
+    merged = np.zeros((k, sizes.shape[1]), np.int64)
+    np.add.at(merged, group, sizes)
+    machine = problem.machine
+    if problem.node_limit is not None:
+        machine = replace(machine, capacity={**machine.capacity, "nodes": problem.node_limit})
+    constraints = []
+    for c in problem.constraints:
+        nodes = tuple(dict.fromkeys(int(group[u]) for u in c.nodes))
+        if c.kind == "apart" and len(nodes) < len(set(c.nodes)):
+            nodes = tuple(int(group[u]) for u in c.nodes)  # keep the contradiction visible
+        if c.kind != "together":
+            constraints.append(SideConstraint(c.name, c.kind, nodes, c.cores))
+    reduced = MappingProblem(
+        _contract(graph, group, k, merged, resources), machine, problem.objective, tuple(constraints), None
+    )
+    return TogetherReduction(problem, reduced, group)
+
+
+def _contract(
+    graph: LogicGraph, group: IntArray, k: int, sizes: IntArray, resources: tuple[str, ...]
+) -> LogicGraph:
+    """The graph over groups, one row per original row (messages of merged nodes stay separate messages)."""
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    src, dst = group[graph.edge_source], group[graph.targets]
+    keep = src != dst
+    indptr, targets, weights = compress_rows(graph.rows, row[keep], dst[keep], graph.weights[keep], k)
+    rate = np.where(graph.multicast, graph.rate, np.maximum(graph.rate, row_max(indptr, weights)))
+    return LogicGraph(
+        n=k,
+        indptr=indptr,
+        targets=targets,
+        weights=weights,
+        source=group[graph.source].astype(np.int32),
+        multicast=graph.multicast.copy(),
+        rate=rate,
+        resources=resources,
+        sizes=sizes,
+        directed=graph.directed,
+        name=graph.name,
+    )

@@ -1,0 +1,20 @@
+"""Array type names used in signatures. Shapes and units are in the docstrings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+IntArray = NDArray[np.int64]
+Int32Array = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+AnyArray = NDArray[Any]
+
+
+def frozen(array: AnyArray) -> AnyArray:
+    """Return ``array`` made read-only (problems are never changed after they are built)."""
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,1 @@
+"""Exact models and bounds for the mapping problem."""

@@ -1,0 +1,1 @@
+"""What serves every problem: incumbent, budget, events, child processes, portfolio."""
