@@ -1,0 +1,47 @@
+# `make map` and `make test` do all set-up on a fresh machine; every target reuses .venv.
+SHELL := /bin/bash
+PYTHON ?= python3
+BIN := .venv/bin
+# One thread per process unless a command asks for more: figures stay comparable and runs repeatable.
+export OMP_NUM_THREADS ?= 1
+export OPENBLAS_NUM_THREADS ?= 1
+export NUMBA_NUM_THREADS ?= 1
+
+.PHONY: help setup warm map test lint bench clean
+
+help:
+	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto Loihi"
+	@echo "make test   set up, then run the tests"
+	@echo "make lint   ruff and mypy"
+	@echo "make bench  rerun the figures of the README (see bench/README.md)"
+
+.venv/ready: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit("nmsolve needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+setup: .venv/ready
+
+# Compiles the numba kernels once; they are cached beside the sources.
+warm: setup
+	$(BIN)/nmsolve doctor --warm
+
+map: warm
+	$(BIN)/nmsolve generate microcircuit --scale 0.05 --seed 1 --out runs/microcircuit.json
+	$(BIN)/nmsolve map runs/microcircuit.json --machine loihi1 --time-limit 30 --seed 1 --out runs/microcircuit
+
+test: setup
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy nmsolve
+
+bench: warm
+	$(BIN)/python bench/figures.py
+
+clean:
+	rm -rf .venv runs build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,63 @@
+"""The ``nmsolve`` command. Only typer is imported here: each command imports what it needs when it runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import typer
+
+from nmsolve import __version__
+from nmsolve.cli import commands
+from nmsolve.model.errors import InputError, NmsolveError
+
+#: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
+STARTED = time.monotonic()
+
+app = typer.Typer(
+    name="nmsolve",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Map neural networks onto many-core chips, and prove how good the result is.",
+)
+hw_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Chips and boards that nmsolve knows.")
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"nmsolve {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Print the version and exit."
+    ),
+) -> None:
+    pass
+
+
+app.command("map")(commands.map_command)
+app.command("score")(commands.score_command)
+app.command("verify")(commands.verify_command)
+app.command("info")(commands.info_command)
+app.command("convert")(commands.convert_command)
+app.command("generate")(commands.generate_command)
+app.command("doctor")(commands.doctor_command)
+hw_app.command("list")(commands.hw_list_command)
+hw_app.command("show")(commands.hw_show_command)
+app.add_typer(hw_app, name="hw")
+
+
+def main() -> None:
+    """Entry point. Exit codes: 0 done; 1 internal or back-end error; 2 wrong input; 3 feasible but the asked gap
+    was not reached; 4 infeasible (proved); 5 no solution in time; 130 interrupted without a solution."""
+    try:
+        app()
+    except NmsolveError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2 if isinstance(error, InputError) else 1)
