@@ -1,0 +1,98 @@
+"""Option values in the form people write them: 90s, 5 %, 4GiB, 3x4."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+
+_SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+
+
+def seconds(text: str) -> float:
+    """``90``, ``90s``, ``5m``, ``200ms`` -> seconds.
+
+    Raises
+    ------
+    InputError : not a positive, finite duration
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
+    if not match or match[2] not in _SECONDS or float(match[1]) <= 0:
+        raise InputError(f"time limit {text!r}", "--time-limit", "a positive number of seconds, 90s or 5m")
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+def fraction(text: str | None) -> float | None:
+    """``0.05`` or ``5%`` -> 0.05; None stays None.
+
+    Raises
+    ------
+    InputError : not a number >= 0
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    if not match:
+        raise InputError(f"gap {text!r}", "--gap", "a fraction such as 0.05, or 5%")
+    return float(match[1]) / (100 if match[2] else 1)
+
+
+def size_in_bytes(text: str | None) -> int | None:
+    """``4GiB`` or ``4000000000`` -> bytes; None stays None.
+
+    Raises
+    ------
+    InputError : not a positive size
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", text)
+    if not match or match[2] not in _BYTES or float(match[1]) <= 0:
+        raise InputError(f"memory limit {text!r}", "--memory-limit", "a size such as 4GiB")
+    return int(float(match[1]) * _BYTES[match[2]])
+
+
+def chip_grid(text: str | None) -> tuple[int, int] | None:
+    """``3x4`` -> (3, 4); ``12`` -> the squarest grid of 12 chips, (3, 4); None stays None.
+
+    Raises
+    ------
+    InputError : anything else
+    """
+    if text is None:
+        return None
+    match = re.fullmatch(r"\s*(\d+)\s*(?:[xX]\s*(\d+))?\s*", text)
+    if not match or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
+        raise InputError(f"chips {text!r}", "--chips", "a number of chips or ROWSxCOLUMNS")
+    if match[2]:
+        return int(match[1]), int(match[2])
+    count = int(match[1])
+    rows = max(r for r in range(1, int(count**0.5) + 1) if count % r == 0)
+    return rows, count // rows
+
+
+def instance(graph: Path, machine: str | None, chips: str | None) -> tuple[LogicGraph, Machine]:
+    """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
+
+    Raises
+    ------
+    InputError : a wrong file, or no machine named anywhere
+    """
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.model.formats import load_instance
+
+    loaded, implied = load_instance(graph)
+    if machine is not None:
+        return loaded, load_machine(machine, chips=chip_grid(chips))
+    if implied is None:
+        raise InputError(
+            "no machine given", str(graph), "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)"
+        )
+    return loaded, implied

@@ -1,0 +1,237 @@
+"""The pictures of a report, as SVG text: same input, same bytes."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmsolve.model.bound import Event
+from nmsolve.model.machine import Machine
+from nmsolve.model.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe-Ito colours: distinguishable with any colour vision.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444", "#b2b200", "#7f3fbf")
+INK, FAINT = "#222222", "#bbbbbb"
+#: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
+VECTOR_LINKS = 3000
+
+
+def _figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A bare figure (no pyplot, no global state) in the report's style; sizes in inches."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as NewFigure
+
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "nmsolve",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "font.size": 9,
+            "axes.edgecolor": FAINT,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
+    figure = NewFigure(figsize=(width, height), dpi=110, layout="constrained")
+    FigureCanvasSVG(figure)
+    return figure, figure.add_subplot()
+
+
+def _svg(figure: Figure, label: str) -> str:
+    """SVG text without XML header and date, with an accessible label."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": label})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def _board(ax: Axes, machine: Machine) -> None:
+    """Chip boundaries, equal axes, row 0 at the top."""
+    rows, cols = machine.rows, machine.cols
+    ax.set_xlim(-0.6, cols - 0.4)
+    ax.set_ylim(rows - 0.4, -0.6)
+    ax.set_aspect("equal")
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.yaxis.get_major_locator().set_params(integer=True)
+    if machine.n_chips > 1:
+        for r in range(0, rows + 1, machine.cores[0]):
+            ax.plot([-0.5, cols - 0.5], [r - 0.5, r - 0.5], color=INK, lw=1.2)
+        for c in range(0, cols + 1, machine.cores[1]):
+            ax.plot([c - 0.5, c - 0.5], [-0.5, rows - 0.5], color=INK, lw=1.2)
+
+
+def _board_size(machine: Machine) -> tuple[float, float]:
+    """Inches that suit the board's shape, colour bar included."""
+    width = 5.6
+    height = width * machine.rows / machine.cols + 0.6
+    if height > 6.4:
+        width, height = max(2.6, 5.8 * machine.cols / machine.rows + 1.2), 6.4
+    return width, max(2.2, height)
+
+
+def core_use(machine: Machine, used: FloatArray, label: str) -> str:
+    """Heat map of core use.
+
+    Parameters
+    ----------
+    used : (cores,) fraction of the tightest limit, or a plain amount where nothing is limited
+    label : what the colour means
+    """
+    figure, ax = _figure(*_board_size(machine))
+    grid = np.where(machine.usable, used, np.nan).reshape(machine.rows, machine.cols)
+    top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
+    image = ax.imshow(grid, cmap="viridis", vmin=0, vmax=max(top, 1e-12), interpolation="nearest")
+    _board(ax, machine)
+    for cores, mark, name in ((machine.faulty_cores, "x", "faulty"), (machine.taken_cores, "s", "taken")):
+        if cores:
+            r, c = np.divmod(np.asarray(cores), machine.cols)
+            ax.scatter(c, r, marker=mark, color=PALETTE[1], s=18, label=name)
+    if machine.faulty_cores or machine.taken_cores:
+        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, ncols=2)
+    figure.colorbar(image, ax=ax, label=label, shrink=0.85)
+    return _svg(figure, "core use")
+
+
+def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int]) -> str:
+    """Heat map of directed links; the two directions of a link lie side by side, drive-on-the-right.
+
+    Parameters
+    ----------
+    links : (L, 2) from core, to core
+    loads : (L,) traffic per step
+    hottest : indices into ``links`` that get a rank number
+    """
+    from matplotlib.collections import LineCollection
+
+    figure, ax = _figure(*_board_size(machine))
+    r0, c0 = np.divmod(links[:, 0], machine.cols)
+    r1, c1 = np.divmod(links[:, 1], machine.cols)
+    dr, dc = np.sign(r1 - r0), np.sign(c1 - c0)
+    wrap = (np.abs(r1 - r0) + np.abs(c1 - c0)) > 1
+    dr, dc = np.where(wrap, -dr, dr), np.where(wrap, -dc, dc)
+    length = np.where(wrap, 0.45, 0.86)
+    side = 0.13
+    x0, y0 = c0 + 0.07 * dc - side * dr, r0 + 0.07 * dr + side * dc
+    segments = np.stack(
+        [np.stack([x0, y0], 1), np.stack([x0 + dc * length, y0 + dr * length], 1)], axis=1
+    )
+    top = float(loads.max()) if len(loads) else 1.0
+    order = np.argsort(loads, kind="stable")
+    width = float(np.clip(60.0 / max(machine.rows, machine.cols), 0.6, 4.0))
+    lines = LineCollection(
+        list(segments[order]), cmap="inferno_r", linewidths=width, rasterized=len(links) > VECTOR_LINKS
+    )
+    lines.set_array(loads[order])
+    lines.set_clim(0, max(top, 1e-12))
+    ax.add_collection(lines)
+    _board(ax, machine)
+    for rank, k in enumerate(hottest, 1):
+        x, y = segments[k].mean(axis=0)
+        ax.annotate(
+            str(rank), (x, y), ha="center", va="center", fontsize=7, color=INK,
+            bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": PALETTE[0], "lw": 0.8},
+        )  # fmt: skip
+    figure.colorbar(lines, ax=ax, label="traffic per step on the link", shrink=0.85)
+    return _svg(figure, "link loads")
+
+
+def convergence(events: Sequence[Event], end: float, scope: str) -> str:
+    """Incumbent (coloured by engine) and bound over time; the area between them is the gap."""
+    figure, ax = _figure(7.2, 3.2)
+    found = [e for e in events if e.kind == "incumbent" and e.objective is not None]
+    bounds = [e for e in events if e.kind == "bound" and e.bound is not None]
+    times, values = _steps([(e.seconds, e.objective) for e in found], end)
+    bound_times, bound_values = _steps([(e.seconds, e.bound) for e in bounds], end)
+    if len(times) and len(bound_times):
+        grid = np.unique(np.concatenate([times, bound_times]))
+        grid = grid[grid >= max(times[0], bound_times[0])]
+        upper, lower = _at(times, values, grid), _at(bound_times, bound_values, grid)
+        ax.fill_between(grid, lower, upper, step="post", color="#eeeeee", lw=0, label="gap")
+    if len(times):
+        ax.step(times, values, where="post", color=FAINT, lw=1.2)
+    names = list(dict.fromkeys(e.engine for e in found))
+    for i, name in enumerate(names):
+        own = [e for e in found if e.engine == name]
+        ax.scatter(
+            [e.seconds for e in own], [_number(e.objective) for e in own], s=14, color=PALETTE[i % len(PALETTE)],
+            label=name, zorder=3, linewidths=0,
+        )  # fmt: skip
+    if len(bound_times):
+        ax.step(bound_times, bound_values, where="post", color=INK, lw=1.4, label=f"bound ({scope})")
+    if values.size and bound_values.size:
+        final, first = values[-1], values[0]
+        if first > 4 * final:  # a poor first answer would press everything else flat
+            ax.set_ylim(0, 2.2 * final)
+    ax.set_ylim(bottom=0)
+    ax.set_xlim(0, max(end, 1e-9))
+    ax.set_xlabel("seconds since start")
+    ax.set_ylabel("objective")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return _svg(figure, "incumbent and bound over time")
+
+
+def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | None]) -> str:
+    """Use of every resource on every usable core, cores sorted by use, with the limit as a line.
+
+    Parameters
+    ----------
+    names : R resources
+    used : (usable cores, R)
+    limits : R limits, None where unlimited
+    """
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as NewFigure
+
+    _figure(1, 1)  # sets the style
+    count = max(1, len(names))
+    figure = NewFigure(figsize=(7.2, 1.0 + 1.5 * count), dpi=110, layout="constrained")
+    FigureCanvasSVG(figure)
+    axes: Any = figure.subplots(count, 1, squeeze=False)[:, 0]
+    for i, name in enumerate(names):
+        ax, values = axes[i], np.sort(used[:, i])[::-1]
+        ax.fill_between(np.arange(len(values) + 1), np.append(values, values[-1:]), step="post", color=PALETTE[0], lw=0)
+        limit = limits[i]
+        if limit is not None:
+            ax.axhline(limit, color=PALETTE[1], lw=1.2)
+            ax.annotate(f"limit {limit:,}", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+                        color=PALETTE[1], fontsize=8)  # fmt: skip
+            ax.set_ylim(0, max(limit, int(values[0]) if len(values) else 0) * 1.2)
+        ax.set_xlim(0, len(values))
+        ax.set_ylabel(name)
+    axes[-1].set_xlabel("cores, fullest first")
+    return _svg(figure, "resource use per core")
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
+
+
+def _steps(points: Sequence[tuple[float, float | None]], end: float) -> tuple[FloatArray, FloatArray]:
+    """Step-line coordinates, carried on to ``end``."""
+    if not points:
+        return np.zeros(0), np.zeros(0)
+    times = np.array([t for t, _ in points] + [max(end, points[-1][0])])
+    values = np.array([_number(v) for _, v in points] + [_number(points[-1][1])])
+    return times, values
+
+
+def _at(times: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
+    """Value of a step line at every time of ``grid`` (which starts no earlier than the line)."""
+    out: FloatArray = values[np.searchsorted(times, grid, side="right") - 1]
+    return out

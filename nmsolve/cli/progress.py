@@ -1,0 +1,136 @@
+"""Progress of a run: the same events as a fixed-width table for people and as JSON lines for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from typing import TextIO
+
+from nmsolve.model.bound import Event, gap
+
+HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
+#: Seconds between lines when nothing happens, and the least time between two lines of news.
+HEARTBEAT, QUIET = 5.0, 0.4
+
+
+def event_to_json(event: Event) -> dict[str, object]:
+    """One event as a flat JSON object; ``type`` is its kind, fields without a value are left out."""
+    out: dict[str, object] = {"type": event.kind, "seconds": round(event.seconds, 4), "engine": event.engine}
+    if event.objective is not None:
+        out["objective"] = event.objective
+    if event.bound is not None:
+        out["bound"] = event.bound
+    share = gap(event.objective, event.bound)
+    if share is not None and share != float("inf"):
+        out["gap"] = share
+    if event.move:
+        out["move"] = event.move
+    if event.text:
+        out["text"] = event.text
+    return out
+
+
+class JsonLines:
+    """Observer that writes every event as one JSON line, at once."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __call__(self, event: Event) -> None:
+        print(json.dumps(event_to_json(event)), file=self._stream, flush=True)
+
+
+class ProgressTable:
+    """Observer that prints a fixed-width table: a header once, then news and a heartbeat.
+
+    A mark shows what is new: ``*`` a better mapping, ``+`` a better bound, ``!`` an engine's trouble.
+    Lines closer than 0.4 s apart are thinned out; the last state is always printed by :meth:`close`.
+    """
+
+    def __init__(self, stream: TextIO = sys.stderr) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._offset = 0.0
+        self._last_line = -HEARTBEAT
+        self._state: tuple[float | None, float | None, str] = (None, None, "")
+        self._pending = ""
+        self._header = False
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+        self._thread.start()
+
+    def __call__(self, event: Event) -> None:
+        with self._lock:
+            self._offset = event.seconds - (time.monotonic() - self._started)
+            objective, bound, _ = self._state
+            if event.kind == "incumbent":
+                self._state = (event.objective, bound, event.engine + (f" ({event.move})" if event.move else ""))
+                self._news("*", event.seconds)
+            elif event.kind == "bound":
+                self._state = (objective, event.bound, event.engine)
+                self._news("+", event.seconds)
+            elif event.kind in ("note", "error"):
+                self._print_header()
+                print(f"{event.seconds:8.1f}s  ! {event.engine}: {event.text}", file=self._stream, flush=True)
+
+    def close(self) -> None:
+        """Print what was held back and stop the heartbeat."""
+        self._stop.set()
+        self._thread.join(timeout=1.0)
+        with self._lock:
+            if self._pending:
+                self._line(self._pending, self._now())
+
+    def _news(self, mark: str, seconds: float) -> None:
+        if seconds - self._last_line >= QUIET:
+            self._line(mark, seconds)
+        elif mark not in self._pending:
+            self._pending += mark
+
+    def _beat(self) -> None:
+        while not self._stop.wait(0.25):
+            with self._lock:
+                now = self._now()
+                if (self._pending and now - self._last_line >= QUIET) or now - self._last_line >= HEARTBEAT:
+                    self._line(self._pending, now)
+
+    def _now(self) -> float:
+        return time.monotonic() - self._started + self._offset
+
+    def _print_header(self) -> None:
+        if not self._header:
+            print(HEADER, file=self._stream)
+            self._header = True
+
+    def _line(self, marks: str, seconds: float) -> None:
+        self._print_header()
+        objective, bound, engine = self._state
+        share = gap(objective, bound)
+        print(
+            f"{seconds:8.1f}s {marks[-1:] or ' '} {number(objective):>15}  {number(bound):>16}  "
+            f"{percent(share):>8}  {engine}",
+            file=self._stream,
+            flush=True,
+        )
+        self._last_line, self._pending = seconds, ""
+
+
+def number(value: float | None) -> str:
+    """A figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
+    if value is None or value in (float("inf"), float("-inf")):
+        return "-"
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}"
+    return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def percent(share: float | None) -> str:
+    """A gap for people: ``3.10 %``, ``-`` for none. A gap that is not 0 never prints as 0.00 %."""
+    if share is None or share == float("inf"):
+        return "-"
+    if 0 < share < 0.00005:
+        return "<0.01 %"
+    return f"{100 * share:.2f} %"
