@@ -2,8 +2,8 @@
 
 Unicast objectives are all sums over traffic ``w_uv * d(core(u), core(v))`` with one of two kinds of *d*:
 
-* separable: ``d(p, q) = step * [p != q] + |x[col p] - x[col q]| + |y[row p] - y[row q]|``, on a torus the shorter way
-  round (``wrap_x``, ``wrap_y`` are the circumferences, 0 without a torus);
+* separable: ``d(p, q) = step * [p != q] + |x[col p] - x[col q]| + |y[row p] - y[row q]|``, on a torus the
+  shorter way round (``wrap_x``, ``wrap_y`` are the circumferences, 0 without a torus);
 * a matrix, for machines with dead links or any other topology.
 
 The net objectives (multicast hops, connectivity, multicast energy) charge every message
@@ -47,7 +47,12 @@ class CoreDistance:
     @property
     def separable(self) -> bool:
         """True if no matrix is needed."""
-        return self.matrix.shape[0] == 0
+        return bool(self.matrix.shape[0] == 0)
+
+    @property
+    def symmetric(self) -> bool:
+        """True if both directions of every pair cost the same (links dead one way break this)."""
+        return self.separable or bool((self.matrix == self.matrix.T).all())
 
     @property
     def integral(self) -> bool:
@@ -85,23 +90,23 @@ def pair_distance(
 ) -> float:
     """Distance of cores ``p`` and ``q``; the arguments are the fields of :class:`CoreDistance`."""
     if p == q:
-        return matrix[p, p] if matrix.shape[0] > 0 else 0.0
+        return float(matrix[p, p]) if matrix.shape[0] > 0 else 0.0
     if matrix.shape[0] > 0:
-        return matrix[p, q]
+        return float(matrix[p, q])
     dx = abs(x[p % cols] - x[q % cols])
     dy = abs(y[p // cols] - y[q // cols])
     if wrap_x > 0.0:
         dx = min(dx, wrap_x - dx)
     if wrap_y > 0.0:
         dy = min(dy, wrap_y - dy)
-    return dx + dy + step
+    return float(dx + dy + step)
 
 
 def core_distance(problem: MappingProblem) -> CoreDistance:
     """The distance that belongs to the problem's objective.
 
-    ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1 between
-    different cores. ``energy``: see :func:`nmsolve.hw.scores.energy`.
+    ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1
+    between different cores. ``energy``: see :mod:`nmsolve.hw.energy`.
     """
     m = problem.machine
     if problem.objective in ("cut", "connectivity"):

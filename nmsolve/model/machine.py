@@ -33,14 +33,14 @@ class Machine:
     Cores are numbered ``row * cols + col`` in *board* coordinates: row 0 is the top row of the whole board.
     Neighbouring cores are joined by one link in each direction. A link inside a chip has weight
     ``link_weight``, one between two chips ``crossing_weight``; the *distance* of two cores is the weight of a
-    shortest route. With ``torus`` the board's opposite edges are joined (by links of ``crossing_weight`` if there
-    is more than one chip along that axis, else ``link_weight``).
+    shortest route. With ``torus`` the board's opposite edges are joined (by links of ``crossing_weight`` if
+    there is more than one chip along that axis, else ``link_weight``).
 
     A *faulty* or *taken* core can hold no node; its router still forwards messages. A *faulty link* carries
     nothing, in either direction given: name both directions if both are dead.
 
-    ``distance_matrix`` replaces the mesh altogether (any topology, e.g. from QAPLIB); ``chips`` is then (1, 1)
-    and ``cores`` is (1, number of cores).
+    ``distance_matrix`` replaces the mesh altogether (any topology, e.g. from QAPLIB); ``chips`` is then
+    (1, 1) and ``cores`` is (1, number of cores).
 
     Attributes
     ----------
@@ -49,9 +49,11 @@ class Machine:
     link_weight, crossing_weight : > 0
     faulty_cores, taken_cores : core numbers
     faulty_links : (from core, to core) pairs of neighbours
-    energy : figures ``message``, ``router``, ``link_x``, ``link_y``, ``crossing`` per message, in pJ; missing ones are 0
+    energy : figures ``message``, ``router``, ``link_x``, ``link_y``, ``crossing`` per message, in pJ;
+        missing ones are 0
     latency : figures ``router``, ``link_x``, ``link_y``, ``crossing`` in ns; missing ones are 0
     figures : everything else worth knowing (``nmsolve hw show``)
+    notes : how the machine is modelled and what is left out, for people
     """
 
     name: str
@@ -68,6 +70,7 @@ class Machine:
     latency: MappingType[str, Figure] = field(default_factory=dict)
     figures: MappingType[str, Figure] = field(default_factory=dict)
     distance_matrix: FloatArray | None = None
+    notes: str = ""
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
@@ -129,12 +132,13 @@ class Machine:
     def chip_of(self) -> IntArray:
         """(size,) int64: chip number of every core, ``chip_row * chips[1] + chip_col``."""
         r, c = np.divmod(np.arange(self.size), self.cols)
-        return (r // self.cores[0]) * self.chips[1] + c // self.cores[1]
+        chip: IntArray = (r // self.cores[0]) * self.chips[1] + c // self.cores[1]
+        return chip
 
     def line_weights(self, axis: int) -> FloatArray:
         """Weights of the links between consecutive rows (axis 0) or columns (axis 1).
 
-        Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins the last line to the first.
+        Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins the last line and the first.
         """
         lines, per_chip, chips = (self.rows, self.cores[0], self.chips[0])
         if axis == 1:
@@ -146,7 +150,7 @@ class Machine:
         return w
 
     def neighbours(self, core: int) -> list[int]:
-        """Cores joined to ``core`` by a link of the mesh (faulty ones included); empty for a matrix topology."""
+        """Cores joined to ``core`` by a mesh link (faulty ones included); empty for a matrix topology."""
         if self.distance_matrix is not None:
             return []
         r, c = divmod(core, self.cols)

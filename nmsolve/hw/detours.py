@@ -1,0 +1,223 @@
+"""Shortest routes round dead links, and the distance matrices that follow from them.
+
+On a healthy mesh distances have a closed form (:mod:`nmsolve.hw.cost`) and routes are XY. With dead links
+every core gets a *route tree*: a shortest route to every other core, chosen so that it is the XY route
+wherever that is still a shortest one. Ties are broken by the last move, in the order south, north, east,
+west.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.energy import energy_lines, latency_lines, message_energy
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
+from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
+
+#: Above this many cores the quadratic tables would not fit in a few hundred megabytes.
+MATRIX_LIMIT = 8192
+#: Moves by direction number: east, west, south, north.
+EAST, WEST, SOUTH, NORTH = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class RouteTrees:
+    """Shortest routes from every core.
+
+    Attributes
+    ----------
+    dist : (P, P) float64, sum of link weights from row to column (largest finite value where there is no
+        route, which :func:`route_trees` allows only for cores that can hold nothing)
+    before : (P, P) int32, ``before[p, q]`` is the core just before ``q`` on the route from ``p``; ``q``
+        itself if ``p == q`` or there is no route
+    """
+
+    dist: FloatArray
+    before: Int32Array
+
+
+_TREES: WeakKeyDictionary[Machine, dict[str, RouteTrees]] = WeakKeyDictionary()
+
+
+def link_weights(machine: Machine, quantity: str = "hops") -> FloatArray:
+    """(4 * P,) float64: weight of the directed link leaving core ``p`` in direction ``d``, at ``4 * p + d``.
+
+    Directions are 0 east, 1 west, 2 south, 3 north. ``inf`` where there is no link or it is dead.
+    ``quantity`` is ``hops`` (link weights), ``energy`` (pJ, :func:`energy_lines`) or ``latency`` (ns).
+    """
+    wx, wy = line_values(machine, quantity, 1), line_values(machine, quantity, 0)
+    rows, cols = machine.rows, machine.cols
+    out = np.full((rows, cols, 4), np.inf)
+    if machine.distance_matrix is None:
+        out[:, : cols - 1, EAST] = wx[None, : cols - 1]
+        out[:, 1:, WEST] = wx[None, : cols - 1]
+        out[: rows - 1, :, SOUTH] = wy[: rows - 1, None]
+        out[1:, :, NORTH] = wy[: rows - 1, None]
+        if len(wx) == cols:
+            out[:, -1, EAST] = out[:, 0, WEST] = wx[-1]
+        if len(wy) == rows:
+            out[-1, :, SOUTH] = out[0, :, NORTH] = wy[-1]
+    flat = out.reshape(-1)
+    nbr = link_ends(machine)
+    for a, b in machine.faulty_links:
+        for d in range(4):
+            if nbr[4 * a + d] == b:
+                flat[4 * a + d] = np.inf
+    return flat
+
+
+def link_ends(machine: Machine) -> IntArray:
+    """(4 * P,) int64: the core that the directed link ``4 * p + d`` leads to, or -1 if there is none."""
+    rows, cols = machine.rows, machine.cols
+    out = np.full((rows * cols, 4), -1, np.int64)
+    if machine.distance_matrix is not None:
+        return out.reshape(-1)
+    r, c = np.divmod(np.arange(rows * cols), cols)
+    for d, (dr, dc) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0))):
+        rr, cc = r + dr, c + dc
+        if machine.torus and cols > 2:
+            cc %= cols
+        if machine.torus and rows > 2:
+            rr %= rows
+        ok = (rr >= 0) & (rr < rows) & (cc >= 0) & (cc < cols)
+        out[ok, d] = (rr * cols + cc)[ok]
+    return out.reshape(-1)
+
+
+def line_values(machine: Machine, quantity: str, axis: int) -> FloatArray:
+    """What crossing each line of ``axis`` costs in ``hops`` (weights), ``energy`` (pJ), ``latency`` (ns)."""
+    if quantity == "energy":
+        return energy_lines(machine, axis)
+    if quantity == "latency":
+        return latency_lines(machine, axis)
+    return machine.line_weights(axis)
+
+
+def route_trees(machine: Machine, quantity: str = "hops") -> RouteTrees:
+    """Shortest routes round the dead links of a mesh, measured in ``quantity``; kept for the machine's
+    lifetime.
+
+    Raises
+    ------
+    InputError : two usable cores have no route; more than 8192 cores; a link of no cost (routes would be
+    arbitrary)
+    """
+    kept = _TREES.setdefault(machine, {})
+    if quantity not in kept:
+        kept[quantity] = _build_trees(machine, quantity)
+    return kept[quantity]
+
+
+def _build_trees(machine: Machine, quantity: str) -> RouteTrees:
+    if machine.size > MATRIX_LIMIT:
+        raise InputError(
+            f"{machine.size} cores with faulty links",
+            machine.name,
+            f"at most {MATRIX_LIMIT} cores where links are faulty (detours need a table of all pairs)",
+        )
+    weights, ends = link_weights(machine, quantity), link_ends(machine)
+    if np.isfinite(weights).any() and weights.min() <= 0:
+        raise InputError(f"a link costs 0 {quantity}", machine.name, "more than 0 where links are faulty")
+    size = machine.size
+    dist = np.empty((size, size))
+    before = np.empty((size, size), np.int32)
+    chunk = max(1, 2**20 // size)
+    for first in range(0, size, chunk):
+        _trees_from(first, min(first + chunk, size), machine.rows, machine.cols, weights, ends, dist, before)
+    usable = np.flatnonzero(machine.usable)
+    cut = ~np.isfinite(dist[np.ix_(usable, usable)])
+    if cut.any():
+        a, b = (int(usable[i]) for i in np.argwhere(cut)[0])
+        at = [f"core {p} (row {p // machine.cols}, column {p % machine.cols})" for p in (a, b)]
+        raise InputError(f"faulty links leave no route from {at[0]} to {at[1]}", machine.name, "a route")
+    finite = np.isfinite(dist)
+    dist[~finite] = dist[finite].max(initial=0.0)
+    return RouteTrees(frozen(dist), frozen(before))
+
+
+@nb.njit(cache=True, nogil=True)
+def _trees_from(
+    first: int,
+    last: int,
+    rows: int,
+    cols: int,
+    weights: FloatArray,
+    ends: IntArray,
+    dist: FloatArray,
+    before: Int32Array,
+) -> None:
+    """Fill rows ``first:last`` of both tables by sweeping the mesh in four orders until nothing improves."""
+    inf = np.inf
+    for s in range(first, last):
+        d = dist[s]
+        d[:] = inf
+        d[s] = 0.0
+        changed = True
+        while changed:
+            changed = False
+            for order in range(4):
+                for i in range(rows):
+                    r = i if order < 2 else rows - 1 - i
+                    for j in range(cols):
+                        p = r * cols + (j if order % 2 == 0 else cols - 1 - j)
+                        best = d[p]
+                        for k in range(4):
+                            v = ends[4 * p + k]  # its opposite link leads from v to p
+                            if v >= 0:
+                                reach = d[v] + weights[4 * v + (k ^ 1)]
+                                if reach < best:
+                                    best = reach
+                        if best < d[p]:
+                            d[p] = best
+                            changed = True
+        for q in range(rows * cols):
+            before[s, q] = q
+            if q == s or d[q] == inf:
+                continue
+            slack = 1e-9 * d[q]
+            for move in (2, 3, 0, 1):  # south, north, east, west: vertical moves come last on an XY route
+                v = ends[4 * q + (move ^ 1)]
+                if v >= 0 and d[v] + weights[4 * v + move] <= d[q] + slack:
+                    before[s, q] = v
+                    break
+
+
+def distance_matrix(machine: Machine, objective: str) -> FloatArray:
+    """(P, P) float64: what a message from row to column costs under a pairwise ``objective``.
+
+    ``hops``, ``multicast-hops``: weight of a shortest route round the dead links, or the machine's own
+    matrix. ``energy``: pJ of the cheapest route plus :func:`message_energy` between different cores; on a
+    machine given by a matrix, every unit of distance is charged one router and one ``link_x``. ``cut``,
+    ``connectivity``: 1 between different cores.
+
+    With links that are dead in one direction only, the matrix is not symmetric.
+
+    Raises
+    ------
+    InputError : two usable cores have no route; a mesh of more than 8192 cores with dead links
+    """
+    apart = ~np.eye(machine.size, dtype=bool)
+    if objective in ("cut", "connectivity"):
+        return apart.astype(np.float64)
+    if machine.distance_matrix is not None:
+        if objective != "energy":
+            return machine.distance_matrix
+        return message_energy(machine) * apart + unit_energy(machine) * machine.distance_matrix
+    quantity = "energy" if objective == "energy" else "hops"
+    dist = route_trees(machine, quantity).dist
+    return dist + message_energy(machine) * apart if quantity == "energy" else dist
+
+
+def unit_energy(machine: Machine) -> float:
+    """Energy (pJ) of one unit of distance on a machine given by a matrix: a router and a horizontal link."""
+    from nmsolve.hw.energy import UNIT_ENERGY, has_energy
+
+    if not has_energy(machine):
+        return UNIT_ENERGY["router"] + UNIT_ENERGY["link"]
+    figures = machine.energy
+    return sum(figures[k].value for k in ("router", "link_x") if k in figures)

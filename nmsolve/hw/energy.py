@@ -1,0 +1,97 @@
+"""Energy and latency of one message: what each crossed line of cores adds, and what is paid once.
+
+Jin et al. (ASPLOS 2023, as quoted by AxonFlow): a message over ``d`` hops passes ``d + 1`` routers and
+``d`` links and costs ``(d + 1) * E_r + d * E_w``. Loihi (Davies et al. 2018, as tabulated by SANA-FE): 111
+pJ per message that leaves its core, then 3.0 pJ per hop east or west and 4.2 pJ per hop north or south.
+Both are the same form::
+
+    message + router + sum over crossed links of (router + link + [crossing, if the link joins two chips])
+
+A message that stays on its core never enters the network and costs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.types import BoolArray, FloatArray
+
+#: Jin et al.'s unit constants, used where a machine names no energy: router 1, link 0.1.
+UNIT_ENERGY = {"router": 1.0, "link": 0.1}
+#: Jin et al.'s unit constants, used where a machine names no latency: router 1, link 0.01.
+UNIT_LATENCY = {"router": 1.0, "link": 0.01}
+
+
+def has_energy(machine: Machine) -> bool:
+    """True if the machine names at least one energy figure above 0 (otherwise Jin et al.'s units hold)."""
+    return _any_positive(machine.energy)
+
+
+def has_latency(machine: Machine) -> bool:
+    """True if the machine names at least one latency figure above 0 (otherwise Jin et al.'s units hold)."""
+    return _any_positive(machine.latency)
+
+
+def energy_lines(machine: Machine, axis: int) -> FloatArray:
+    """Energy (pJ) of crossing each line between consecutive rows (axis 0) or columns (axis 1).
+
+    Shape as :meth:`Machine.line_weights`: entry ``i`` joins line ``i`` and ``i + 1``, a last one closes
+    the torus. Without energy figures: ``1 + 0.1 * link weight`` (Jin et al.'s units, a dearer link costing
+    more).
+    """
+    return _lines(machine, axis, machine.energy, UNIT_ENERGY)
+
+
+def message_energy(machine: Machine) -> float:
+    """Energy (pJ) paid once by a message that leaves its core: the message itself and its first router.
+
+    Without energy figures: 1 (Jin et al.'s router).
+    """
+    if not has_energy(machine):
+        return UNIT_ENERGY["router"]
+    return _value(machine.energy, "message") + _value(machine.energy, "router")
+
+
+def latency_lines(machine: Machine, axis: int) -> FloatArray:
+    """Latency (ns) of crossing each line; shape and defaults (Jin et al.) as :func:`energy_lines`."""
+    return _lines(machine, axis, machine.latency, UNIT_LATENCY)
+
+
+def message_latency(machine: Machine) -> float:
+    """Latency (ns) of the first router of a message; 1 (Jin et al.'s router) without figures."""
+    return _value(machine.latency, "router") if has_latency(machine) else UNIT_LATENCY["router"]
+
+
+def _any_positive(table: Mapping[str, Figure]) -> bool:
+    return any(f.value > 0 for f in table.values())
+
+
+def _value(table: Mapping[str, Figure], key: str) -> float:
+    return table[key].value if key in table else 0.0
+
+
+def _lines(
+    machine: Machine, axis: int, table: Mapping[str, Figure], units: Mapping[str, float]
+) -> FloatArray:
+    """Router + link (+ crossing) for every line of ``axis``."""
+    weights = machine.line_weights(axis)
+    if not _any_positive(table):
+        return units["router"] + units["link"] * weights
+    link = _value(table, "link_x" if axis == 1 else "link_y")
+    out = np.full(len(weights), _value(table, "router") + link)
+    out[crossing_lines(machine, axis)] += _value(table, "crossing")
+    return out
+
+
+def crossing_lines(machine: Machine, axis: int) -> BoolArray:
+    """Bool per line of ``axis``: True where its links join chips. Shape as :meth:`Machine.line_weights`."""
+    per_chip, chips = machine.cores[axis], machine.chips[axis]
+    lines = per_chip * chips
+    out = np.zeros(len(machine.line_weights(axis)), bool)
+    out[per_chip - 1 : lines - 1 : per_chip] = True
+    if len(out) == lines:
+        out[-1] = chips > 1
+    return out

@@ -1,0 +1,143 @@
+"""The evaluator's compiled kernels: pairwise sums, route-union sums, link loads.
+
+Routes are XY: along the row first (the column changes), then along the column. On a torus each axis goes the
+shorter way round, a tie in the direction of growing numbers. With dead links they follow the route trees of
+:mod:`nmsolve.hw.detours`. Flat arrays only; shapes are those of ``LogicGraph``, ``CoreDistance`` and
+``RouteTrees``.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def pairwise_cost(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    skip: BoolArray,
+    core: IntArray,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    step: float,
+    matrix: FloatArray,
+) -> float:
+    """Sum of ``weight * distance`` over the stored edges of all rows that are not in ``skip``.
+
+    ``x``, ``y`` are per *core* here, (P,) each; exact for whole numbers below 2**53.
+    """
+    total = 0.0
+    dense = matrix.shape[0] > 0
+    for i in range(source.shape[0]):
+        if skip[i]:
+            continue
+        p = core[source[i]]
+        px, py = x[p], y[p]
+        part = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            q = core[targets[k]]
+            if dense:
+                part += weights[k] * matrix[p, q]
+            elif p != q:
+                dx, dy = abs(px - x[q]), abs(py - y[q])
+                if wrap_x > 0.0:
+                    dx = min(dx, wrap_x - dx)
+                if wrap_y > 0.0:
+                    dy = min(dy, wrap_y - dy)
+                part += weights[k] * (dx + dy + step)
+        total += part
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def goes_up(a: float, b: float, wrap: float) -> bool:
+    """True if the way from line position ``a`` to ``b`` goes towards growing numbers (ties do)."""
+    if wrap <= 0.0:
+        return b >= a
+    ahead = b - a if b >= a else b - a + wrap
+    return ahead <= wrap - ahead
+
+
+@nb.njit(cache=True, nogil=True)
+def union_cost(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    rate: FloatArray,
+    multicast: BoolArray,
+    core: IntArray,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    step: float,
+    dist: FloatArray,
+    before: Int32Array,
+) -> float:
+    """Sum over the multicast rows of ``rate * (step * remote cores + length of the union of the routes)``.
+
+    ``x`` (cols,), ``y`` (rows,) as in ``CoreDistance``. With ``dist`` (P, P) the routes are the trees
+    ``before`` (P, P), or, where ``before`` is (0, 0), unknown: each remote core is then charged ``dist``
+    on its own.
+    """
+    tree, dense = before.shape[0] > 0, dist.shape[0] > 0
+    size = cols * y.shape[0] if not dense else dist.shape[0]
+    got = np.full(size, -1, np.int64)
+    on_tree = np.full(size if tree else 0, -1, np.int64)
+    col_seen = np.full(cols, -1, np.int64)
+    down, up = np.zeros(cols), np.zeros(cols)
+    touched = np.empty(cols, np.int64)
+    total = 0.0
+    for i in range(source.shape[0]):
+        if not multicast[i]:
+            continue
+        p = core[source[i]]
+        got[p] = i
+        if tree:
+            on_tree[p] = i
+        pr, pc = p // cols, p % cols
+        remote, length, right, left, n_cols = 0, 0.0, 0.0, 0.0, 0
+        for k in range(indptr[i], indptr[i + 1]):
+            q = core[targets[k]]
+            if got[q] == i:
+                continue
+            got[q] = i
+            remote += 1
+            if tree:
+                v = np.int64(q)
+                while on_tree[v] < i:  # every link of the tree that no earlier target used
+                    on_tree[v] = i
+                    length += dist[p, v] - dist[p, before[p, v]]
+                    v = np.int64(before[p, v])
+                continue
+            if dense:
+                length += dist[p, q]
+                continue
+            c, r = q % cols, q // cols
+            if col_seen[c] != i:
+                col_seen[c] = i
+                touched[n_cols] = c
+                n_cols += 1
+                down[c] = up[c] = 0.0
+                dx = abs(x[c] - x[pc])
+                if goes_up(x[pc], x[c], wrap_x):
+                    right = max(right, dx if x[c] >= x[pc] else wrap_x - dx)
+                else:
+                    left = max(left, dx if x[c] <= x[pc] else wrap_x - dx)
+            dy = abs(y[r] - y[pr])
+            if goes_up(y[pr], y[r], wrap_y):
+                down[c] = max(down[c], dy if y[r] >= y[pr] else wrap_y - dy)
+            else:
+                up[c] = max(up[c], dy if y[r] <= y[pr] else wrap_y - dy)
+        for j in range(n_cols):
+            length += down[touched[j]] + up[touched[j]]
+        total += rate[i] * (step * remote + length + right + left)
+    return total

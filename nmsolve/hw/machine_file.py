@@ -1,0 +1,140 @@
+"""The TOML form of a machine (``docs/machines.md``): read, checked, with the path of every mistake."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Figure, Machine
+
+#: Figures that the energy and latency formulas know (``nmsolve.hw.energy``), with their units.
+ENERGY_KEYS = ("message", "router", "link_x", "link_y", "crossing")
+LATENCY_KEYS = ("router", "link_x", "link_y", "crossing")
+
+
+class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
+    value: float
+    unit: str = ""
+    source: str = ""
+    verified: bool = False
+
+
+class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
+    cores: tuple[int, int]
+    name: str = ""
+    chips: tuple[int, int] = (1, 1)
+    torus: bool = False
+    link_weight: float = 1.0
+    crossing_weight: float = 1.0
+    faulty_cores: list[tuple[int, int]] = []
+    taken_cores: list[tuple[int, int]] = []
+    faulty_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
+    capacity: dict[str, Any] = {}
+    energy: dict[str, Any] = {}
+    latency: dict[str, Any] = {}
+    figures: dict[str, Any] = {}
+    notes: str = ""
+
+
+def read_table(text: str, where: str) -> dict[str, object]:
+    """Parse TOML. InputError names the line."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not TOML: {error}", where, "a TOML file") from None
+
+
+def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
+    """Build a machine from its TOML table.
+
+    Parameters
+    ----------
+    table : as parsed, presets already merged in
+    where : file or preset name, for errors and as the name of a machine that states none
+
+    Raises
+    ------
+    InputError : wrong type, unknown key, core or link that does not exist, with the path of the entry
+    """
+    try:
+        t = msgspec.convert(table, _MachineTable)
+    except msgspec.ValidationError as error:
+        raise _input_error(error, where, "$") from None
+    rows, cols = t.chips[0] * t.cores[0], t.chips[1] * t.cores[1]
+
+    def number(at: tuple[int, int], key: str) -> int:
+        if not (0 <= at[0] < rows and 0 <= at[1] < cols):
+            raise InputError(
+                f"core {list(at)} does not exist",
+                f"{where}: $.{key}",
+                f"[row, column] within {rows} x {cols}",
+            )
+        return at[0] * cols + at[1]
+
+    capacity = _figures(t.capacity, f"{where}: $.capacity")
+    for key, figure in capacity.items():
+        if figure.value != int(figure.value) or figure.value < 0:
+            raise InputError(
+                f"the capacity is {figure.value}", f"{where}: $.capacity.{key}", "a whole number >= 0"
+            )
+    links = []
+    for i, (a, b) in enumerate(t.faulty_links):
+        p, q = number(a, f"faulty_links[{i}]"), number(b, f"faulty_links[{i}]")
+        links += [(p, q), (q, p)]
+    return Machine(
+        name=t.name or where,
+        chips=t.chips,
+        cores=t.cores,
+        torus=t.torus,
+        capacity={key: int(f.value) for key, f in capacity.items()},
+        link_weight=t.link_weight,
+        crossing_weight=t.crossing_weight,
+        faulty_cores=tuple(number(p, f"faulty_cores[{i}]") for i, p in enumerate(t.faulty_cores)),
+        taken_cores=tuple(number(p, f"taken_cores[{i}]") for i, p in enumerate(t.taken_cores)),
+        faulty_links=tuple(dict.fromkeys(links)),
+        energy=_figures(t.energy, f"{where}: $.energy", ENERGY_KEYS, "pJ"),
+        latency=_figures(t.latency, f"{where}: $.latency", LATENCY_KEYS, "ns"),
+        figures={
+            **{f"capacity.{k}": f for k, f in capacity.items()},
+            **_figures(t.figures, f"{where}: $.figures"),
+        },
+        notes=t.notes.strip(),
+    )
+
+
+def _figures(
+    table: Mapping[str, Any], where: str, known: tuple[str, ...] = (), unit: str = ""
+) -> dict[str, Figure]:
+    """Plain numbers or ``{value, unit, source, verified}`` tables; ``unit`` is the one that must be meant."""
+    out = {}
+    for key, entry in table.items():
+        if known and key not in known:
+            raise InputError(f"unknown figure {key!r}", where, "one of " + ", ".join(known))
+        try:
+            f = msgspec.convert(entry if isinstance(entry, dict) else {"value": entry}, _FigureTable)
+        except msgspec.ValidationError as error:
+            raise _input_error(error, where, f"{where}.{key}") from None
+        if not abs(f.value) < float("inf") or (known and f.value < 0):
+            raise InputError(f"the figure is {f.value}", f"{where}.{key}", "a finite number >= 0")
+        if unit and f.unit not in ("", unit):
+            raise InputError(f"the unit is {f.unit!r}", f"{where}.{key}", unit)
+        out[key] = Figure(f.value, f.unit or unit, f.source, f.verified)
+    return out
+
+
+def _input_error(error: msgspec.ValidationError, where: str, path: str) -> InputError:
+    """msgspec's ``Expected X, got Y - at `$.a.b` `` as one of our errors."""
+    text = str(error)
+    what, _, at = text.partition(" - at `$")
+    at = at.rstrip("`")
+    full = (
+        f"{where}: ${at}" if path == "$" else f"{path}{at.removeprefix('.value') if at == '.value' else at}"
+    )
+    expected, _, got = what.partition(", got ")
+    if got and expected.startswith("Expected "):
+        return InputError(f"got {got}", full, expected.removeprefix("Expected "))
+    return InputError(what, full)

@@ -1,0 +1,127 @@
+"""Machines by name: presets, plain meshes, TOML files."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+from importlib import resources
+from pathlib import Path
+
+from nmsolve.hw.machine_file import machine_from_table, read_table
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
+
+#: More cores than this are taken for a mistake (4 million; the largest published meshes have one million).
+MOST_CORES = 2**22
+
+_MESH = re.compile(r"mesh:(\d+)x(\d+)(?:,(\d+)(?:x(\d+))?)?")
+
+
+def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
+    """The machine that ``spec`` names.
+
+    Parameters
+    ----------
+    spec : the name of a preset (:func:`list_presets`); ``mesh:RxC`` (a plain mesh of R rows and C columns),
+        ``mesh:RxC,AxB`` (A rows, B columns of such chips) or ``mesh:RxC,K`` (K chips in the squarest grid);
+        or the path of a TOML file (``docs/machines.md``)
+    chips : rows and columns of chips instead of the machine's own; all of them healthy and free
+
+    Raises
+    ------
+    InputError : unknown preset (with the nearest name), no such file, wrong content, no core or too many
+    """
+    machine = _load(spec.strip())
+    if chips is not None:
+        if len(chips) != 2 or min(chips) < 1:
+            raise InputError(f"chips are {tuple(chips)}", machine.name, "two whole numbers >= 1")
+        _check_size(machine.name, chips[0] * chips[1] * machine.cores[0] * machine.cores[1])
+        machine = machine.with_chips(*chips)
+    return machine
+
+
+def list_presets() -> list[str]:
+    """Names of the presets, sorted."""
+    folder = resources.files("nmsolve.hw") / "presets"
+    return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def _load(spec: str) -> Machine:
+    if spec.lower().startswith("mesh"):
+        return _mesh(spec)
+    names = list_presets()
+    if spec.lower() in names:
+        text = (resources.files("nmsolve.hw") / "presets" / f"{spec.lower()}.toml").read_text("utf-8")
+        return machine_from_table(read_table(text, spec), spec)
+    if not (spec.lower().endswith(".toml") or "/" in spec or Path(spec).is_file()):
+        near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
+        hint = f"{near[0]} (the nearest), or " if near else ""
+        raise InputError(
+            f"unknown machine {spec!r}",
+            "",
+            f"{hint}one of {', '.join(names)}, mesh:RxC[,chips] or a TOML file",
+        )
+    try:
+        text = Path(spec).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
+        raise InputError(f"cannot read the machine: {reason}", spec, "a TOML file") from None
+    table = read_table(text, spec)
+    if "preset" in table:
+        table = _on_preset(table, spec)
+    cells = 1
+    for key in ("chips", "cores"):
+        pair = table.get(key, (1, 1))
+        if isinstance(pair, list) and all(isinstance(v, int) and v > 0 for v in pair):
+            for v in pair:
+                cells *= v
+    _check_size(spec, cells)
+    return machine_from_table(table, spec)
+
+
+def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
+    """The preset's table with the entries of ``table`` put over it (tables entry by entry)."""
+    name = table["preset"]
+    if not isinstance(name, str) or name.lower() not in list_presets():
+        raise InputError(
+            f"unknown preset {name!r}", f"{where}: $.preset", "one of " + ", ".join(list_presets())
+        )
+    file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
+    out = read_table(file.read_text("utf-8"), name)
+    for key, value in table.items():
+        old = out.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            out[key] = {**old, **value}
+        elif key != "preset":
+            out[key] = value
+    return out
+
+
+def _mesh(spec: str) -> Machine:
+    match = _MESH.fullmatch(spec.lower().replace(" ", ""))
+    if match is None:
+        raise InputError(f"cannot read {spec!r}", "", "mesh:RxC, mesh:RxC,AxB or mesh:RxC,K (whole numbers)")
+    rows, cols = int(match[1]), int(match[2])
+    chips = (1, 1)
+    if match[3] is not None:
+        chips = (int(match[3]), int(match[4])) if match[4] is not None else squarest(int(match[3]))
+    if min(rows, cols, *chips) < 1:
+        raise InputError(f"{spec} has no core", "", "at least one row, column and chip")
+    _check_size(spec, rows * cols * chips[0] * chips[1])
+    return Machine(spec.lower().replace(" ", ""), chips, (rows, cols))
+
+
+def squarest(count: int) -> tuple[int, int]:
+    """Rows and columns, rows <= columns, whose product is ``count`` and that differ least; (0, 0) for 0."""
+    if count < 1:
+        return 0, 0
+    rows = math.isqrt(count)
+    while count % rows:
+        rows -= 1
+    return rows, count // rows
+
+
+def _check_size(where: str, cells: int) -> None:
+    if cells > MOST_CORES:
+        raise InputError(f"the machine has {cells} cores", where, f"at most {MOST_CORES}")

@@ -1,0 +1,99 @@
+"""Every objective of a mapping, computed in one place from graph, machine and mapping alone.
+
+Formulas and sources are in ``docs/objectives.md``. A row of the graph is a message (see ``LogicGraph``): a
+multicast row is charged by the union of its routes, any other row edge by edge.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.hw.detours import route_trees
+from nmsolve.hw.energy import message_energy
+from nmsolve.hw.kernels import pairwise_cost, union_cost
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Prepared:
+    """Arrays that one objective of one problem needs at every evaluation."""
+
+    distance: CoreDistance
+    x_of_core: FloatArray
+    y_of_core: FloatArray
+    by_union: BoolArray
+    step: float
+    dist: FloatArray
+    before: Int32Array
+
+
+_PREPARED: WeakKeyDictionary[MappingProblem, _Prepared] = WeakKeyDictionary()
+
+
+def objective_value(problem: MappingProblem, core: AnyArray) -> float:
+    """The problem's objective for the mapping ``core`` (n,); exact where weights and distances are whole
+    numbers.
+
+    Does not check feasibility. Raises InputError where usable cores have no route (dead links).
+    """
+    ready = _PREPARED.get(problem)
+    if ready is None:
+        ready = _PREPARED[problem] = _prepare(problem)
+    graph, d = problem.graph, ready.distance
+    at = checked_core(graph, problem.machine, core)
+    total = 0.0
+    if not ready.by_union.all():
+        total += pairwise_cost(
+            graph.indptr, graph.source, graph.targets, graph.weights, ready.by_union, at,
+            ready.x_of_core, ready.y_of_core, d.wrap_x, d.wrap_y, d.step, d.matrix,
+        )  # fmt: skip
+    if ready.by_union.any():
+        total += union_cost(
+            graph.indptr, graph.source, graph.targets, graph.rate, ready.by_union, at,
+            d.cols, d.x, d.y, d.wrap_x, d.wrap_y, ready.step, ready.dist, ready.before,
+        )  # fmt: skip
+    return float(total)
+
+
+def checked_core(graph: LogicGraph, machine: Machine, core: AnyArray) -> IntArray:
+    """``core`` as contiguous int64. InputError if its shape is wrong or a core number does not exist."""
+    at: IntArray = np.ascontiguousarray(core, np.int64)
+    if at.shape != (graph.n,):
+        raise InputError(f"the mapping has shape {at.shape}", graph.name, f"({graph.n},)")
+    if len(at) and (at.min() < 0 or at.max() >= machine.size):
+        raise InputError("the mapping names an unknown core", machine.name, f"0..{machine.size - 1}")
+    return at
+
+
+def _prepare(problem: MappingProblem) -> _Prepared:
+    machine, distance = problem.machine, core_distance(problem)
+    row, col = np.divmod(np.arange(machine.size), machine.cols)
+    by_union = problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
+    if problem.objective == "connectivity":
+        by_union = np.ones(problem.graph.rows, bool)
+    step, dist, before = distance.step, distance.matrix, np.zeros((0, 0), np.int32)
+    if not distance.separable and by_union.any():
+        if problem.objective == "energy":
+            step = message_energy(machine)
+            dist = dist - step * ~np.eye(machine.size, dtype=bool)
+        if machine.distance_matrix is None:
+            trees = route_trees(machine, "energy" if problem.objective == "energy" else "hops")
+            dist, before = trees.dist, trees.before
+    return _Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
+
+
+def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
+    """All objectives of the mapping ``core`` (n,) by name.
+
+    ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units).
+    """
+    problem = MappingProblem(graph, machine)
+    return {name: objective_value(replace(problem, objective=name), core) for name in OBJECTIVES}
