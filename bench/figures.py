@@ -23,7 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 NMSOLVE = Path(sys.executable).with_name("nmsolve")
-ONE_THREAD = {k: "1" for k in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
+ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,9 @@ GENERATED: dict[str, tuple[str, ...]] = {
 MESH = "--machine", "mesh:8x8", "--balance", "0.03"
 ROWS = (
     Row("snn20k-8x8", "snn20k.npz", MESH, 10, 5.31e6, 5.10e6, 15),
-    Row("snn100k-16x16", "snn100k.npz", ("--machine", "mesh:16x16", "--balance", "0.03"), 60, 76.3e6, 74e6, 60),
+    Row(
+        "snn100k-16x16", "snn100k.npz", ("--machine", "mesh:16x16", "--balance", "0.03"), 60, 76.3e6, 74e6, 60
+    ),
     Row("q256", "q256.graph", ("--machine", "mesh:16x16"), 10, 93.9e6, 89e6, 15),
     Row("q1024", "q1024.graph", ("--machine", "mesh:32x32"), 10, 193e6, 188e6, 15),
     Row("geo-1000", "geo-1000-s1.json", (), 5, 57.5e3, 55.5e3, 10),
@@ -62,11 +64,29 @@ ROWS = (
     Row("comm-256", "comm-256-s0.json", (), 10, 18.9e3, 18.55e3, 20),
     Row("comm-1024", "comm-1024-s0.json", (), 10, 80.5e3, 78.5e3, 20),
     Row("delaunay_n15-8x8", "delaunay_n15.graph", MESH, 5, 6100, 5600, 10),
-    Row("sko100a bound", "sko100a.dat", ("--engines", "star,gilmore-lawler,projection"), 2, 142100, None, None, "bound"),
+    Row(
+        "sko100a bound",
+        "sko100a.dat",
+        ("--engines", "star,gilmore-lawler,projection"),
+        2,
+        142100,
+        None,
+        None,
+        "bound",
+    ),
     Row("sko100a", "sko100a.dat", (), 30, 152118, 152118, 30),
     Row("9 dense on 3x3 proved", "nug9.json", (), 20, 0.0, 0.0, 5, "gap"),
     Row("12 sparse on 3x4 proved", "comm12.json", (), 20, 0.0, 0.0, 5, "gap"),
-    Row("8 on 2x2, capacity 2, proved", "joint8.json", ("--machine", "mesh:2x2", "--balance", "0"), 20, 0.0, 0.0, 5, "gap"),
+    Row(
+        "8 on 2x2, capacity 2, proved",
+        "joint8.json",
+        ("--machine", "mesh:2x2", "--balance", "0"),
+        20,
+        0.0,
+        0.0,
+        5,
+        "gap",
+    ),
 )
 
 
@@ -80,7 +100,11 @@ def small_instances(folder: Path) -> None:
     sparse = [(i, j, 5 + (3 * i + 5 * j) % 11) for i in range(12) for j in range(i) if i // 4 == j // 4]
     sparse += [(4, 1, 3), (8, 5, 4), (9, 6, 2), (10, 2, 1)]
     joint = [(i, (i + 1) % 8, 3 + i % 3) for i in range(8)] + [(0, 4, 2), (1, 6, 5), (2, 7, 1), (3, 5, 4)]
-    for name, count, edges, mesh in (("nug9", 9, dense, [3, 3]), ("comm12", 12, sparse, [3, 4]), ("joint8", 8, joint, [2, 2])):
+    for name, count, edges, mesh in (
+        ("nug9", 9, dense, [3, 3]),
+        ("comm12", 12, sparse, [3, 4]),
+        ("joint8", 8, joint, [2, 2]),
+    ):
         data = {
             "directed": False, "multigraph": False, "graph": {"name": name, "mesh": mesh},
             "nodes": [{"id": i} for i in range(count)],
@@ -96,7 +120,9 @@ def instance(name: str, folder: Path) -> Path:
     path = folder / name
     if not path.exists():
         if name in GENERATED:
-            subprocess.run([NMSOLVE, "generate", *GENERATED[name], "--out", path], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(
+                [NMSOLVE, "generate", *GENERATED[name], "--out", path], check=True, stdout=subprocess.DEVNULL
+            )
         else:
             small_instances(folder)
     return path
@@ -105,14 +131,30 @@ def instance(name: str, folder: Path) -> Path:
 def run(row: Row, limit: float, seed: int, folder: Path) -> dict[str, float]:
     """Map once; value, CPU and wall seconds, peak memory."""
     out = folder / "out" / f"{row.name}-{seed}".replace(" ", "_").replace(",", "")
-    command = [NMSOLVE, "map", instance(row.graph, folder), *row.args, "--time-limit", str(limit), "--seed", str(seed), "--out", out]
+    command = [
+        NMSOLVE,
+        "map",
+        instance(row.graph, folder),
+        *row.args,
+        "--time-limit",
+        str(limit),
+        "--seed",
+        str(seed),
+        "--out",
+        out,
+    ]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, check=True, capture_output=True, env=os.environ | ONE_THREAD)
     wall, after = time.monotonic() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     report = json.loads((out / "report.json").read_text())
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     value = report[row.read]
-    return {"value": float("nan") if value is None else value, "cpu": cpu, "wall": wall, "gap": report["gap"] or 0.0}
+    return {
+        "value": float("nan") if value is None else value,
+        "cpu": cpu,
+        "wall": wall,
+        "gap": report["gap"] or 0.0,
+    }
 
 
 def line(row: Row, target: float | None, limit: float, kind: str, seeds: list[int], folder: Path) -> str:
@@ -131,7 +173,9 @@ def line(row: Row, target: float | None, limit: float, kind: str, seeds: list[in
 
 def main() -> None:
     """Run the rows asked for and print (and save) the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", help="comma-separated row names")
     parser.add_argument("--kind", choices=["must", "aim", "both"], default="both")
     parser.add_argument("--seeds", default="1")
@@ -142,7 +186,10 @@ def main() -> None:
     folder = a.folder or Path(tempfile.mkdtemp(prefix="nmsolve-bench-"))
     folder.mkdir(parents=True, exist_ok=True)
     names = set(a.only.split(",")) if a.only else {r.name for r in ROWS}
-    table = ["| instance | read | target | median | worst | met | CPU s | wall s |", "|---|---|---|---|---|---|---|---|"]
+    table = [
+        "| instance | read | target | median | worst | met | CPU s | wall s |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
     print("\n".join(table), flush=True)
     for row in ROWS:
         if row.name not in names:

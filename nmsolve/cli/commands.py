@@ -3,50 +3,65 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Annotated as A
 
 import typer
+from typer import Argument, Option
 
-GRAPH = typer.Argument(..., help="Graph file: .json, .graph (METIS), .hgr (hMETIS), .mtx, .dat (QAPLIB), .npz.")
-MACHINE = typer.Option(
-    None,
-    "--machine",
-    "-m",
-    help="Preset (see `nmsolve hw list`), mesh:RxC[,chips], or a machine.toml; may be left out where the graph file names one.",
-)
-CHIPS = typer.Option(None, "--chips", help="Chips on the board: a number or RxC.")
-CONSTRAINTS = typer.Option(None, "--constraints", "-c", help="Side constraints (constraints.json).")
-OBJECTIVE = typer.Option(
-    "hops", "--objective", help="hops, multicast-hops, cut, connectivity or energy (docs/objectives.md)."
-)
-BALANCE = typer.Option(
-    None, "--balance", help="Node capacity of a core: (1 + BALANCE) * nodes / cores, rounded up. [default: see docs/files.md]"
-)
-JSON = typer.Option(False, "--json", help="Typed JSON on stdout, one object per line.")
+Graph = A[Path, Argument(help="Graph: .json, .graph (METIS), .hgr (hMETIS), .mtx, .dat (QAPLIB) or .npz.")]
+Machine = A[
+    str | None,
+    Option(
+        "--machine",
+        "-m",
+        help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. [default: the one the graph file names]",
+    ),
+]
+Chips = A[str | None, Option("--chips", help="Chips on the board: a number or ROWSxCOLUMNS.")]
+Constraints = A[Path | None, Option("--constraints", "-c", help="Side constraints (constraints.json).")]
+Objective = A[str, Option("--objective", help="hops, multicast-hops, cut, connectivity or energy.")]
+Balance = A[
+    float | None,
+    Option("--balance", help="Node capacity of a core: (1 + BALANCE) * nodes / cores, rounded up."),
+]
+Turns = A[
+    str | None,
+    Option(
+        "--prohibit-turns",
+        help="Check the routes against a turn model (xy, west-first, ...) or turns (WS,EN).",
+    ),
+]
+Json = A[bool, Option("--json", help="Typed JSON on stdout, one object per line.")]
+Mapping = A[Path, Argument(help="mapping.json, or the output folder of `nmsolve map`.")]
+MappingGraph = A[
+    Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")
+]
 
 
 def map_command(
-    graph: Path = GRAPH,
-    machine: str | None = MACHINE,
-    chips: str | None = CHIPS,
-    time_limit: str = typer.Option("60s", "--time-limit", "-t", help="Wall time: 90, 90s or 5m."),
-    gap: str | None = typer.Option(None, "--gap", help="Stop at this proven gap: 0.05 or 5%."),
-    seed: int = typer.Option(0, "--seed", help="Seed of all random choices."),
-    workers: int = typer.Option(1, "--workers", min=1, help="Engines that run at the same time."),
-    objective: str = OBJECTIVE,
-    engines: str | None = typer.Option(None, "--engines", help="Comma-separated engines instead of automatic choice."),
-    balance: float | None = BALANCE,
-    constraints: Path | None = CONSTRAINTS,
-    warm_start: Path | None = typer.Option(None, "--warm-start", help="Start from this mapping.json."),
-    mip_solver: str = typer.Option("highs", "--mip-solver", help="MIP solver Pyomo should use."),
-    write_model: Path | None = typer.Option(
-        None, "--write-model", help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder."
-    ),
-    memory_limit: str | None = typer.Option(None, "--memory-limit", help="Per solver process, e.g. 4GiB."),
-    prohibit_turns: str | None = typer.Option(
-        None, "--prohibit-turns", help="Check routes against a turn model (xy, west-first, ...) or turns (WS,EN)."
-    ),
-    out: Path = typer.Option(Path("nmsolve-out"), "--out", "-o", help="Output folder."),
-    json: bool = JSON,
+    graph: Graph,
+    machine: Machine = None,
+    chips: Chips = None,
+    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "60s",
+    gap: A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")] = None,
+    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
+    workers: A[int, Option("--workers", min=1, help="Engines that run at the same time.")] = 1,
+    objective: Objective = "hops",
+    engines: A[
+        str | None, Option("--engines", help="Comma-separated engines instead of automatic choice.")
+    ] = None,
+    balance: Balance = None,
+    constraints: Constraints = None,
+    warm_start: A[Path | None, Option("--warm-start", help="Start from this mapping.json.")] = None,
+    mip_solver: A[str, Option("--mip-solver", help="MIP solver that Pyomo should use.")] = "highs",
+    write_model: A[
+        Path | None,
+        Option("--write-model", help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder."),
+    ] = None,
+    memory_limit: A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")] = None,
+    prohibit_turns: Turns = None,
+    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-out"),
+    json: Json = False,
 ) -> None:
     """Map a graph onto a machine; writes mapping, events and report to the output folder."""
     from nmsolve.cli.map import MapOptions, run_map
@@ -59,11 +74,11 @@ def map_command(
 
 
 def score_command(
-    mapping: Path = typer.Argument(..., help="mapping.json, or the output folder of `nmsolve map`."),
-    graph: Path | None = typer.Option(None, "--graph", "-g", help="Graph file. [default: the one named in report.json]"),
-    machine: str | None = MACHINE,
-    chips: str | None = CHIPS,
-    json: bool = JSON,
+    mapping: Mapping,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    json: Json = False,
 ) -> None:
     """Recompute every objective of a mapping from its files."""
     from nmsolve.cli.check import run_score
@@ -72,25 +87,25 @@ def score_command(
 
 
 def verify_command(
-    mapping: Path = typer.Argument(..., help="mapping.json, or the output folder of `nmsolve map`."),
-    graph: Path | None = typer.Option(None, "--graph", "-g", help="Graph file. [default: the one named in report.json]"),
-    machine: str | None = MACHINE,
-    chips: str | None = CHIPS,
-    constraints: Path | None = CONSTRAINTS,
-    balance: float | None = BALANCE,
-    bound: bool = typer.Option(False, "--bound", help="Also re-check the certificates of all bounds."),
-    prohibit_turns: str | None = typer.Option(
-        None, "--prohibit-turns", help="Check routes against a turn model (xy, west-first, ...) or turns (WS,EN)."
-    ),
-    json: bool = JSON,
+    mapping: Mapping,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    constraints: Constraints = None,
+    balance: Balance = None,
+    bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False,
+    prohibit_turns: Turns = None,
+    json: Json = False,
 ) -> None:
     """Check a mapping without trusting what made it: rules, objective, gap, deadlock freedom, bounds."""
     from nmsolve.cli.check import run_verify
 
-    raise typer.Exit(run_verify(mapping, graph, machine, chips, constraints, balance, bound, prohibit_turns, json))
+    raise typer.Exit(
+        run_verify(mapping, graph, machine, chips, constraints, balance, bound, prohibit_turns, json)
+    )
 
 
-def info_command(graph: Path = GRAPH, json: bool = JSON) -> None:
+def info_command(graph: Graph, json: Json = False) -> None:
     """Describe a graph file: nodes, messages, resources, traffic, and the machine it names."""
     from nmsolve.cli.info import run_info
 
@@ -98,7 +113,7 @@ def info_command(graph: Path = GRAPH, json: bool = JSON) -> None:
 
 
 def convert_command(
-    source: Path = GRAPH, target: Path = typer.Argument(..., help="File to write; its extension decides the format.")
+    source: Graph, target: A[Path, Argument(help="File to write; its extension decides the format.")]
 ) -> None:
     """Convert a graph file to another format."""
     from nmsolve.cli.info import run_convert
@@ -107,23 +122,22 @@ def convert_command(
 
 
 def generate_command(
-    kind: str = typer.Argument(..., help="microcircuit, layered, reservoir, snn, geo, layers, rnd, comm ... (`generate list`)."),
-    out: Path | None = typer.Option(None, "--out", "-o", help="File to write. [default: KIND.json]"),
-    seed: int = typer.Option(1, "--seed", help="Seed."),
-    scale: float | None = typer.Option(None, "--scale", help="microcircuit: fraction of the full size."),
-    nodes: int | None = typer.Option(None, "--nodes", "-n", help="Number of nodes (or clusters)."),
-    edges: int | None = typer.Option(None, "--edges", help="snn: number of synapses drawn."),
-    layers: int | None = typer.Option(None, "--layers", help="snn, layered: number of layers."),
-    side: int | None = typer.Option(None, "--side", help="Mesh instances: side of the square mesh."),
+    kind: A[str, Argument(help="What to generate; `nmsolve generate list` shows all kinds.")],
+    out: A[Path | None, Option("--out", "-o", help="File to write. [default: KIND.json]")] = None,
+    seed: A[int, Option("--seed", help="Seed.")] = 1,
+    option: A[
+        list[str] | None, Option("--set", help="Parameter of the kind, NAME=VALUE; may be repeated.")
+    ] = None,
+    scale: A[float | None, Option("--scale", help="microcircuit: fraction of the full size.")] = None,
+    nodes: A[int | None, Option("--nodes", "-n", help="Number of nodes.")] = None,
 ) -> None:
     """Generate a network: the Potjans-Diesmann microcircuit, layered families, reservoirs, mesh instances."""
     from nmsolve.cli.generate import run_generate
 
-    given = {"scale": scale, "nodes": nodes, "edges": edges, "layers": layers, "side": side}
-    raise typer.Exit(run_generate(kind, out, seed, {k: v for k, v in given.items() if v is not None}))
+    raise typer.Exit(run_generate(kind, out, seed, option or [], scale, nodes))
 
 
-def hw_list_command(json: bool = JSON) -> None:
+def hw_list_command(json: Json = False) -> None:
     """List the chip presets."""
     from nmsolve.cli.hw import run_list
 
@@ -131,9 +145,9 @@ def hw_list_command(json: bool = JSON) -> None:
 
 
 def hw_show_command(
-    machine: str = typer.Argument(..., help="Preset, mesh:RxC[,chips] or machine.toml."),
-    chips: str | None = CHIPS,
-    json: bool = JSON,
+    machine: A[str, Argument(help="Preset, mesh:RxC[,chips] or machine.toml.")],
+    chips: Chips = None,
+    json: Json = False,
 ) -> None:
     """Show a machine: every figure with its unit and source; unverified ones are marked."""
     from nmsolve.cli.hw import run_show
@@ -142,8 +156,8 @@ def hw_show_command(
 
 
 def doctor_command(
-    warm: bool = typer.Option(False, "--warm", help="Compile and cache all kernels now."),
-    json: bool = JSON,
+    warm: A[bool, Option("--warm", help="Compile and cache all kernels now.")] = False,
+    json: Json = False,
 ) -> None:
     """Print versions and problems of everything nmsolve needs."""
     from nmsolve.cli.doctor import run_doctor

@@ -93,6 +93,8 @@ def instance(graph: Path, machine: str | None, chips: str | None) -> tuple[Logic
         return loaded, load_machine(machine, chips=chip_grid(chips))
     if implied is None:
         raise InputError(
-            "no machine given", str(graph), "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)"
+            "no machine given",
+            str(graph),
+            "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
         )
     return loaded, implied

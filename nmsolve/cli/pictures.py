@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 #: Okabe-Ito colours: distinguishable with any colour vision.
-PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444", "#b2b200", "#7f3fbf")
+PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#8c564b",
+    "#444444",
+    "#b2b200",
+    "#7f3fbf",
+)
 INK, FAINT = "#222222", "#bbbbbb"
 #: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
 VECTOR_LINKS = 3000
@@ -128,9 +139,7 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
     length = np.where(wrap, 0.45, 0.86)
     side = 0.13
     x0, y0 = c0 + 0.07 * dc - side * dr, r0 + 0.07 * dr + side * dc
-    segments = np.stack(
-        [np.stack([x0, y0], 1), np.stack([x0 + dc * length, y0 + dr * length], 1)], axis=1
-    )
+    segments = np.stack([np.stack([x0, y0], 1), np.stack([x0 + dc * length, y0 + dr * length], 1)], axis=1)
     top = float(loads.max()) if len(loads) else 1.0
     order = np.argsort(loads, kind="stable")
     width = float(np.clip(60.0 / max(machine.rows, machine.cols), 0.6, 4.0))
@@ -205,7 +214,9 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
     axes: Any = figure.subplots(count, 1, squeeze=False)[:, 0]
     for i, name in enumerate(names):
         ax, values = axes[i], np.sort(used[:, i])[::-1]
-        ax.fill_between(np.arange(len(values) + 1), np.append(values, values[-1:]), step="post", color=PALETTE[0], lw=0)
+        ax.fill_between(
+            np.arange(len(values) + 1), np.append(values, values[-1:]), step="post", color=PALETTE[0], lw=0
+        )
         limit = limits[i]
         if limit is not None:
             ax.axhline(limit, color=PALETTE[1], lw=1.2)

@@ -67,7 +67,11 @@ class ProgressTable:
             self._offset = event.seconds - (time.monotonic() - self._started)
             objective, bound, _ = self._state
             if event.kind == "incumbent":
-                self._state = (event.objective, bound, event.engine + (f" ({event.move})" if event.move else ""))
+                self._state = (
+                    event.objective,
+                    bound,
+                    event.engine + (f" ({event.move})" if event.move else ""),
+                )
                 self._news("*", event.seconds)
             elif event.kind == "bound":
                 self._state = (objective, event.bound, event.engine)

@@ -1,0 +1,172 @@
+"""One run of one peer, in the peer's own Python environment: reads a graph, writes a core per node.
+
+    peer_worker.py PEER GRAPH.npz ROWS COLS BALANCE SEED OUT.npy     (prints the CPU seconds of the peer's call)
+
+GRAPH.npz holds the symmetric traffic as CSR (indptr, indices, weights as whole numbers). Nothing of nmsolve is
+imported here, and nothing of the peers in nmsolve.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ.update(dict.fromkeys(("SCOTCH_PTHREAD_NUMBER", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
+import numpy as np
+
+
+def cpu() -> float:
+    """CPU seconds of this process and its finished children."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(u.ru_utime + u.ru_stime for u in used)
+
+
+def scotch(indptr, indices, weights, rows, cols, balance, seed):
+    """SCOTCH's static mapping onto mesh2D, one thread."""
+    n = len(indptr) - 1
+    with tempfile.TemporaryDirectory() as folder:
+        graph, target, result = (Path(folder) / f for f in ("g.grf", "t.tgt", "m.map"))
+        lines = [f"0\n{n} {len(indices)}\n0 010"]
+        for u in range(n):
+            a, b = indptr[u], indptr[u + 1]
+            pairs = np.stack([weights[a:b], indices[a:b]], 1).ravel().tolist()
+            lines.append(" ".join(map(str, [b - a, *pairs])))
+        graph.write_text("\n".join(lines) + "\n")
+        target.write_text(f"mesh2D {cols} {rows}\n")
+        start = cpu()
+        subprocess.run(
+            ["scotch_gmap", graph, target, result, f"-b{balance}"],
+            check=True,
+            stdout=subprocess.DEVNULL,
+            env=os.environ | {"SCOTCH_DETERMINISTIC": "0", "SCOTCH_RANDOM_FIXED_SEED": str(seed)},
+        )
+        used = cpu() - start
+        found = np.loadtxt(result, skiprows=1, dtype=np.int64)
+    core = np.empty(n, np.int64)
+    core[found[:, 0]] = found[:, 1]
+    return core, used
+
+
+def metis_scotch(indptr, indices, weights, rows, cols, balance, seed):
+    """METIS k-way, then SCOTCH one-to-one on the part graph."""
+    import pymetis
+    from scipy.sparse import coo_matrix
+
+    kind = pymetis.zero_copy_dtype()
+    start, k, n = cpu(), rows * cols, len(indptr) - 1
+    _, part = pymetis.part_graph(
+        k,
+        xadj=indptr.astype(kind),
+        adjncy=indices.astype(kind),
+        eweights=weights.astype(kind),
+        options=pymetis.Options(seed=seed, ufactor=max(1, int(1000 * balance))),
+    )
+    part = np.asarray(part)
+    quotient = coo_matrix(
+        (weights, (part[np.repeat(np.arange(n), np.diff(indptr))], part[indices])), shape=(k, k)
+    ).tocsr()
+    quotient.setdiag(0)
+    quotient.eliminate_zeros()
+    used = cpu() - start
+    place, more = scotch(
+        quotient.indptr, quotient.indices, quotient.data.astype(np.int64), rows, cols, 0, seed
+    )
+    return place[part], used + more
+
+
+def mtkahypar(indptr, indices, weights, rows, cols, balance, seed):
+    """Mt-KaHyPar's mapping onto a target graph (Steiner tree objective)."""
+    import mtkahypar as mt
+
+    mt.set_seed(seed)
+    library = mt.initialize(1, False)
+    context = library.context_from_preset(mt.PresetType.DEFAULT)
+    context.logging = False
+    context.set_mapping_parameters(rows * cols, balance)
+    n = len(indptr) - 1
+    u = np.repeat(np.arange(n), np.diff(indptr))
+    once = u < indices
+    pairs = list(zip(u[once].tolist(), indices[once].tolist(), strict=True))
+    graph = library.create_graph(context, n, len(pairs), pairs, [1] * n, weights[once].tolist())
+    mesh = [(r * cols + c, r * cols + c + 1) for r in range(rows) for c in range(cols - 1)]
+    mesh += [(r * cols + c, (r + 1) * cols + c) for r in range(rows - 1) for c in range(cols)]
+    target = library.create_target_graph(context, rows * cols, len(mesh), mesh, [1] * len(mesh))
+    start = cpu()
+    found = graph.map_onto_graph(target, context)
+    used = cpu() - start
+    return np.fromiter((found.block_id(i) for i in range(n)), np.int64, n), used
+
+
+def rig(indptr, indices, weights, rows, cols, balance, seed):
+    """rig's C annealer, effort 1 at even and 4 at odd seeds (one node per core)."""
+    import collections
+    import collections.abc
+
+    if not hasattr(inspect, "getargspec"):  # rig predates Python 3.11
+        inspect.getargspec = lambda f: tuple(inspect.getfullargspec(f)[:4])
+    for name in ("Iterable", "Mapping", "MutableMapping", "Set", "Sequence", "Callable"):
+        if not hasattr(collections, name):
+            setattr(collections, name, getattr(collections.abc, name))
+    for name, value in (("int", int), ("float", float), ("bool", bool)):
+        if not hasattr(np, name):
+            setattr(np, name, value)
+    from rig.links import Links
+    from rig.netlist import Net
+    from rig.place_and_route import Cores, Machine
+    from rig.place_and_route.place import sa
+    from rig.place_and_route.place.sa.c_kernel import CKernel
+
+    dead = set()
+    for y in range(rows):
+        dead |= {
+            (cols - 1, y, Links.east),
+            (cols - 1, y, Links.north_east),
+            (0, y, Links.west),
+            (0, y, Links.south_west),
+        }
+    for x in range(cols):
+        dead |= {
+            (x, rows - 1, Links.north),
+            (x, rows - 1, Links.north_east),
+            (x, 0, Links.south),
+            (x, 0, Links.south_west),
+        }
+    machine = Machine(cols, rows, chip_resources={Cores: 1}, dead_links=dead)
+    n = len(indptr) - 1
+    nodes = [object() for _ in range(n)]
+    u = np.repeat(np.arange(n), np.diff(indptr))
+    once = u < indices
+    nets = [
+        Net(nodes[a], [nodes[b]], float(w))
+        for a, b, w in zip(u[once], indices[once], weights[once], strict=True)
+    ]
+    start = cpu()
+    effort = (1.0, 4.0, 16.0)[seed % 3]
+    placed = sa.place(
+        {v: {Cores: 1} for v in nodes},
+        nets,
+        machine,
+        [],
+        effort=effort,
+        random=random.Random(seed),
+        kernel=CKernel,
+    )
+    used = cpu() - start
+    return np.array([placed[v][1] * cols + placed[v][0] for v in nodes]), used
+
+
+PEERS = {"scotch": scotch, "metis+scotch": metis_scotch, "mt-kahypar": mtkahypar, "rig": rig}
+
+if __name__ == "__main__":
+    peer, graph, rows, cols, balance, seed, out = sys.argv[1:]
+    with np.load(graph) as data:
+        arrays = data["indptr"], data["indices"], data["weights"]
+    core, used = PEERS[peer](*arrays, int(rows), int(cols), float(balance), int(seed))
+    np.save(out, core.astype(np.int64))
+    print(used)

@@ -1,0 +1,143 @@
+"""nmsolve against METIS + SCOTCH, SCOTCH, Mt-KaHyPar and rig at equal CPU time: one table, losses included.
+
+    python bench/peers.py --peers-python PATH [--only NAME,...] [--seed 1] [--out docs/peers.md]
+
+PATH is a Python with numpy, scipy, pymetis, mtkahypar, rig and rig_c_sa installed; `scotch_gmap` must be on the
+command path. A peer that finishes early runs again with the next seed until its CPU seconds are used up (at least
+once), and its best run counts; one that does not finish a single run in ten times the budget is shown as such.
+nmsolve runs once with the same number of seconds as its limit, and everything it does counts: loading, bounds,
+report. Every mapping, whoever made it, is scored by nmsolve's evaluator and checked against the capacity.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from figures import ONE_THREAD, ROWS, Row, instance, run
+from nmsolve.solvers.mapping.api import make_problem
+
+from nmsolve.cli.options import instance as load
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.solution import check_mapping
+
+PEERS = ("metis+scotch", "scotch", "mt-kahypar", "rig")
+NAMES = (
+    "snn20k-8x8", "snn100k-16x16", "q256", "q1024", "geo-1000", "layered-1000", "rnd-1000", "comm-256", "comm-1024",
+    "delaunay_n15-8x8",
+)  # fmt: skip
+
+
+def refuses(peer: str, problem: MappingProblem) -> str:
+    """Why a peer cannot take the instance; empty if it can."""
+    if peer == "metis+scotch" and problem.one_per_core:
+        return "no partition to make"
+    if peer == "rig" and not problem.one_per_core:
+        return "one node per core only"
+    if peer == "mt-kahypar" and problem.cores > 64:
+        return "did not finish at > 64 cores"
+    return ""
+
+
+def whole_weights(problem: MappingProblem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Symmetric traffic with whole weights (scaled by 1000 where they are not), as the peers need them."""
+    indptr, indices, weights = problem.graph.traffic
+    scale = 1 if problem.graph.integral else 1000
+    return indptr, indices, np.maximum(1, np.rint(weights * scale)).astype(np.int64)
+
+
+def peer_best(
+    python: str, peer: str, problem: MappingProblem, budget: float, balance: float, seed: int
+) -> str:
+    """Best value of a peer within ``budget`` CPU seconds of its own calls, as a table cell."""
+    best, feasible, spent, runs = np.inf, True, 0.0, 0
+    with tempfile.TemporaryDirectory() as folder:
+        graph, out = Path(folder) / "graph.npz", Path(folder) / "core.npy"
+        indptr, indices, weights = whole_weights(problem)
+        np.savez(graph, indptr=indptr, indices=indices, weights=weights)
+        size = problem.machine.rows, problem.machine.cols
+        while spent < budget and runs < 50:
+            command = [
+                python,
+                Path(__file__).with_name("peer_worker.py"),
+                peer,
+                graph,
+                *size,
+                balance,
+                seed + runs,
+                out,
+            ]
+            try:
+                done = subprocess.run(
+                    [str(c) for c in command], capture_output=True, text=True, timeout=10 * budget + 60,
+                    env=os.environ | ONE_THREAD, check=True,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return f"not finished in {10 * budget + 60:.0f} s" if runs == 0 else f"{best:,.6g}"
+            except subprocess.CalledProcessError as error:
+                return f"failed ({(error.stderr.strip().splitlines() or ['?'])[-1][:60]})"
+            spent, runs = spent + max(float(done.stdout.split()[-1]), 1e-3), runs + 1
+            core = np.load(out)
+            value = objective_value(problem, core)
+            if value < best:
+                best, feasible = value, not check_mapping(problem, core)
+    note = "" if feasible else " (over capacity)"
+    return f"{best:,.6g}{note} ({runs} runs, {spent:.1f} s)"
+
+
+def compare(row: Row, python: str, seed: int, folder: Path) -> str:
+    """One row of the table."""
+    path = instance(row.graph, folder)
+    args = dict(zip(row.args[::2], row.args[1::2], strict=True))
+    graph, machine = load(path, args.get("--machine"), None)
+    balance = float(args["--balance"]) if "--balance" in args else None
+    problem = make_problem(graph, machine, balance=balance)
+    ours = run(row, row.limit, seed, folder)
+    cells, values = [], []
+    for peer in PEERS:
+        why = refuses(peer, problem)
+        cells.append(f"({why})" if why else peer_best(python, peer, problem, row.limit, balance or 0.0, seed))
+        if not why and cells[-1][0].isdigit():
+            values.append(float(cells[-1].split()[0].replace(",", "")))
+    against = min(values) if values else float("nan")
+    verdict = f"{100 * (1 - ours['value'] / against):+.1f} %"
+    return (
+        f"| {row.name} | {row.limit:g} | **{ours['value']:,.6g}** ({ours['cpu']:.1f} s), gap {100 * ours['gap']:.1f} % | "
+        + " | ".join(cells)
+        + f" | {verdict} |"
+    )
+
+
+def main() -> None:
+    """Print the table, row by row, and save it if asked."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--peers-python", required=True)
+    parser.add_argument("--only", help="comma-separated row names")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--out", type=Path)
+    a = parser.parse_args()
+    folder = a.folder or Path(tempfile.mkdtemp(prefix="nmsolve-bench-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    chosen = a.only.split(",") if a.only else NAMES
+    table = [
+        "| instance | CPU s each | nmsolve | " + " | ".join(PEERS) + " | nmsolve better by |",
+        "|---" * (len(PEERS) + 4) + "|",
+    ]
+    print("\n".join(table), flush=True)
+    for row in (r for r in ROWS if r.name in chosen):
+        table.append(compare(row, a.peers_python, a.seed, folder))
+        print(table[-1], flush=True)
+    if a.out:
+        a.out.write_text("\n".join(table) + "\n")
+
+
+if __name__ == "__main__":
+    main()

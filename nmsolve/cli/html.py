@@ -1,0 +1,98 @@
+"""report.html: one file without network, drawn from the report and the final mapping."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nmsolve.cli import pictures
+from nmsolve.cli.progress import number, percent
+from nmsolve.cli.report import Report, in_words
+from nmsolve.model.bound import Result
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+
+
+def render_html(problem: MappingProblem, result: Result, report: Report, verify_command: str) -> str:
+    """The whole page. Equal problem, result and report give equal bytes."""
+    from jinja2 import Environment, StrictUndefined
+
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
+        (resources.files("nmsolve.cli") / "templates" / "report.html.j2").read_text("utf-8")
+    )
+    drawn: dict[str, str] = {
+        "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
+        "core_use": "",
+        "link_loads": "",
+        "resource_use": "",
+    }
+    caption, hottest = "No mapping to draw.", []
+    if result.core is not None:
+        names, used, limits = resource_table(problem, result.core)
+        share, label, caption = _core_share(names, used, limits)
+        usable = problem.machine.usable
+        drawn["core_use"] = pictures.core_use(problem.machine, share, label)
+        drawn["resource_use"] = pictures.resource_use(names, used[usable], limits)
+        drawn["link_loads"], hottest = _link_picture(problem, result.core)
+    return page.render(
+        r=report,
+        words=in_words(report),
+        checks=report.checks,
+        pictures=drawn,
+        core_use_caption=caption,
+        hottest=hottest,
+        routing="XY routes"
+        if not problem.machine.faulty_links
+        else "XY routes, with detours round dead links",
+        verify_command=verify_command,
+        number=number,
+        percent=percent,
+    )
+
+
+def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[int | None]]:
+    """Use of every resource the graph names, per core: names, (cores, R) amounts, limits (None: unlimited)."""
+    graph, machine = problem.graph, problem.machine
+    names, columns = list(graph.resources), [graph.sizes[:, i] for i in range(len(graph.resources))]
+    limits: list[int | None] = [machine.capacity.get(r) for r in graph.resources]
+    if problem.node_limit is not None:
+        names.append("nodes")
+        columns.append(np.ones(graph.n, np.int64))
+        limits.append(problem.node_limit)
+        if len(names) == 2 and limits[0] is None and bool((columns[0] == 1).all()):
+            names, columns, limits = names[1:], columns[1:], limits[1:]  # the same thing twice
+    used = np.zeros((machine.size, len(columns)), np.int64)
+    for i, column in enumerate(columns):
+        np.add.at(used[:, i], core, column)
+    return names, used, limits
+
+
+def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> tuple[FloatArray, str, str]:
+    """What the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
+    limited = [i for i, limit in enumerate(limits) if limit]
+    if not limited:
+        return used[:, 0].astype(float), names[0], f"{names[0]} on every core (the machine names no limit)."
+    share = np.stack([used[:, i] / float(limits[i] or 1) for i in limited], axis=1)
+    what = ", ".join(names[i] for i in limited)
+    return share.max(axis=1), "share of the limit", f"How full every core is: the tightest of {what}."
+
+
+def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[dict[str, Any]]]:
+    """Link heat map and the ten hottest links; empty for machines that are not meshes."""
+    from nmsolve.hw.routes import link_ends, link_loads
+
+    machine = problem.machine
+    if machine.distance_matrix is not None:
+        return "", []
+    loads = link_loads(problem.graph, machine, core)
+    ends = link_ends(machine)
+    exists = ends[:, 1] >= 0
+    links, loads = ends[exists], loads[exists]
+    top = [int(k) for k in np.argsort(-loads, kind="stable")[:10] if loads[k] > 0]
+    rows = []
+    for k in top:
+        a, b = (divmod(int(p), machine.cols) for p in links[k])
+        rows.append({"source": f"({a[0]}, {a[1]})", "target": f"({b[0]}, {b[1]})", "load": float(loads[k])})
+    return pictures.link_loads(machine, links, loads, top), rows

@@ -1,0 +1,149 @@
+"""report.json: what a run claims, in one documented object (docs/files.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nmsolve import __version__
+from nmsolve.cli.progress import percent
+from nmsolve.model.bound import Result
+from nmsolve.model.mapping.problem import MappingProblem
+
+
+class GraphPart(msgspec.Struct, frozen=True):
+    """Which graph, and how large."""
+
+    name: str
+    hash: str
+    nodes: int
+    edges: int
+
+
+class MachinePart(msgspec.Struct, frozen=True):
+    """Which machine, and how large."""
+
+    name: str
+    hash: str
+    rows: int
+    cols: int
+    chips: int
+
+
+class BoundPart(msgspec.Struct, frozen=True):
+    """The best bound of one method; its certificate is in certificates.json."""
+
+    method: str
+    scope: str
+    value: float
+
+
+class EnginePart(msgspec.Struct, frozen=True):
+    """What one engine contributed."""
+
+    engine: str
+    cpu_seconds: float
+    offers: int
+    incumbents: int
+    best: float | None
+    gain: float
+    bound: float | None
+    status: str
+
+
+class CheckPart(msgspec.Struct, frozen=True):
+    """One independent check of the final mapping."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The object in report.json. ``inputs`` holds the paths and options that ``verify`` needs."""
+
+    version: str
+    status: str
+    stop_reason: str
+    objective_name: str
+    objective: float | None
+    bound: float | None
+    bound_scope: str | None
+    gap: float | None
+    placement_bound: float | None
+    placement_gap: float | None
+    scores: dict[str, float]
+    wall_seconds: float
+    cpu_seconds: float
+    seed: int
+    graph: GraphPart
+    machine: MachinePart
+    engines: list[EnginePart]
+    bounds: list[BoundPart]
+    checks: list[CheckPart]
+    inputs: dict[str, Any]
+
+
+def build_report(
+    problem: MappingProblem, result: Result, checks: list[CheckPart], inputs: dict[str, Any]
+) -> Report:
+    """Put a result into the shape of report.json."""
+    graph, machine = problem.graph, problem.machine
+    return Report(
+        version=__version__,
+        status=result.status,
+        stop_reason=result.stop_reason,
+        objective_name=result.objective_name,
+        objective=result.objective,
+        bound=result.bound,
+        bound_scope=None if result.bound is None else "full",
+        gap=result.gap,
+        placement_bound=result.placement_bound,
+        placement_gap=result.placement_gap,
+        scores=dict(result.scores),
+        wall_seconds=round(result.wall_seconds, 3),
+        cpu_seconds=round(result.cpu_seconds, 3),
+        seed=result.seed,
+        graph=GraphPart(graph.name, graph.hash, graph.n, graph.m),
+        machine=MachinePart(machine.name, machine.hash, machine.rows, machine.cols, machine.n_chips),
+        engines=[
+            EnginePart(
+                e.engine, round(e.cpu_seconds, 3), e.offers, e.incumbents, e.best, e.gain, e.bound, e.status
+            )
+            for e in result.engines
+        ],
+        bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        checks=checks,
+        inputs=inputs,
+    )
+
+
+def in_words(report: Report) -> list[str]:
+    """The gap in sentences that say neither more nor less than what is proved."""
+    name = report.objective_name
+    if report.status == "infeasible":
+        return ["Proved: no mapping meets all limits and constraints."]
+    if report.objective is None:
+        return [
+            "No feasible mapping was found in the time given; this proves nothing about whether one exists."
+        ]
+    if report.status == "optimal":
+        return [f"Proved optimal: no mapping of this problem has a lower value of {name}."]
+    words = []
+    if report.bound is None or report.gap is None or not report.bound > 0:
+        words.append(
+            "No useful bound is proved for the whole problem, so nothing is claimed about its distance from the best."
+        )
+    else:
+        words.append(
+            f"The best possible mapping has {name} of at least {report.bound:,.10g}; this one has {report.objective:,.10g}. "
+            f"So at most {percent(report.gap)} of it could still be saved."
+        )
+    if report.placement_gap is not None and report.placement_bound is not None:
+        words.append(
+            f"With the parts kept as they are (the nodes that share a core), no arrangement on the machine goes below "
+            f"{report.placement_bound:,.10g}: at most {percent(report.placement_gap)} is left there. "
+            "Other parts may do better than that."
+        )
+    return words
