@@ -138,7 +138,7 @@ class Machine:
     def line_weights(self, axis: int) -> FloatArray:
         """Weights of the links between consecutive rows (axis 0) or columns (axis 1).
 
-        Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins the last line and the first.
+        Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins last and first.
         """
         lines, per_chip, chips = (self.rows, self.cores[0], self.chips[0])
         if axis == 1:

@@ -103,7 +103,7 @@ class MappingProblem:
     def _domains(self) -> tuple[Int32Array, BoolArray]:
         by_cores: dict[bytes, int] = {}
         masks: list[BoolArray] = []
-        allowed = {}
+        allowed: dict[int, BoolArray] = {}
         for c in self.constraints:
             if c.kind in ("pin", "region", "forbid"):
                 mask = np.zeros(self.cores, bool)
@@ -145,7 +145,7 @@ class MappingProblem:
 
     @cached_property
     def group_of(self) -> IntArray:
-        """(n,) int64: group number of every node; nodes joined by ``together`` share one, in order of first node."""
+        """(n,) int64: group of every node; nodes joined by ``together`` share one, in order of first node."""
         parent = list(range(self.n))
 
         def root(u: int) -> int:

@@ -37,7 +37,10 @@ class TogetherReduction:
 
 
 def merge_together(problem: MappingProblem) -> TogetherReduction:
-    """Contract every ``together`` group. Sizes add up; rows keep their own message; pins, regions and so on move to the group."""
+    """Contract every ``together`` group.
+
+    Sizes add up; rows keep their own message; pins, regions and so on move to the group.
+    """
     group = problem.group_of
     k = int(group.max()) + 1
     if k == problem.n:

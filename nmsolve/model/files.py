@@ -1,0 +1,152 @@
+"""Reading and writing whole files, so that every way a file can go wrong is one clear line."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from nmsolve.model.errors import InputError
+
+T = TypeVar("T")
+
+#: No input file may be larger than this (bytes); it is also the most an archive may unpack to.
+LARGEST_FILE = 64 * 2**30
+
+
+def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
+    """The bytes of the file ``path``.
+
+    Raises
+    ------
+    InputError : there is no such file, it is a folder, unreadable, or larger than ``limit`` bytes
+    """
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > limit:
+                raise InputError(f"the file has {size} bytes", str(path), f"at most {limit}")
+            data = file.read() if size else _drain(file, limit)
+    except OSError as error:
+        raise InputError(_reason(error), str(path), "a readable file") from None
+    if len(data) > limit:
+        raise InputError("the input does not end", str(path), f"at most {limit} bytes")
+    return data
+
+
+def _drain(file: BinaryIO, limit: int) -> bytes:
+    """Read a pipe or device, which does not say its size, to its end or just beyond ``limit``."""
+    parts: list[bytes] = []
+    total = 0
+    while total <= limit and (part := file.read(2**20)):
+        parts.append(part)
+        total += len(part)
+    return b"".join(parts)
+
+
+def write_atomic(path: str | Path, data: bytes | str) -> None:
+    """Write the file ``path`` completely or not at all.
+
+    The data goes to a temporary file in the same folder, is flushed to disk and then renamed: whoever reads
+    ``path`` sees the old content or the new, and an old file survives a full disk.
+
+    Raises
+    ------
+    InputError : the folder does not exist or is not writable, the disk is full
+    """
+    target = Path(path)
+    raw = data.encode() if isinstance(data, str) else data
+    try:
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.", suffix=".tmp")
+    except OSError as error:
+        raise InputError(f"cannot write: {_reason(error)}", str(path), "a writable folder") from None
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+    except OSError as error:
+        _remove(temporary)
+        raise InputError(
+            f"cannot write: {_reason(error)}", str(path), "a writable folder with enough space"
+        ) from None
+    except BaseException:
+        _remove(temporary)
+        raise
+
+
+def _mode(target: Path) -> int:
+    """Permissions of the file that is replaced, or what an ordinary new file would get."""
+    try:
+        return target.stat().st_mode & 0o777
+    except OSError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        return
+
+
+def _reason(error: OSError) -> str:
+    """What the operating system says, without numbers and names that the location already gives."""
+    return (error.strerror or str(error)).lower()
+
+
+def decode_json(data: bytes, kind: type[T], path: str | Path) -> T:
+    """Decode JSON text into ``kind`` (a msgspec struct), strictly typed.
+
+    Python writes ``NaN`` and ``Infinity``, which are no JSON; they are let through here as floats so that the
+    reader can name the edge that holds them.
+
+    Raises
+    ------
+    InputError : not JSON (with the byte), or a value of the wrong type (with its JSON path)
+    """
+    import msgspec
+
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.ValidationError as error:
+        raise _type_error(str(error), path) from None
+    except msgspec.DecodeError as error:
+        if b"NaN" in data or b"Infinity" in data:
+            return _decode_with_nan(data, kind, path)
+        raise InputError(_plain(str(error)), str(path), "JSON text") from None
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"not readable as JSON ({type(error).__name__})", str(path), "JSON text") from None
+
+
+def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
+    import json
+
+    import msgspec
+
+    try:
+        return msgspec.convert(json.loads(data), type=kind)
+    except msgspec.ValidationError as error:
+        raise _type_error(str(error), path) from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", str(path), "JSON text") from None
+
+
+def _type_error(message: str, path: str | Path) -> InputError:
+    """msgspec's ``Expected `float`, got `str` - at `$.edges[3].weight``` in the words of this package."""
+    text, _, place = message.partition(" - at ")
+    where = f"{path}: {place.strip('`')}" if place else str(path)
+    found = re.fullmatch(r"Expected (.+), got (.+)", text)
+    if found:
+        return InputError(f"found {_plain(found[2])}", where, _plain(found[1]))
+    return InputError(_plain(text), where)
+
+
+def _plain(text: str) -> str:
+    return text.replace("`", "")

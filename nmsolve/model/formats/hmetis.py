@@ -1,0 +1,120 @@
+"""hMETIS ``.hgr``: nets over nodes counted from 1; a net's first pin sends one message to all its others.
+
+Header ``nets nodes [fmt]``; ``fmt`` 1: net weights, 10: node weights, 11: both.
+Manual of hMETIS 1.5.3, section 5.1.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+from nmsolve.model.formats.text import IntegerLines, read_integer_lines
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.types import FloatArray, IntArray
+
+
+def load(path: Path) -> LogicGraph:
+    """Read an hMETIS hypergraph; every net is one multicast row, node weights are ``neurons``.
+
+    Raises
+    ------
+    InputError : anything that is not as the header promises, with the line
+    """
+    lines = read_integer_lines(path)
+    nets, n, fmt = _header(lines)
+    weighted, sized = fmt in (1, 11), fmt in (10, 11)
+    wanted = nets + (n if sized else 0)
+    length = np.diff(lines.start)[1:]
+    if lines.lines - 1 < wanted or bool(length[wanted:].any()):
+        raise InputError(
+            f"there are {lines.lines - 1} lines after the header",
+            lines.where(lines.lines - 1),
+            f"{nets} nets" + (f" and {n} node weights" if sized else ""),
+        )
+    short = np.flatnonzero(length[:nets] < 1 + weighted)
+    if len(short):
+        raise InputError(f"net {short[0] + 1} has no pin", lines.where(1 + int(short[0])), "at least one pin")
+    begin, end = int(lines.start[1]), int(lines.start[1 + nets])
+    tokens = lines.tokens[begin:end]
+    heads = lines.start[1 : 1 + nets] - begin
+    weight = tokens[heads].astype(np.float64) if weighted else np.ones(nets)
+    pins = np.delete(tokens, heads) if weighted else tokens
+    indptr = np.concatenate([[0], np.cumsum(length[:nets] - weighted)])
+    outside = np.flatnonzero((pins < 1) | (pins > n))
+    if len(outside):
+        net = int(np.searchsorted(indptr, outside[0], side="right")) - 1
+        raise InputError(f"net {net + 1} has pin {pins[outside[0]]}", lines.where(1 + net), f"1..{n}")
+    sizes = _node_weights(lines, nets, n, length) if sized else None
+    return LogicGraph.from_nets(n, indptr, pins - 1, weight, sizes=sizes, name=path.stem)
+
+
+def _header(lines: IntegerLines) -> tuple[int, int, int]:
+    """``nets, n, fmt``, checked against the size of the file before anything is allocated."""
+    head = lines.line(0).tolist() if lines.lines else []
+    if not 2 <= len(head) <= 3:
+        raise InputError(f"the header has {len(head)} numbers", lines.where(0), "nets, nodes [, format]")
+    nets, n, fmt = head[0], head[1], head[2] if len(head) > 2 else 0
+    if fmt not in (0, 1, 10, 11):
+        raise InputError(f"the header's format is {fmt}", lines.where(0), "1, 10 or 11")
+    # A node needs no pin, so n itself cannot be checked against the file; it only has to be believable.
+    if (
+        n < 1
+        or 2 * nets > lines.size + 1
+        or n > max(2**22, 64 * lines.size)
+        or (fmt >= 10 and 2 * n > lines.size)
+    ):
+        raise InputError(
+            f"the header promises {nets} nets of {n} nodes, the file has {lines.size} bytes",
+            lines.where(0),
+            "at least one node, and a complete file",
+        )
+    return nets, n, fmt
+
+
+def _node_weights(lines: IntegerLines, nets: int, n: int, length: IntArray) -> IntArray:
+    wrong = np.flatnonzero(length[nets : nets + n] != 1)
+    if len(wrong):
+        raise InputError(
+            f"node {wrong[0] + 1} has {length[nets + wrong[0]]} weights",
+            lines.where(1 + nets + int(wrong[0])),
+            "one weight per line",
+        )
+    return lines.tokens[lines.start[1 + nets] : lines.start[1 + nets + n]].reshape(n, 1)
+
+
+def save(graph: LogicGraph, path: Path) -> None:
+    """Write ``graph`` as nets: one net per message (source first), or one per edge of an undirected graph.
+
+    Messages without targets are left out. The first resource is written as node weight.
+
+    Raises
+    ------
+    InputError : rates or weights that are not whole numbers, a file that cannot be written
+    """
+    if graph.one_row_per_node and not graph.directed:
+        heads, rate = graph.edge_source.astype(np.int64), graph.weights
+        indptr, targets = np.arange(graph.m + 1), graph.targets
+    else:
+        full = np.diff(graph.indptr) > 0
+        heads, rate = graph.source[full].astype(np.int64), graph.rate[full]
+        indptr, targets = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[full])]), graph.targets
+    if not (rate == np.rint(rate)).all():
+        raise InputError("hMETIS knows whole weights only", str(path), "another format, such as .json")
+    text = _net_lines(heads, indptr, targets.astype(np.int64), rate)
+    sized = len(graph.resources) > 0 and bool((graph.sizes[:, 0] != 1).any())
+    if sized:
+        text += "".join(f"{size}\n" for size in graph.sizes[:, 0].tolist())
+    write_atomic(path, f"{len(heads)} {graph.n} {11 if sized else 1}\n{text}")
+
+
+def _net_lines(heads: IntArray, indptr: IntArray, targets: IntArray, rate: FloatArray) -> str:
+    """One line per net: weight, first pin, other pins (counted from 1)."""
+    words = (targets + 1).astype("U").tolist()
+    cuts = indptr.tolist()
+    parts = zip(rate.astype(np.int64).tolist(), (heads + 1).tolist(), pairwise(cuts), strict=True)
+    return "".join(f"{w} {h} {' '.join(words[a:b])}".rstrip() + "\n" for w, h, (a, b) in parts)

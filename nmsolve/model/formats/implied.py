@@ -1,0 +1,94 @@
+"""The machine that a graph file implies, read from ``graph.meta``.
+
+``mesh`` [rows, cols] is the whole board in cores, ``chips`` [rows, cols] divides it evenly, ``capacity`` is
+what one core holds; ``distances`` (rows of numbers) is any other topology and replaces ``mesh``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+
+#: Boards larger than this (cores) are taken for a mistake.
+LARGEST_BOARD = 2**26
+
+
+def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
+    """The machine that ``graph.meta`` describes, or None.
+
+    Raises
+    ------
+    InputError : the description is malformed (with its JSON path), chips do not divide the mesh
+    """
+    where = where or graph.name
+    if "distances" in graph.meta:
+        matrix = _matrix(graph.meta["distances"], f"{where}: $.graph.distances")
+        return Machine(
+            name=f"{graph.name} distances",
+            chips=(1, 1),
+            cores=(1, len(matrix)),
+            capacity=_capacity(graph.meta.get("capacity"), where),
+            distance_matrix=matrix,
+        )
+    if "mesh" not in graph.meta:
+        return None
+    rows, cols = _pair(graph.meta["mesh"], f"{where}: $.graph.mesh")
+    chips = _pair(graph.meta.get("chips", [1, 1]), f"{where}: $.graph.chips")
+    if rows * cols > LARGEST_BOARD:
+        raise InputError(
+            f"the mesh has {rows * cols} cores", f"{where}: $.graph.mesh", f"at most {LARGEST_BOARD}"
+        )
+    if rows % chips[0] or cols % chips[1]:
+        raise InputError(
+            f"{chips[0]}x{chips[1]} chips do not divide the {rows}x{cols} mesh",
+            f"{where}: $.graph.chips",
+            "divisors of $.graph.mesh",
+        )
+    return Machine(
+        name=f"mesh:{rows}x{cols}",
+        chips=chips,
+        cores=(rows // chips[0], cols // chips[1]),
+        capacity=_capacity(graph.meta.get("capacity"), where),
+    )
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pair(value: object, where: str) -> tuple[int, int]:
+    if not (isinstance(value, list | tuple) and len(value) == 2 and all(_whole(v) and v >= 1 for v in value)):
+        raise InputError(f"found {value!r}", where, "two whole numbers >= 1: [rows, columns]")
+    return int(value[0]), int(value[1])
+
+
+def _capacity(value: object, where: str) -> dict[str, int]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InputError(
+            f"found {value!r}", f"{where}: $.graph.capacity", "resource names with whole numbers"
+        )
+    for resource, limit in value.items():
+        if not (_whole(limit) and 0 <= limit < 2**62):
+            raise InputError(
+                f"found {limit!r}", f"{where}: $.graph.capacity.{resource}", "a whole number >= 0"
+            )
+    return {str(k): int(v) for k, v in value.items()}
+
+
+def _matrix(value: object, where: str) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    try:
+        matrix = np.array(value, np.float64)
+    except (TypeError, ValueError):
+        raise InputError("found no matrix of numbers", where, "rows of equal length") from None
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
+        raise InputError(f"found shape {matrix.shape}", where, "a square matrix")
+    if not np.isfinite(matrix).all() or matrix.min() < 0:
+        raise InputError("found a negative or infinite distance", where, "finite numbers >= 0")
+    if not (matrix == matrix.T).all():
+        raise InputError("the distances are not symmetric", where, "distance[p][q] == distance[q][p]")
+    return matrix

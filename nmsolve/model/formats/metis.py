@@ -1,0 +1,175 @@
+"""METIS ``.graph``: undirected, each edge at both its vertices, vertices counted from 1.
+
+Header ``n m [fmt [ncon]]``; ``fmt`` has up to three digits: vertex sizes, vertex weights, edge weights.
+Vertex weights become node sizes (``neurons``, then ``weight2`` ...). Vertex sizes (METIS's communication
+volume) are checked but not used. Graph manual of METIS 5, section 4.1.1.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+from nmsolve.model.formats.symmetric import undirected_from_symmetric
+from nmsolve.model.formats.text import IntegerLines, read_integer_lines
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.types import AnyArray, IntArray
+
+
+def load(path: Path) -> LogicGraph:
+    """Read a METIS graph into an undirected :class:`LogicGraph` (each edge stored once).
+
+    Raises
+    ------
+    InputError : anything that is not as the header promises, with the line
+    """
+    lines = read_integer_lines(path)
+    n, m, fmt, ncon = _header(lines)
+    per_vertex = int(fmt[0] == "1") + (ncon if fmt[1] == "1" else 0)
+    step = 2 if fmt[2] == "1" else 1
+    start = _vertex_starts(lines, n, m, per_vertex, step)
+    tokens = lines.tokens
+    sizes = None
+    resources: tuple[str, ...] = ("neurons",)
+    if fmt[1] == "1":
+        first = start[:-1] + int(fmt[0] == "1")
+        sizes = tokens[first[:, None] + np.arange(ncon)]
+        resources = ("neurons", *(f"weight{i + 1}" for i in range(1, ncon)))
+    entries = (np.diff(start) - per_vertex) // step
+    _check_entries(lines, start, per_vertex, step, entries, m)
+    body = np.ones(len(tokens), bool)
+    body[: start[0]] = False
+    for i in range(per_vertex):
+        body[start[:-1] + i] = False
+    flat = tokens[body].reshape(-1, step)
+    indptr = np.concatenate([[0], np.cumsum(entries)])
+    neighbour = flat[:, 0] - 1
+    outside = np.flatnonzero((neighbour < 0) | (neighbour >= n))
+    if len(outside):
+        u = int(np.searchsorted(indptr, outside[0], side="right")) - 1
+        raise InputError(
+            f"vertex {u + 1} has neighbour {neighbour[outside[0]] + 1}", lines.where(u + 1), f"1..{n}"
+        )
+    weights = flat[:, 1] if step == 2 else np.ones(len(neighbour))
+    meta: dict[str, object] = {"vertex_sizes": "read, not used"} if fmt[0] == "1" else {}
+    return undirected_from_symmetric(
+        indptr,
+        neighbour,
+        weights,
+        lambda u: lines.where(u + 1),
+        resources=resources,
+        sizes=sizes,
+        name=path.stem,
+        meta=meta,
+    )
+
+
+def _header(lines: IntegerLines) -> tuple[int, int, str, int]:
+    """``n, m, fmt, ncon`` of the first line, checked against the size of the file before allocating."""
+    head = lines.line(0).tolist() if lines.lines else []
+    if not 2 <= len(head) <= 4:
+        raise InputError(
+            f"the header has {len(head)} numbers", lines.where(0), "vertices, edges [, format [, weights]]"
+        )
+    n, m = head[0], head[1]
+    fmt = str(head[2]).zfill(3) if len(head) > 2 else "000"
+    if len(fmt) > 3 or set(fmt) - {"0", "1"}:
+        raise InputError(f"the header's format is {head[2]}", lines.where(0), "three digits 0 or 1")
+    ncon = head[3] if len(head) > 3 else 1
+    if ncon < 1 or (len(head) > 3 and fmt[1] == "0" and ncon > 1):
+        raise InputError(
+            f"the header promises {ncon} weights per vertex", lines.where(0), ">= 1, with format x1x"
+        )
+    least = 1 if fmt[1] == "0" else 2 * ncon
+    if n < 1 or n * least > lines.size + 1 or 4 * m > lines.size + 1:
+        raise InputError(
+            f"the header promises {n} vertices and {m} edges, the file has {lines.size} bytes",
+            lines.where(0),
+            "at least one vertex, and a complete file",
+        )
+    return n, m, fmt, ncon
+
+
+def _vertex_starts(lines: IntegerLines, n: int, m: int, per_vertex: int, step: int) -> IntArray:
+    """(n + 1,) first token of every vertex; isolated last vertices may lack their (empty) line."""
+    start = lines.start[1:]
+    given = lines.lines - 1
+    if given > n:
+        extra = np.flatnonzero(np.diff(start)[n:])
+        if len(extra):
+            raise InputError(
+                "there is a line after the last vertex",
+                lines.where(1 + n + int(extra[0])),
+                f"{n} vertex lines",
+            )
+        return start[: n + 1]
+    if given < n:
+        whole = (start[-1] - start[0] - given * per_vertex) == 2 * m * step
+        if per_vertex or not whole:
+            raise InputError(
+                f"the file ends after {given} of {n} vertices",
+                lines.where(lines.lines - 1),
+                f"{n} vertex lines",
+            )
+        start = np.append(start, np.full(n - given, start[-1]))
+    return start
+
+
+def _check_entries(
+    lines: IntegerLines, start: IntArray, per_vertex: int, step: int, entries: IntArray, m: int
+) -> None:
+    """Every line holds its weights and whole entries, and all lines together the promised edges."""
+    length = np.diff(start)
+    broken = np.flatnonzero((length < per_vertex) | ((length - per_vertex) % step != 0))
+    if len(broken):
+        u = int(broken[0])
+        what = f"{per_vertex} vertex weights, then " if per_vertex else ""
+        raise InputError(
+            f"vertex {u + 1} has {length[u]} numbers",
+            lines.where(u + 1),
+            what + ("pairs of neighbour and weight" if step == 2 else "neighbours"),
+        )
+    total = int(entries.sum())
+    if total != 2 * m:
+        raise InputError(
+            f"the header promises {m} edges, the lines hold {total / 2:g}", lines.where(0), "equal numbers"
+        )
+
+
+def save(graph: LogicGraph, path: Path) -> None:
+    """Write ``graph`` as METIS text; both directions of a directed graph are added up.
+
+    Raises
+    ------
+    InputError : weights that are not whole numbers >= 1, a hypergraph, a file that cannot be written
+    """
+    if not graph.one_row_per_node:
+        raise InputError("the graph has nets", str(path), "a graph for .graph, or .hgr for nets")
+    indptr, indices, w = graph.traffic
+    if not (w == np.rint(w)).all() or (len(w) and w.min() < 1):
+        raise InputError(
+            "METIS knows whole edge weights >= 1 only", str(path), "another format, such as .json"
+        )
+    weighted = bool((w != 1).any())
+    sized = len(graph.resources) > 0 and bool((graph.sizes != 1).any() or len(graph.resources) > 1)
+    header = f"{graph.n} {len(indices) // 2}"
+    if sized:
+        header += f" 01{int(weighted)}" + (f" {len(graph.resources)}" if len(graph.resources) > 1 else "")
+    elif weighted:
+        header += " 001"
+    flat: AnyArray = indices + 1
+    if weighted:
+        flat = np.column_stack([indices + 1, w.astype(np.int64)]).ravel()
+    words = flat.astype("U").tolist()
+    cuts = (indptr * (2 if weighted else 1)).tolist()
+    rows = [" ".join(words[a:b]) for a, b in pairwise(cuts)]
+    if sized:
+        rows = [
+            " ".join([*map(str, size), row]).rstrip()
+            for size, row in zip(graph.sizes.tolist(), rows, strict=True)
+        ]
+    write_atomic(path, header + "\n" + "\n".join(rows) + "\n")

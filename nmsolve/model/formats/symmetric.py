@@ -1,0 +1,120 @@
+"""Undirected graphs whose file stores every edge twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph, row_max
+from nmsolve.model.types import AnyArray, IntArray
+
+
+def undirected_from_symmetric(
+    indptr: IntArray,
+    indices: IntArray,
+    weights: AnyArray,
+    where: Callable[[int], str],
+    *,
+    resources: tuple[str, ...] = ("neurons",),
+    sizes: IntArray | None = None,
+    name: str = "graph",
+    meta: dict[str, object] | None = None,
+) -> LogicGraph:
+    """Undirected graph from compressed sparse rows that hold each edge at both ends.
+
+    Parameters
+    ----------
+    indptr, indices, weights : CSR; indices in 0..n-1; rows need not be sorted
+    where : where vertex ``u`` stands in the file, for errors
+
+    Raises
+    ------
+    InputError : a self-loop, an edge listed twice, an edge listed at one end only or with two weights, a
+        negative or infinite weight
+    """
+    n = len(indptr) - 1
+    w = np.asarray(weights, np.float64)
+    bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
+    if len(bad):
+        u, v = _ends(indptr, indices, int(bad[0]))
+        raise InputError(f"edge {u + 1}-{v + 1} has weight {w[bad[0]]}", where(u), "a finite number >= 0")
+    ptr, ind, val, mirror = _sorted_and_mirrored(n, indptr, indices, w)
+    _check_pairs(ptr, ind, val, mirror, where)
+    row = np.repeat(np.arange(n), np.diff(ptr))
+    upper = ind > row
+    out_ptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(row[upper], minlength=n), out=out_ptr[1:])
+    out_w = val[upper]
+    return LogicGraph(
+        n=n,
+        indptr=out_ptr,
+        targets=ind[upper].astype(np.int32),
+        weights=out_w,
+        source=np.arange(n, dtype=np.int32),
+        multicast=np.zeros(n, bool),
+        rate=row_max(out_ptr, out_w),
+        resources=resources,
+        sizes=np.ones((n, len(resources)), np.int64) if sizes is None else sizes,
+        directed=False,
+        name=name,
+        meta=meta or {},
+    )
+
+
+def _sorted_and_mirrored(
+    n: int, indptr: IntArray, indices: IntArray, w: AnyArray
+) -> tuple[IntArray, IntArray, AnyArray, tuple[IntArray, IntArray, AnyArray]]:
+    """The matrix with sorted rows, and its transpose with sorted rows (two linear transpositions)."""
+    from scipy.sparse import csr_array
+
+    matrix = csr_array((w, indices, indptr), shape=(n, n))
+    mirror = matrix.T.tocsr()
+    matrix = mirror.T.tocsr()
+    other = (mirror.indptr.astype(np.int64), mirror.indices.astype(np.int64), mirror.data)
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data, other
+
+
+def _check_pairs(
+    ptr: IntArray,
+    ind: IntArray,
+    val: AnyArray,
+    mirror: tuple[IntArray, IntArray, AnyArray],
+    where: Callable[[int], str],
+) -> None:
+    """Raise for self-loops, repeated edges and edges whose two ends do not agree."""
+    row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
+    loops = np.flatnonzero(ind == row)
+    if len(loops):
+        u = int(row[loops[0]])
+        raise InputError(f"vertex {u + 1} has an edge to itself", where(u), "no self-loops")
+    twice = np.flatnonzero((ind[1:] == ind[:-1]) & (row[1:] == row[:-1]))
+    if len(twice):
+        u, v = int(row[twice[0]]), int(ind[twice[0]])
+        raise InputError(f"edge {u + 1}-{v + 1} is listed twice", where(u), "each neighbour once per vertex")
+    m_ptr, m_ind, m_val = mirror
+    same = len(m_ind) == len(ind) and bool((m_ptr == ptr).all() and (m_ind == ind).all())
+    if not same:
+        n = len(ptr) - 1
+        m_row = np.repeat(np.arange(n), np.diff(m_ptr))
+        lonely = np.setdiff1d(row * n + ind, m_row * n + m_ind)
+        u, v = (int(x) for x in divmod(int(lonely[0]), n))
+        raise InputError(
+            f"vertex {u + 1} lists neighbour {v + 1}, but not the other way round",
+            where(u),
+            "each edge at both ends",
+        )
+    differs = np.flatnonzero(m_val != val)
+    if len(differs):
+        k = differs[0]
+        u, v = int(row[k]), int(ind[k])
+        raise InputError(
+            f"edge {u + 1}-{v + 1} has weight {val[k]:g} at one end and {m_val[k]:g} at the other",
+            where(u),
+            "equal weights",
+        )
+
+
+def _ends(indptr: IntArray, indices: IntArray, k: int) -> tuple[int, int]:
+    return int(np.searchsorted(indptr, k, side="right")) - 1, int(indices[k])
