@@ -1,0 +1,1 @@
+"""The mapping problem stated for CP-SAT (OR-Tools): variables, constraints, objective, symmetry, solve."""

@@ -1,0 +1,61 @@
+"""Whole numbers for solvers that know no others, without ever claiming too much.
+
+A model minimises ``sum w' * d'`` with whole ``w'`` and ``d'``. Where the user's numbers become whole after
+multiplication with a small factor, the model is *exact*. Where they do not, they are multiplied and rounded
+**down**: every mapping then costs in the model at most what it costs in truth (times the factor), so the
+model's lower bound divided by the factor stays a lower bound. Mappings are always rescored by the evaluator.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import lcm
+
+import numpy as np
+
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Model objectives stay below this: exact in int64 and in double precision, with room to spare.
+OBJECTIVE_LIMIT = 2**50
+#: Relative distance at which a scaled number counts as whole (binary fractions of decimal figures).
+_WHOLE = 1e-12
+
+
+def whole_factor(values: FloatArray, largest: float) -> tuple[float, bool]:
+    """A factor that makes ``values`` whole numbers up to ``largest``, and whether it does so exactly.
+
+    Parameters
+    ----------
+    values : numbers >= 0
+    largest : no scaled value may exceed this (>= 1)
+
+    Returns
+    -------
+    (factor, True) with the smallest factor found (1, a power of ten, or the least common denominator of
+    fractions with denominators up to 1000), or (factor, False) with a power of two for rounding down.
+    """
+    top = float(values.max()) if values.size else 0.0
+    if top == 0.0:
+        return 1.0, True
+    for factor in (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6, float(_common_denominator(values))):
+        scaled = values * factor
+        if top * factor <= largest and (np.abs(scaled - np.rint(scaled)) <= _WHOLE * scaled).all():
+            return factor, True
+    return float(2.0 ** np.floor(np.log2(largest / top))), False
+
+
+def _common_denominator(values: FloatArray) -> int:
+    """Least common denominator of the nearest fractions with denominators up to 1000; 1 if above 10^6."""
+    out = 1
+    for v in np.unique(values).tolist():
+        out = lcm(out, Fraction(v).limit_denominator(1000).denominator)
+        if out > 10**6:
+            return 1
+    return out
+
+
+def to_whole(values: FloatArray, factor: float, exact: bool) -> IntArray:
+    """``values * factor`` as int64: rounded to nearest if ``exact``, otherwise down."""
+    scaled = values * factor
+    out: IntArray = (np.rint(scaled) if exact else np.floor(scaled)).astype(np.int64)
+    return out

@@ -1,0 +1,45 @@
+"""How large an exact model would be, and from where on an engine says no."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.exact.data import unsupported
+
+#: Largest number of "node on core" variables.
+MAX_PLACES = 20_000
+#: Largest estimate of non-zeros in the rows that measure distances (edges x lines, edges x cores^2, ...).
+MAX_TERMS = 400_000
+
+
+def refusal(problem: MappingProblem) -> str | None:
+    """Why the exact models do not take ``problem``, or None.
+
+    Limits: nodes x cores <= 20,000 and, for the rows that measure distance, at most 400,000 terms: pairs x
+    lines x 4 on meshes, pairs x (4 x lines + 2 x cores) where cores hold several nodes, pairs x cores^2 for a
+    distance matrix, net pins x cores x lines for route trees.
+    """
+    why = unsupported(problem)
+    if why is not None:
+        return why
+    places = problem.n * problem.cores
+    if places > MAX_PLACES:
+        return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
+    machine = problem.machine
+    lines = machine.rows + machine.cols
+    per_pair = 4 * lines if problem.one_per_core else 4 * lines + 2 * problem.cores
+    if not core_distance(problem).separable:
+        per_pair = problem.cores**2
+    pins = np.diff(problem.graph.indptr)
+    terms = int(pins.sum()) * per_pair
+    if uses_nets(problem):
+        routed = problem.graph.multicast if problem.objective != "connectivity" else np.ones(len(pins), bool)
+        per_pin = problem.cores * (1 if problem.objective == "connectivity" else lines)
+        terms = int(pins[routed].sum()) * per_pin
+        if problem.objective != "connectivity":
+            terms += int(pins[~routed].sum()) * per_pair
+    if terms > MAX_TERMS:
+        return f"about {terms} terms of distance, the limit of exact models is {MAX_TERMS}"
+    return None

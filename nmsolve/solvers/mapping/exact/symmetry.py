@@ -1,0 +1,96 @@
+"""Symmetries of the board that no constraint, fault or limit breaks, and what they allow to fix.
+
+A permutation ``g`` of the cores is a symmetry if it keeps all distances, the usable cores and every node's
+allowed cores. The orbit of a core is everything it can be moved to; some optimal mapping has the
+heaviest node on one representative of every orbit. On a square mesh that is one octant, on an oblong one a
+quadrant, on a torus a single core. Candidates are tested against the data, so that a half-broken symmetry
+keeps its other half.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact.data import ExactData
+
+
+@dataclass(frozen=True, eq=False)
+class BoardSymmetry:
+    """The group found, the node to fix, and the cores left to it.
+
+    Attributes
+    ----------
+    maps : (G, P) int64, ``maps[g, p]`` is where symmetry ``g`` takes core ``p``; row 0 is the identity
+    node : the node with most traffic
+    cores : ascending representatives of the orbits, one for each
+    """
+
+    maps: IntArray
+    node: int
+    cores: tuple[int, ...]
+
+    def reflect(self, core: IntArray) -> IntArray:
+        """An equally good mapping with ``node`` on one of ``cores``."""
+        for g in self.maps:
+            if int(g[core[self.node]]) in self.cores:
+                out: IntArray = g[core]
+                return out
+        return core
+
+
+def board_symmetry(data: ExactData) -> BoardSymmetry | None:
+    """The symmetries that hold, or None if there is only the identity or cores are all alike (cut)."""
+    kept = [g for g in _candidates(data) if _holds(data, g)]
+    if len(kept) < 2:
+        return None
+    maps = np.stack(kept)
+    traffic = np.bincount(data.tail, data.weight, data.n) + np.bincount(data.head, data.weight, data.n)
+    for net in data.nets:
+        traffic[net.source] += net.rate * len(net.targets)
+    cores = tuple(int(p) for p in np.unique(maps.min(axis=0)))
+    return BoardSymmetry(maps, int(np.argmax(traffic)), cores)
+
+
+def _candidates(data: ExactData) -> list[IntArray]:
+    """Reflections, the transpose of a square board, and the shifts of a torus; distinct, identity first."""
+    rows, cols = len(data.y), len(data.x)
+    r, c = np.divmod(np.arange(data.cores), cols)
+    bases = [(r, c), (rows - 1 - r, c), (r, cols - 1 - c), (rows - 1 - r, cols - 1 - c)]
+    if rows == cols and not data.spans:  # routes go along rows first: a transpose changes them
+        bases += [(b, a) for a, b in bases]
+    down = range(rows if data.wrap_y > 0 else 1)
+    right = range(cols if data.wrap_x > 0 else 1)
+    seen: dict[bytes, IntArray] = {}
+    for a, b in bases:
+        for i in down:
+            for j in right:
+                g = (((a + i) % rows) * cols + (b + j) % cols).astype(np.int64)
+                seen.setdefault(g.tobytes(), g)
+    return list(seen.values())
+
+
+def _holds(data: ExactData, g: IntArray) -> bool:
+    """True if ``g`` keeps distances, capacities and every node's allowed cores."""
+    d, cap, allowed = data.dense, data.problem.capacity, data.allowed
+    return bool((allowed[:, g] == allowed).all() and (cap[g] == cap).all() and (d[np.ix_(g, g)] == d).all())
+
+
+def cores_alike(data: ExactData) -> bool:
+    """True if usable cores may be renumbered at will: only the cut counts and nobody prefers a core."""
+    usable = np.flatnonzero(data.problem.machine.usable)
+    flat = not data.x.any() and not data.y.any() and data.matrix.shape[0] == 0
+    alike = bool((data.allowed[:, usable] == data.allowed[:, usable[:1]]).all()) if len(usable) else False
+    return flat and alike
+
+
+def first_come(data: ExactData, core: IntArray) -> IntArray:
+    """The same parts with cores renumbered in the order in which the nodes first use them."""
+    usable = np.flatnonzero(data.problem.machine.usable)
+    _, first, part = np.unique(core, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    out: IntArray = usable[rank[part]]
+    return out
