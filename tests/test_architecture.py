@@ -1,0 +1,70 @@
+"""The rooms import in one direction, and asking for help costs nothing."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
+ROOMS = ["model", "hw", "heuristics", "learn", "solvers", "cli"]
+HEAVY = {"ortools", "highspy", "pyomo", "torch", "numba", "matplotlib", "scipy", "networkx", "pandas"}
+
+
+def imported(path: Path) -> list[tuple[int, str]]:
+    """Every absolute import in a file, those inside functions too: (line, module)."""
+    out = []
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            out.append((node.lineno, node.module))
+        elif isinstance(node, ast.Import):
+            out += [(node.lineno, name.name) for name in node.names]
+    return out
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
+    """``model`` <- ``hw`` <- ``heuristics`` <- ``learn`` <- ``solvers`` <- ``cli``."""
+    allowed = set(ROOMS[: ROOMS.index(room) + 1])
+    wrong = []
+    for path in sorted((PACKAGE / room).rglob("*.py")):
+        for line, module in imported(path):
+            parts = module.split(".")
+            if parts[0] == "nmsolve" and len(parts) > 1 and parts[1] in ROOMS and parts[1] not in allowed:
+                wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {module}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_model_imports_no_solver() -> None:
+    """Data knows nothing of solvers, not even inside functions."""
+    found = {
+        f"{path.name}:{line} {module}"
+        for path in (PACKAGE / "model").rglob("*.py")
+        for line, module in imported(path)
+        if module.split(".")[0] in {"ortools", "highspy", "pyomo", "torch", "numba", "matplotlib"}
+    }
+    assert not found
+
+
+@pytest.mark.parametrize("command", [["--help"], ["map", "--help"], ["hw", "--help"], ["--version"]])
+def test_help_loads_nothing_heavy(command: list[str]) -> None:
+    """``--help`` must not pay for solvers, compilers or plots."""
+    code = (
+        "import sys, json\nfrom nmsolve.cli import main\nsys.argv = ['nmsolve', *json.loads(sys.argv[1])]\n"
+        "try:\n    main.main()\nexcept SystemExit as e:\n    assert not e.code, e.code\n"
+        "print('LOADED', json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(command)], capture_output=True, text=True, check=True)
+    loaded = set(json.loads(done.stdout.split("LOADED")[1]))
+    assert not loaded & HEAVY
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    """``import nmsolve`` is cheap; its functions are loaded when they are first used."""
+    code = "import nmsolve, sys, json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not set(json.loads(done.stdout)) & HEAVY
