@@ -1,0 +1,50 @@
+"""Graphs as JSON: NetworkX node-link, or nmsolve's column form for large graphs and for hypergraphs.
+
+The two forms are told apart by the key ``form``; both are described in ``docs/files.md``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import decode_json, read_limited, write_atomic
+from nmsolve.model.formats import json_columns, json_node_link
+from nmsolve.model.formats.json_schema import Columns, Form, NodeLink
+from nmsolve.model.graph import LogicGraph
+
+#: Graphs with more edges than this are written in the column form.
+NODE_LINK_EDGES = 1_000_000
+
+
+def load(path: Path) -> LogicGraph:
+    """Read either JSON form.
+
+    Raises
+    ------
+    InputError : not JSON, a value of the wrong type, an unknown or repeated node, a negative or non-finite
+        number; each with its JSON path
+    """
+    data = read_limited(path)
+    form = decode_json(data, Form, path)
+    if form.nmsolve not in (None, 1):
+        raise InputError(f"the file has version {form.nmsolve}", f"{path}: $.nmsolve", "1")
+    if form.form == "columns":
+        return json_columns.build(decode_json(data, Columns, path), path)
+    if form.form != "node-link":
+        raise InputError(f"found {form.form!r}", f"{path}: $.form", "'columns' or 'node-link'")
+    return json_node_link.build(decode_json(data, NodeLink, path), path)
+
+
+def save(graph: LogicGraph, path: Path) -> None:
+    """Write node-link JSON; above a million edges, and for hypergraphs, the column form.
+
+    Raises
+    ------
+    InputError : a file that cannot be written
+    """
+    import msgspec
+
+    columns = not graph.one_row_per_node or graph.m > NODE_LINK_EDGES
+    content = json_columns.content(graph) if columns else json_node_link.content(graph)
+    write_atomic(path, msgspec.json.encode(content) + b"\n")

@@ -1,0 +1,203 @@
+"""Node-link JSON: one object per node and per edge."""
+
+from __future__ import annotations
+
+from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.json_schema import Edge, NodeLink
+from nmsolve.model.formats.json_values import NodeIndex, amounts, whole
+from nmsolve.model.graph import LogicGraph, row_max
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+#: Keys of a node that are resources in any file, so that a wrong value there is an error.
+RESOURCES = (
+    "neurons",
+    "synapses",
+    "axons",
+    "axons_in",
+    "axons_out",
+    "fan_in",
+    "fan_out",
+    "compartments",
+    "bytes",
+    "memory",
+    "macs",
+)
+#: Keys of a node that are never resources.
+RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
+
+
+def build(content: NodeLink, path: Path) -> LogicGraph:
+    """The graph that a decoded node-link file describes.
+
+    Raises
+    ------
+    InputError : with the JSON path of the node or edge
+    """
+    nodes, where = content.nodes, str(path)
+    if not nodes:
+        raise InputError("the graph has no nodes", f"{where}: $.nodes", "at least one node")
+    index = NodeIndex(_ids(nodes, where), f"{where}: $.nodes", ".id")
+    source, target, weight = _edges(content, index, where)
+    multicast, rate = _messages(nodes, content.directed, where)
+    resources, sizes = _sizes(nodes, content.graph, where)
+    graph = LogicGraph.from_edges(
+        len(nodes),
+        source,
+        target,
+        weight,
+        directed=content.directed,
+        multicast=multicast,
+        resources=resources,
+        sizes=sizes,
+        ids=index.ids,
+        name=str(content.graph.get("name") or path.stem),
+        meta={k: v for k, v in content.graph.items() if k != "name"},
+    )
+    return graph if rate is None else _with_rate(graph, rate)
+
+
+def _with_rate(graph: LogicGraph, rate: FloatArray) -> LogicGraph:
+    """The graph with the given rates (NaN: not given) for its multicast rows."""
+    from dataclasses import replace
+
+    largest = row_max(graph.indptr, graph.weights)
+    return replace(graph, rate=np.where(graph.multicast & ~np.isnan(rate), rate, largest))
+
+
+def _ids(nodes: list[dict[str, Any]], where: str) -> list[int | str]:
+    out: list[int | str] = []
+    for i, node in enumerate(nodes):
+        v = node.get("id")
+        if type(v) is not int and type(v) is not str:
+            what = "the node has no id" if "id" not in node else f"found {v!r}"
+            raise InputError(what, f"{where}: $.nodes[{i}].id", "text or a whole number")
+        out.append(v)
+    return out
+
+
+def _edges(content: NodeLink, index: NodeIndex, where: str) -> tuple[IntArray, IntArray, FloatArray]:
+    key = "edges" if content.edges is not None else "links"
+    edges: list[Edge] | None = content.edges if content.edges is not None else content.links
+    if edges is None:
+        raise InputError("the file has no edges", f"{where}: $", "a list called edges (or links)")
+    if content.edges is not None and content.links is not None:
+        raise InputError("the file has both edges and links", f"{where}: $", "one of them")
+    place = f"{where}: $.{key}"
+    source = index.lookup(list(map(attrgetter("source"), edges)), place, ".source")
+    target = index.lookup(list(map(attrgetter("target"), edges)), place, ".target")
+    weights = list(map(attrgetter("weight"), edges))
+    try:
+        weight = amounts(weights, place, ".weight")
+    except InputError:
+        amounts(weights, place, ".weight", [f"edge {e.source!r} -> {e.target!r}" for e in edges])
+        raise
+    return source, target, weight
+
+
+def _messages(
+    nodes: list[dict[str, Any]], directed: bool, where: str
+) -> tuple[BoolArray | None, FloatArray | None]:
+    """(n,) multicast flags and rates (NaN where not given), or None where no node states one."""
+    keys = set(chain.from_iterable(nodes))
+    multicast = rate = None
+    if "multicast" in keys:
+        flags = [node.get("multicast", False) for node in nodes]
+        for i, flag in enumerate(flags):
+            if flag not in (False, True):
+                raise InputError(f"found {flag!r}", f"{where}: $.nodes[{i}].multicast", "true or false")
+            if flag and not directed:
+                raise InputError(
+                    "a multicast node in an undirected graph",
+                    f"{where}: $.nodes[{i}].multicast",
+                    'false, or "directed": true',
+                )
+        multicast = np.array(flags, bool)
+    if "rate" in keys:
+        given = [node.get("rate", 0.0) for node in nodes]
+        for i, value in enumerate(given):
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise InputError(f"found {value!r}", f"{where}: $.nodes[{i}].rate", "a number >= 0")
+        amounts(given, f"{where}: $.nodes", ".rate")
+        rate = np.array([node.get("rate", np.nan) for node in nodes], np.float64)
+    return multicast, rate
+
+
+def _sizes(
+    nodes: list[dict[str, Any]], attributes: dict[str, Any], where: str
+) -> tuple[tuple[str, ...], IntArray | None]:
+    """Resource names and (n, R) sizes; 1 ``neurons`` each if no node states anything."""
+    keys = set(chain.from_iterable(nodes))
+    columns: dict[str, IntArray] = {}
+    n = len(nodes)
+    if "size" in keys:
+        values = (whole(node.get("size", 1), f"{where}: $.nodes[{i}].size") for i, node in enumerate(nodes))
+        columns["neurons"] = np.fromiter(values, np.int64, n)
+    if "sizes" in keys:
+        for i, node in enumerate(nodes):
+            sizes = node.get("sizes", {})
+            if not isinstance(sizes, dict):
+                raise InputError(
+                    f"found {sizes!r}", f"{where}: $.nodes[{i}].sizes", "resource names with whole numbers"
+                )
+            for name, value in sizes.items():
+                column = columns.setdefault(name, np.zeros(n, np.int64))
+                column[i] = whole(value, f"{where}: $.nodes[{i}].sizes.{name}")
+    for name in _resource_keys(nodes, keys, attributes, where):
+        values = (whole(node.get(name, 0), f"{where}: $.nodes[{i}].{name}") for i, node in enumerate(nodes))
+        columns[name] = np.fromiter(values, np.int64, n)
+    if not columns:
+        return ("neurons",), None
+    names = tuple(sorted(columns, key=lambda r: (RESOURCES.index(r) if r in RESOURCES else 99, r)))
+    return names, np.stack([columns[r] for r in names], axis=1)
+
+
+def _resource_keys(
+    nodes: list[dict[str, Any]], keys: set[str], attributes: dict[str, Any], where: str
+) -> list[str]:
+    """Top-level node keys that are resources: ``graph.resources`` if given, else well-known and whole-number ones."""
+    listed = attributes.get("resources")
+    if listed is not None:
+        if not (isinstance(listed, list) and all(isinstance(r, str) for r in listed)):
+            raise InputError(f"found {listed!r}", f"{where}: $.graph.resources", "a list of names")
+        return [r for r in listed if r in keys and r not in RESERVED]
+    out = []
+    for key in sorted(keys - RESERVED):
+        values = [node[key] for node in nodes if key in node]
+        if key in RESOURCES or all(type(v) is int and v >= 0 for v in values):
+            out.append(key)
+    return out
+
+
+def content(graph: LogicGraph) -> dict[str, object]:
+    """What a node-link file of an ordinary graph holds, ready for encoding."""
+    ids = list(range(graph.n)) if graph.ids is None else list(graph.ids)
+    nodes: list[dict[str, object]] = [{"id": v} for v in ids]
+    for u in np.flatnonzero(graph.multicast).tolist():
+        nodes[u]["multicast"] = True
+        nodes[u]["rate"] = _number(float(graph.rate[u]))
+    if graph.resources != ("neurons",) or bool((graph.sizes != 1).any()):
+        for node, row in zip(nodes, graph.sizes.tolist(), strict=True):
+            node["sizes"] = dict(zip(graph.resources, row, strict=True))
+    columns = (graph.edge_source.tolist(), graph.targets.tolist(), graph.weights.tolist())
+    edges = [
+        {"source": ids[u], "target": ids[v], "weight": _number(w)} for u, v, w in zip(*columns, strict=True)
+    ]
+    return {
+        "directed": graph.directed,
+        "multigraph": False,
+        "graph": {"name": graph.name, **graph.meta},
+        "nodes": nodes,
+        "edges": edges,
+    }
+
+
+def _number(value: float) -> int | float:
+    """Whole numbers are written without a decimal point."""
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value

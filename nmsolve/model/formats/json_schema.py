@@ -1,0 +1,73 @@
+"""The typed shapes of graph JSON; msgspec checks them and names the JSON path of what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+Id = int | str
+
+
+class Form(msgspec.Struct, gc=False):
+    """The two keys that say which form a file has."""
+
+    nmsolve: int | None = None
+    form: str = "node-link"
+
+
+class Edge(msgspec.Struct, gc=False):
+    """One edge of a node-link file; other keys (``key`` of a multigraph, for example) are ignored."""
+
+    source: Id
+    target: Id
+    weight: float = 1.0
+
+
+class NodeLink(msgspec.Struct):
+    """Node-link JSON as ``networkx.node_link_data`` writes it (``edges``, or ``links`` in older versions)."""
+
+    nodes: list[dict[str, Any]]
+    directed: bool = True
+    graph: dict[str, Any] = {}
+    edges: list[Edge] | None = None
+    links: list[Edge] | None = None
+
+
+class NodeColumns(msgspec.Struct):
+    """Columns of nodes, all of equal length; ``n`` is needed only where no column says it."""
+
+    n: int | None = None
+    id: list[Id] | None = None
+    multicast: list[bool] | None = None
+    rate: list[float] | None = None
+    sizes: dict[str, list[int]] = {}
+
+
+class EdgeColumns(msgspec.Struct):
+    """Columns of edges, all of equal length."""
+
+    source: list[Id]
+    target: list[Id]
+    weight: list[float] | None = None
+
+
+class NetColumns(msgspec.Struct):
+    """Messages that are not one per node: row ``i`` has targets ``target[indptr[i]:indptr[i+1]]``."""
+
+    indptr: list[int]
+    source: list[Id]
+    target: list[Id]
+    weight: list[float] | None = None
+    rate: list[float] | None = None
+    multicast: list[bool] | None = None
+
+
+class Columns(msgspec.Struct):
+    """The column form, version 1: ``edges`` for an ordinary graph, ``nets`` for a hypergraph."""
+
+    nodes: NodeColumns
+    edges: EdgeColumns | None = None
+    nets: NetColumns | None = None
+    directed: bool = True
+    graph: dict[str, Any] = {}

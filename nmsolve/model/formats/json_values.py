@@ -1,0 +1,86 @@
+"""Turning lists of JSON values into checked arrays; every error names a JSON path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import FloatArray, IntArray
+
+
+class NodeIndex:
+    """Ids of the nodes of one file, and where each of them is.
+
+    Parameters
+    ----------
+    ids : ids in file order
+    where : file and JSON path of the list, e.g. ``net.json: $.nodes``
+    key : what follows the position in an error, e.g. ``.id``
+
+    Raises
+    ------
+    InputError : an id twice
+    """
+
+    def __init__(self, ids: Sequence[int | str], where: str, key: str = "") -> None:
+        self.n = len(ids)
+        self._index = dict(zip(ids, range(self.n), strict=True))
+        if len(self._index) < self.n:
+            first: dict[int | str, int] = {}
+            for i, v in enumerate(ids):
+                if v in first:
+                    raise InputError(
+                        f"node {v!r} is there twice (first at {first[v]})", f"{where}[{i}]{key}", "unique ids"
+                    )
+                first[v] = i
+        plain = all(type(v) is int for v in ids) and list(ids) == list(range(self.n))
+        #: the ids, or None if they are 0..n-1
+        self.ids: tuple[int | str, ...] | None = None if plain else tuple(ids)
+
+    def lookup(self, ids: Sequence[int | str], where: str, key: str = "") -> IntArray:
+        """(len(ids),) node index of every id.
+
+        Raises
+        ------
+        InputError : an id that no node has
+        """
+        try:
+            return np.fromiter(map(self._index.__getitem__, ids), np.int64, len(ids))
+        except KeyError:
+            k = next(i for i, v in enumerate(ids) if v not in self._index)
+        found = ids[k]
+        other: int | str = str(found) if isinstance(found, int) else int(found) if found.isdecimal() else ""
+        hint = ""
+        if other in self._index:
+            hint = f" (there is a node {other!r}: text and numbers are different ids)"
+        raise InputError(f"no node has id {found!r}{hint}", f"{where}[{k}]{key}", "the id of a node")
+
+
+def amounts(
+    values: Sequence[float], where: str, key: str = "", names: Sequence[str] | None = None
+) -> FloatArray:
+    """(len(values),) float64, each finite and >= 0; ``names`` says what each one belongs to."""
+    out = np.array(values, np.float64)
+    bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
+    if len(bad):
+        k = int(bad[0])
+        owner = f" of {names[k]}" if names is not None else ""
+        raise InputError(f"{key.lstrip('.') or 'value'}{owner} is {out[k]:g}", f"{where}[{k}]{key}", ">= 0")
+    return out
+
+
+def whole(value: Any, where: str) -> int:
+    """``value`` if it is a whole number from 0 to 2^62.
+
+    Raises
+    ------
+    InputError : anything else
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
+        raise InputError(f"found {value!r}", where, "a whole number >= 0")
+    return value
