@@ -32,9 +32,8 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
     if result.core is not None:
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = _core_share(names, used, limits)
-        usable = problem.machine.usable
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
-        drawn["resource_use"] = pictures.resource_use(names, used[usable], limits)
+        drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
         drawn["link_loads"], hottest = _link_picture(problem, result.core)
     return page.render(
         r=report,
@@ -81,18 +80,24 @@ def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> t
 
 def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[dict[str, Any]]]:
     """Link heat map and the ten hottest links; empty for machines that are not meshes."""
-    from nmsolve.hw.routes import link_ends, link_loads
+    from nmsolve.hw.detours import link_ends
+    from nmsolve.hw.routes import has_routes, hottest_links, link_loads, working_links
 
-    machine = problem.machine
-    if machine.distance_matrix is not None:
+    graph, machine = problem.graph, problem.machine
+    if not has_routes(machine):
         return "", []
-    loads = link_loads(problem.graph, machine, core)
-    ends = link_ends(machine)
-    exists = ends[:, 1] >= 0
-    links, loads = ends[exists], loads[exists]
-    top = [int(k) for k in np.argsort(-loads, kind="stable")[:10] if loads[k] > 0]
-    rows = []
-    for k in top:
-        a, b = (divmod(int(p), machine.cols) for p in links[k])
-        rows.append({"source": f"({a[0]}, {a[1]})", "target": f"({b[0]}, {b[1]})", "load": float(loads[k])})
-    return pictures.link_loads(machine, links, loads, top), rows
+    links = working_links(machine)
+    loads = link_loads(graph, machine, core)[links]
+    ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
+    hot = hottest_links(graph, machine, core)
+    position = {int(link): i for i, link in enumerate(links)}
+    rows = [
+        {
+            "source": divmod(h.start, machine.cols),
+            "target": divmod(h.end, machine.cols),
+            "load": h.load,
+            "messages": ", ".join(f"{graph.node_id(u)} ({number(w)})" for u, w in h.messages[:4]),
+        }
+        for h in hot
+    ]
+    return pictures.link_loads(machine, ends, loads, [position[h.link] for h in hot]), rows

@@ -73,9 +73,9 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
         raise InputError(f"chips {text!r}", "--chips", "a number of chips or ROWSxCOLUMNS")
     if match[2]:
         return int(match[1]), int(match[2])
-    count = int(match[1])
-    rows = max(r for r in range(1, int(count**0.5) + 1) if count % r == 0)
-    return rows, count // rows
+    from nmsolve.hw.machines import squarest
+
+    return squarest(int(match[1]))
 
 
 def instance(graph: Path, machine: str | None, chips: str | None) -> tuple[LogicGraph, Machine]:
