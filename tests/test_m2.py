@@ -94,7 +94,7 @@ def hops(problem, core):
     )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(2, 30), st.integers(0, 120), st.integers(0, 10**6))
 def test_contract_and_induced_match_dense_matrices(n, m, seed):
     top = topology(n, m, seed)
@@ -112,7 +112,7 @@ def test_contract_and_induced_match_dense_matrices(n, m, seed):
     assert np.array_equal(dense(induced(top, nodes)), dense(top)[np.ix_(nodes, nodes)])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(2, 40), st.integers(0, 200), st.integers(0, 10**6), st.integers(10, 90))
 def test_m2_2_pairs_over_heaviest_connections_within_a_fifteenth(n, m, seed, capacity):
     sizes = np.random.default_rng(seed).integers(1, 4, (n, 1))
@@ -128,11 +128,11 @@ def test_m2_2_pairs_over_heaviest_connections_within_a_fifteenth(n, m, seed, cap
             assert weight[u, v] > 0
             assert weight[u, v] == weight[u].max() or weight[u, v] == weight[v].max()
             assert FRACTION * coarse.sizes[g, 0] <= capacity
-    for before, after in itertools.pairwise(levels):
+    for before, after in itertools.pairwise(levels[:-1]):
         assert after[0].n <= 0.8 * before[0].n  # only the last level may shrink by less than 20 %
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(2, 30), st.integers(0, 120), st.integers(0, 10**6))
 def test_m2_3_bisection_halves_and_reports_its_cut(n, m, seed):
     top = topology(n, m, seed)
@@ -141,7 +141,7 @@ def test_m2_3_bisection_halves_and_reports_its_cut(n, m, seed):
     assert cut == dense(top)[np.ix_(chosen, ~chosen)].sum()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(3, 25), st.integers(0, 100), st.integers(0, 10**6))
 def test_m2_3_grows_by_least_selection_cost(n, m, seed):
     """One try with every start equals a plain rescan of all unselected vertices (costs made distinct)."""
@@ -187,7 +187,7 @@ def test_split_into_makes_exactly_the_parts_asked_for_with_even_load():
     assert len(count) == 11 and count.min() >= 16 and count.max() <= 21
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(4, 40), st.integers(0, 200), st.integers(0, 10**6))
 def test_m2_4_refinement_lowers_the_cut_within_capacity(n, m, seed):
     rng = np.random.default_rng(seed)
@@ -214,7 +214,7 @@ def test_m2_4_relieves_overfull_parts():
     assert np.bincount(out, minlength=3).tolist() == [10, 10, 10]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 7), st.integers(1, 7), st.integers(0, 10**6))
 def test_m2_5_region_is_the_best_rectangle(rows, cols, seed):
     rng = np.random.default_rng(seed)
@@ -265,7 +265,7 @@ def resultants(top, core, cols):
     return np.hypot(fx, fy)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6), st.integers(1, 4))
 def test_m2_7_swaps_lower_the_two_parts_resultants(seed, rounds):
     """With one part per round, every round is the best swap that brute force finds."""
@@ -397,7 +397,7 @@ def test_engine_says_so_when_nothing_legal_was_found():
         M2().run(problem, Recorder(problem))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(0, 10**6))
 def test_repair_is_legal_and_keeps_legal_wishes(seed):
     rng = np.random.default_rng(seed)
