@@ -55,7 +55,8 @@ def round_up(value: float, integral: bool, step: float = 1.0) -> float:
 class Event:
     """One thing that happened during a search; the source of every table, picture and JSON line.
 
-    ``kind``: ``start``, ``incumbent``, ``bound``, ``engine`` (an engine began, ended, failed), ``note``, ``end``.
+    ``kind``: ``start``, ``incumbent``, ``bound``, ``engine`` (an engine began or ended), ``note``,
+    ``error`` (an engine failed, or offered something wrong), ``end``.
     ``seconds`` is wall time since the start of the run.
     """
 

@@ -1,0 +1,188 @@
+"""An engine in a freshly started process that streams its finds out and can be killed."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from typing import Any
+
+from nmsolve.model.engine import Engine
+from nmsolve.solvers.search.child_main import Order
+from nmsolve.solvers.search.context import Ending
+from nmsolve.solvers.search.shared import Board, SharedPickle
+
+_BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
+#: Seconds a child may overrun its deadline before it is terminated, and then before it is killed.
+GRACE, LAST_GRACE = 0.5, 0.3
+
+
+class Child:
+    """One engine in one process. The parent polls it and never waits for it.
+
+    The process is the head of its own process group: Ctrl-C in the terminal does not reach it, and whatever it
+    starts dies with it. It also dies with the parent, by the kernel's hand.
+
+    Parameters
+    ----------
+    engine, seed, workers, deadline, memory_limit : see :class:`nmsolve.solvers.search.child_main.Order`
+    shared : the pickled referee
+    board : what children know of the run
+    size : length of a solution
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        seed: int,
+        workers: int,
+        deadline: float,
+        memory_limit: int | None,
+        shared: SharedPickle,
+        board: Board,
+        size: int,
+    ) -> None:
+        self.engine, self.deadline, self.cpu = engine, deadline, 0.0
+        self._memory_limit = memory_limit
+        self._stop_at = deadline
+        self._last_signal = 0
+        self._ending: Ending | None = None
+        self._buffer = bytearray()
+        self._inbox: list[Any] = []
+        #: True once the child has closed its end.
+        self.silent = False
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the child
+        self.fd, out_fd = os.pipe()
+        order = Order(
+            engine, seed, workers, deadline, memory_limit, shared.fd, board.fd, size, out_fd, os.getpid()
+        )  # fmt: skip
+        try:
+            with tempfile.TemporaryFile() as stdin:
+                stdin.write(pickle.dumps(order))
+                stdin.seek(0)
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _BOOT, *sys.path],
+                    stdin=stdin,
+                    stdout=subprocess.DEVNULL,
+                    stderr=self._errors,
+                    pass_fds=(shared.fd, board.fd, out_fd),
+                    process_group=0,
+                )
+        except BaseException:
+            os.close(self.fd)
+            self._errors.close()
+            raise
+        finally:
+            os.close(out_fd)
+        os.set_blocking(self.fd, False)
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def stop_by(self, moment: float) -> None:
+        """The run ends early: count the grace period from ``moment`` (``time.monotonic()``) at the latest."""
+        self._stop_at = min(self._stop_at, moment)
+
+    def messages(self) -> list[Any]:
+        """Whole messages that have arrived since the last call: ``("offer", solution, move)`` or ``("bound", bound)``."""
+        self._receive()
+        out, self._inbox = self._inbox, []
+        return out
+
+    def _receive(self) -> None:
+        """Read what is there without waiting; an incomplete message stays in the buffer."""
+        while True:
+            try:
+                piece = os.read(self.fd, 1 << 20)
+            except BlockingIOError:
+                break
+            if not piece:
+                self.silent = True
+                break
+            self._buffer += piece
+        while len(self._buffer) >= 8:
+            (length,) = struct.unpack_from("<q", self._buffer)
+            if len(self._buffer) < 8 + length:
+                break
+            message = pickle.loads(self._buffer[8 : 8 + length])
+            del self._buffer[: 8 + length]
+            if message[0] == "end":
+                self._ending = message[1]
+            else:
+                self._inbox.append(message)
+
+    def ended(self) -> Ending | None:
+        """How the process ended, or None while it runs; terminates and then kills one that overruns.
+
+        Call :meth:`messages` once more after the end: what the child sent before it died is still there.
+        """
+        if self._process.returncode is None:
+            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+                self._press()
+                return None
+            self._reap()
+        return self._describe(self._process.returncode)
+
+    def kill(self) -> None:
+        """End the process and everything it started, at once, and free what it used. Harmless if it is gone."""
+        if self._process.returncode is None:
+            self._reap()
+        os.close(self.fd)
+        self._errors.close()
+
+    def _reap(self) -> None:
+        """Kill the whole group, wait for the child and count its CPU seconds.
+
+        The group goes first: a zombie still holds its number, so the signal cannot hit a stranger.
+        """
+        self._signal(signal.SIGKILL, quiet=True)
+        _, status, usage = os.wait4(self.pid, 0)
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu = usage.ru_utime + usage.ru_stime
+
+    def _press(self) -> None:
+        """Soft stop is the child's own business until the grace period is over."""
+        late = time.monotonic() - self._stop_at
+        if late > GRACE + LAST_GRACE and self._last_signal != signal.SIGKILL:
+            self._signal(signal.SIGKILL)
+        elif late > GRACE and self._last_signal == 0:
+            self._signal(signal.SIGTERM)
+
+    def _signal(self, number: signal.Signals, quiet: bool = False) -> None:
+        self._last_signal = self._last_signal if quiet else number
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    def _describe(self, code: int) -> Ending:
+        self._receive()
+        if self._ending is not None:
+            return self._ending
+        if self._last_signal:
+            return Ending("killed", "overran its time and was ended from outside")
+        last = self._last_error()
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        starved = any(sign in last for sign in ("MemoryError", "bad_alloc", "annot allocate memory"))
+        if starved or (self._memory_limit is not None and code < 0):
+            limit = "" if self._memory_limit is None else f" (limit {self._memory_limit / 2**20:.0f} MiB)"
+            return Ending(
+                "memory", f"{'out of memory' if starved else 'probably out of memory'}{limit}; {how}"
+            )
+        return Ending("failed", f"the process died: {how}" + (f"; {last}" if last else ""))
+
+    def _last_error(self) -> str:
+        """Last line of what the child wrote to its standard error."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - 4096))
+        lines = [
+            line.strip() for line in self._errors.read().decode(errors="replace").splitlines() if line.strip()
+        ]
+        return lines[-1][:200] if lines else ""

@@ -1,0 +1,139 @@
+"""The child's side: run one engine in this process and stream what it finds to the parent.
+
+Started by :mod:`nmsolve.solvers.search.child` as ``python -c BOOT``; not for import elsewhere.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import pickle
+import signal
+import struct
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Engine
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.context import run_guarded
+from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.shared import Board, SharedPickle
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a child is asked to do. ``deadline`` is ``time.monotonic()``, a clock both processes share."""
+
+    engine: Engine
+    seed: int
+    workers: int
+    deadline: float
+    memory_limit: int | None
+    referee_fd: int
+    board_fd: int
+    size: int
+    out_fd: int
+    parent: int
+
+
+class ChildContext:
+    """Implements :class:`nmsolve.model.engine.Context` in a child: reads the board, writes messages to the parent."""
+
+    def __init__(self, order: Order, referee: Referee, board: Board) -> None:
+        self._order, self._referee, self._board = order, referee, board
+        self._lock = threading.Lock()
+        self._best = math.inf
+        self._bound = -math.inf
+
+    @property
+    def seed(self) -> int:
+        """Seed of this engine's random numbers."""
+        return self._order.seed
+
+    @property
+    def workers(self) -> int:
+        """Threads or processes this engine may use."""
+        return self._order.workers
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        """Best solution of the whole run and its objective."""
+        return self._board.read()
+
+    def bound(self) -> float:
+        """Best bound of the whole run."""
+        return max(0.0, self._board.values[1], self._bound if self._bound < math.inf else 0.0)
+
+    def time_left(self) -> float:
+        """Wall seconds this engine may still use."""
+        return max(0.0, self._order.deadline - time.monotonic())
+
+    def should_stop(self) -> bool:
+        """True once time is up, the parent asks for the end, or the parent is gone."""
+        late = time.monotonic() >= self._order.deadline
+        return late or self._board.stopped or os.getppid() != self._order.parent
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        """Judge a solution here and send it if it is new; the parent judges it again."""
+        candidate = np.array(core)
+        complaint, _, value = judge(self._referee, candidate)
+        with self._lock:
+            better = value < min(self._best, self._board.values[0])
+            if better:
+                self._best = value
+        if better or complaint is not None:
+            self.send(("offer", candidate, move))
+        return better
+
+    def raise_bound(self, bound: Bound) -> bool:
+        """Send a bound; True if nothing better is known here."""
+        self.send(("bound", bound))
+        better = bound.scope == "full" and bound.value > self.bound()
+        if bound.scope == "full":
+            self._bound = max(self._bound, bound.value)
+        return better
+
+    def send(self, message: object) -> None:
+        """Write one message, whole; engines may call from several threads."""
+        body = pickle.dumps(message, protocol=5)
+        data = memoryview(struct.pack("<q", len(body)) + body)
+        with self._lock:
+            while data:
+                data = data[os.write(self._order.out_fd, data) :]
+
+
+def main() -> None:
+    """Read the order from stdin, run it, report the end, and leave without waiting for native threads."""
+    order: Order = pickle.load(sys.stdin.buffer)
+    _die_with(order.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if order.memory_limit is not None:
+        _limit_memory(order.memory_limit)
+    referee: Referee = SharedPickle.load(order.referee_fd)
+    context = ChildContext(order, referee, Board(order.size, order.board_fd))
+    ending = run_guarded(order.engine, referee.problem, context)
+    with suppress(BrokenPipeError):
+        context.send(("end", ending))
+    os._exit(0)
+
+
+def _limit_memory(limit: int) -> None:
+    """Let this process own at most ``limit`` bytes of private memory (what native solvers allocate counts)."""
+    import resource
+
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent is gone, however the parent went (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)

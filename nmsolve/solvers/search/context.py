@@ -1,0 +1,91 @@
+"""The context an engine gets when it runs in this process, and the guard round every engine's run."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context, Engine
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.incumbent import Incumbent
+
+
+class LocalContext:
+    """Implements :class:`nmsolve.model.engine.Context` on the run's own incumbent.
+
+    Parameters
+    ----------
+    engine : name under which offers and bounds are booked
+    deadline : ``time.monotonic()`` at which this engine's share of time ends
+    """
+
+    def __init__(
+        self, engine: str, incumbent: Incumbent, budget: Budget, *, seed: int, workers: int, deadline: float
+    ) -> None:
+        self._engine, self._incumbent, self._budget = engine, incumbent, budget
+        self._seed, self._workers, self._deadline = seed, workers, deadline
+
+    @property
+    def seed(self) -> int:
+        """Seed of this engine's random numbers."""
+        return self._seed
+
+    @property
+    def workers(self) -> int:
+        """Threads or processes this engine may use."""
+        return self._workers
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        """Best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""
+        return self._incumbent.best()
+
+    def bound(self) -> float:
+        """Best proven lower bound so far; 0 if none."""
+        return self._incumbent.bound
+
+    def time_left(self) -> float:
+        """Wall seconds this engine may still use."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def should_stop(self) -> bool:
+        """True once this engine's time is up, the gap is reached or the user interrupted."""
+        return self._budget.over() or time.monotonic() >= self._deadline or self._incumbent.reached
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        """Offer a solution; True if it became the incumbent."""
+        return self._incumbent.offer(self._engine, core, move)
+
+    def raise_bound(self, bound: Bound) -> bool:
+        """Offer a bound; True if it is the best of its scope."""
+        return self._incumbent.raise_bound(self._engine, bound)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How an engine's run ended.
+
+    ``kind``: ``done``, ``memory`` (out of memory), ``failed`` (an error of the engine), ``killed`` (it overran its time
+    and was ended from outside).
+    """
+
+    kind: str = "done"
+    text: str = ""
+
+
+def run_guarded(engine: Engine, problem: Any, context: Context) -> Ending:
+    """Run an engine; whatever it raises becomes an :class:`Ending`, so that no engine can cost the best answer."""
+    try:
+        engine.run(problem, context)
+    except MemoryError:
+        return Ending("memory", "out of memory")
+    except NmsolveError as error:
+        return Ending("failed", str(error))
+    except Exception as error:  # noqa: BLE001 -- the one wall between engines and the run
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        return Ending("failed", f"{type(error).__name__}: {error} ({last.name}, line {last.lineno})")
+    return Ending()

@@ -1,0 +1,292 @@
+"""The place where solutions and bounds are checked, and where every change becomes an event."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, EngineShare, Event, gap
+from nmsolve.model.types import IntArray, frozen
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.referee import Referee
+
+Observer = Callable[[Event], None]
+#: Differences of this size, relative and absolute, are rounding (``round_up`` takes off 1e-9 of each).
+ROUNDING = 4e-9
+#: Complaints about one engine's offers that become events; the rest is only counted.
+COMPLAINTS = 3
+
+
+@dataclass
+class _Tally:
+    """What one engine has done so far."""
+
+    offers: int = 0
+    rejected: int = 0
+    incumbents: int = 0
+    best: float = math.inf
+    gain: float = 0.0
+    bound: float | None = None
+    cpu: float = 0.0
+    status: str = ""
+    distrusted: bool = False
+
+
+class Incumbent:
+    """Best solution and best bounds of one run. Safe to use from several threads.
+
+    Every offer is lifted, checked and rescored by the referee; only strict improvements are taken. A bound
+    above the incumbent is an error of the engine that raised it: none of its bounds is ever shown again.
+
+    Parameters
+    ----------
+    referee : judges solutions
+    budget : its clock stamps the events
+    observers : called with every event, in order; they never steer, and one that fails is dropped
+    target_gap : :attr:`reached` becomes true at this proven gap
+    """
+
+    def __init__(
+        self,
+        referee: Referee,
+        budget: Budget,
+        observers: Sequence[Observer] = (),
+        target_gap: float = 0.0,
+    ) -> None:
+        self._referee, self._budget, self._target = referee, budget, target_gap
+        self._observers = list(observers)
+        self._lock = threading.RLock()
+        self._solution: IntArray | None = None
+        self._lifted: IntArray | None = None
+        self._objective = math.inf
+        self._bounds: dict[tuple[str, str], tuple[str, Bound]] = {}
+        self._tallies: dict[str, _Tally] = {}
+        self._events: list[Event] = []
+        self._infeasible_by: str | None = None
+        self._changes = 0
+
+    # what is known
+
+    @property
+    def objective(self) -> float:
+        """Objective of the best solution; inf if there is none."""
+        return self._objective
+
+    @property
+    def lifted(self) -> IntArray | None:
+        """The best solution in the user's terms, read-only."""
+        return self._lifted
+
+    def best(self) -> tuple[IntArray | None, float]:
+        """The best solution in the engines' terms, read-only, and its objective; ``(None, inf)`` if there is none."""
+        with self._lock:
+            return self._solution, self._objective
+
+    @property
+    def bound(self) -> float:
+        """Best lower bound on the whole problem, 0 if none; equal to the objective once the gap is closed."""
+        with self._lock:
+            found = max((b.value for _, b in self._bounds.values() if b.scope == "full"), default=0.0)
+            return self._objective if self._meets(found) else found
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        """The best bound of every method and scope, in order of first appearance."""
+        with self._lock:
+            return tuple(b for _, b in self._bounds.values())
+
+    @property
+    def has_bound(self) -> bool:
+        """True if any engine proved a bound on the whole problem, or the objective is 0, the least of all."""
+        return self._objective <= 0 or any(b.scope == "full" for b in self.bounds)
+
+    @property
+    def infeasible(self) -> bool:
+        """True if an engine proved that there is no solution."""
+        return self._infeasible_by is not None
+
+    @property
+    def optimal(self) -> bool:
+        """True if the bound meets the objective on the objective's lattice."""
+        return math.isfinite(self._objective) and self.bound >= self._objective
+
+    @property
+    def reached(self) -> bool:
+        """True once the target gap is proved, or infeasibility."""
+        share = gap(self._objective, self.bound) if self.has_bound else None
+        return self.infeasible or self.optimal or (share is not None and share <= self._target)
+
+    @property
+    def changes(self) -> int:
+        """Counts every new incumbent and bound; a cheap way to see that something is new."""
+        return self._changes
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that happened so far."""
+        with self._lock:
+            return tuple(self._events)
+
+    def shares(self) -> tuple[EngineShare, ...]:
+        """What each engine contributed, in order of first appearance."""
+        with self._lock:
+            return tuple(
+                EngineShare(
+                    name, t.cpu, t.offers, t.incumbents, t.best if t.best < math.inf else None, t.gain, t.bound, t.status
+                )
+                for name, t in self._tallies.items()
+            )  # fmt: skip
+
+    # what engines do
+
+    def offer(self, engine: str, solution: IntArray, move: str = "") -> bool:
+        """Check and rescore a solution in the engines' terms; True if it became the incumbent."""
+        candidate = np.array(solution)
+        complaint, lifted, value = judge(self._referee, candidate)
+        with self._lock:
+            tally = self._tally(engine)
+            tally.offers += 1
+            if complaint is not None:
+                tally.rejected += 1
+                if tally.rejected <= COMPLAINTS:
+                    self.record("error", engine, f"offer rejected: {complaint}")
+                return False
+            tally.best = min(tally.best, value)
+            if not value < self._objective - 1e-12 * abs(value):
+                return False
+            tally.incumbents += 1
+            if self._objective < math.inf:
+                tally.gain += self._objective - value
+            self._solution, self._lifted = frozen(candidate.astype(np.int64)), frozen(lifted)
+            self._objective = value
+            self._changes += 1
+            self._drop_contradicted()
+            self._event("incumbent", engine, move=move)
+            return True
+
+    def raise_bound(self, engine: str, bound: Bound) -> bool:
+        """Take a bound if it is the best of its method and scope; True if it is the best of its scope.
+
+        The value inf with the certificate status ``infeasible`` means: there is no solution.
+        """
+        with self._lock:
+            tally = self._tally(engine)
+            if tally.distrusted:
+                return False
+            wrong = self._contradiction(bound)
+            if wrong is not None:
+                self._distrust(engine, wrong)
+                return False
+            if bound.value == math.inf:
+                self._infeasible_by = engine
+                self._changes += 1
+                self.record("note", engine, "proved infeasible")
+                return True
+            key = (bound.method, bound.scope)
+            same_scope = [b.value for _, b in self._bounds.values() if b.scope == bound.scope]
+            if key not in self._bounds or bound.value > self._bounds[key][1].value:
+                self._bounds[key] = (engine, bound)
+                if bound.scope == "full":
+                    tally.bound = max(bound.value, tally.bound or 0.0)
+            is_best = bound.value > max(same_scope, default=-math.inf)
+            if is_best and bound.scope == "full":
+                self._changes += 1
+                self._event("bound", engine, move=bound.method)
+            return is_best
+
+    def record(self, kind: str, engine: str, text: str) -> None:
+        """Add an event in words: ``start``, ``engine``, ``note``, ``error`` or ``end``."""
+        with self._lock:
+            self._event(kind, engine, text=text)
+
+    def finish(self, engine: str, status: str, cpu: float) -> None:
+        """An engine's run ended: add its CPU seconds and keep its last status."""
+        with self._lock:
+            tally = self._tally(engine)
+            tally.cpu += cpu
+            tally.status = status
+
+    # inside
+
+    def _tally(self, engine: str) -> _Tally:
+        return self._tallies.setdefault(engine, _Tally())
+
+    def _meets(self, bound: float) -> bool:
+        """True if no better objective lies between ``bound`` and the incumbent's."""
+        if not math.isfinite(self._objective) or not self.has_bound:
+            return False
+        missing = self._objective - bound
+        near = ROUNDING * max(1.0, abs(self._objective))
+        return missing <= near or missing < self._referee.lattice * (1 - 1e-6)
+
+    def _contradiction(self, bound: Bound) -> str | None:
+        """Why a bound cannot be true, or None."""
+        if math.isnan(bound.value) or bound.value == -math.inf:
+            return f"{bound.method} raised the bound {bound.value}"
+        if bound.value == math.inf:
+            if bound.certificate.get("status") != "infeasible":
+                return f"{bound.method} raised an infinite bound without proving infeasibility"
+            return (
+                None
+                if self._solution is None
+                else f"{bound.method} claims infeasibility, but a solution is known"
+            )
+        if bound.value > self._objective + ROUNDING * max(1.0, abs(self._objective)):
+            return (
+                f"{bound.method} bound {bound.value:.10g} is above a known solution of {self._objective:.10g}"
+            )
+        return None
+
+    def _drop_contradicted(self) -> None:
+        """After a new incumbent: bounds above it were wrong; bounds for the old solution's parts say nothing now."""
+        if self._infeasible_by is not None:
+            engine, self._infeasible_by = self._infeasible_by, None
+            self._distrust(engine, "claimed infeasibility, but a solution was found")
+        for engine, bound in list(self._bounds.values()):
+            wrong = self._contradiction(bound) if bound.scope == "full" else None
+            if wrong is not None and not self._tally(engine).distrusted:
+                self._distrust(engine, wrong)
+        self._bounds = {k: v for k, v in self._bounds.items() if v[1].scope == "full"}
+
+    def _distrust(self, engine: str, text: str) -> None:
+        tally = self._tally(engine)
+        tally.distrusted, tally.bound = True, None
+        self._bounds = {k: v for k, v in self._bounds.items() if v[0] != engine}
+        self._changes += 1
+        self.record("error", engine, f"engine error: {text}; its bounds are dropped")
+
+    def _event(self, kind: str, engine: str, move: str = "", text: str = "") -> None:
+        event = Event(
+            self._budget.elapsed(),
+            kind,
+            engine,
+            self._objective if self._objective < math.inf else None,
+            self.bound if self.has_bound else None,
+            move,
+            text,
+        )
+        self._events.append(event)
+        for observer in list(self._observers):
+            try:
+                observer(event)
+            except Exception as error:  # noqa: BLE001 -- foreign code; a broken display must not cost the answer
+                self._observers.remove(observer)
+                self.record("note", "search", f"an observer failed and was dropped: {error!r}")
+
+
+def judge(referee: Referee, candidate: IntArray) -> tuple[str | None, IntArray, float]:
+    """``(complaint, lifted solution, objective)`` of a solution in the engines' terms; inf where it is infeasible."""
+    if candidate.shape != (referee.size,) or candidate.dtype.kind not in "iu":
+        return f"an array of shape {candidate.shape} and type {candidate.dtype}", candidate, math.inf
+    lifted = np.array(referee.lift(candidate.astype(np.int64)))
+    complaint = referee.complaint(lifted)
+    if complaint is not None:
+        return complaint, lifted, math.inf
+    value = float(referee.score(lifted))
+    if not math.isfinite(value):
+        return f"its objective is {value}", lifted, math.inf
+    return None, lifted, value

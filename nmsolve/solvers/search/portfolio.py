@@ -1,0 +1,236 @@
+"""The scheduler: which engine runs when, where and for how long, over one incumbent."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from nmsolve.model.engine import Engine
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.child import Child
+from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
+from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.referee import Referee
+from nmsolve.solvers.search.shared import Board, SharedPickle
+
+#: A repeated engine is given up after this many runs in a row that changed nothing.
+PATIENCE = 100
+#: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
+CHILD_MINIMUM = 0.4
+_POLL = 0.05
+
+
+@dataclass(frozen=True)
+class Step:
+    """One engine's place in a plan.
+
+    Attributes
+    ----------
+    share : its part of the time, relative to the shares of the steps after it; what it leaves goes to them
+    child : it must run in a child process (exact engines: they may crash, overrun, or eat all memory)
+    repeat : run it again with another seed while time is left
+    """
+
+    engine: Engine
+    share: float = 1.0
+    child: bool = False
+    repeat: bool = False
+
+
+@dataclass
+class _Running:
+    """A child at work on a step, in which round, and whether it has changed anything."""
+
+    step: Step
+    child: Child
+    number: int
+    changed: bool = False
+
+
+@dataclass
+class _Pool:
+    """What the children of one run share; made when the first child starts."""
+
+    shared: SharedPickle
+    board: Board
+    running: list[_Running] = field(default_factory=list)
+
+
+class Portfolio:
+    """Runs a plan of steps until the gap is reached, time is up, or nothing is left to try.
+
+    With one worker the steps run one after the other; those that need no child run in this process. With several
+    workers that many steps run at the same time, each in a child. When the plan is through, its repeatable steps
+    run again and again, each time with another seed, from the best solution of all.
+
+    Parameters
+    ----------
+    memory_limit : bytes of private memory per child, or None
+    """
+
+    def __init__(
+        self,
+        referee: Referee,
+        incumbent: Incumbent,
+        budget: Budget,
+        *,
+        seed: int = 0,
+        workers: int = 1,
+        memory_limit: int | None = None,
+    ) -> None:
+        self._referee, self._incumbent, self._budget = referee, incumbent, budget
+        self._seed, self._workers, self._memory_limit = seed, workers, memory_limit
+        self._pool: _Pool | None = None
+        self._seen = -1
+        self._vain: dict[str, int] = defaultdict(int)
+        #: Last ending of every engine.
+        self.endings: dict[str, Ending] = {}
+        #: CPU seconds of all children so far.
+        self.child_cpu = 0.0
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Run the plan. Children are gone when this returns or raises."""
+        threads = max(1, self._workers // max(1, len(steps)))
+        turns = self._turns(steps)
+        try:
+            more = True
+            while more or (self._pool and self._pool.running):
+                while more and self._free() and not self._stopping():
+                    turn = next(turns, None)
+                    if turn is None:
+                        more = False
+                    else:
+                        self._start(*turn, threads)
+                if self._stopping():
+                    more = False
+                if self._pool and self._pool.running:
+                    self._tend(self._pool)
+                elif not more:
+                    break
+        finally:
+            self._close()
+
+    def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, int, float]]:
+        """``(step, round, share of the time that is left)``: all steps once, then the repeatable ones in rounds."""
+        number, todo = 0, list(steps)
+        while todo:
+            for i, step in enumerate(todo):
+                rest = sum(s.share for s in todo[i:])
+                yield step, number, step.share / rest if rest > 0 else 1.0
+            number += 1
+            todo = [
+                s for s in steps if s.repeat and self._vain[s.engine.name] < PATIENCE and self._healthy(s)
+            ]
+
+    def _healthy(self, step: Step) -> bool:
+        return self.endings.get(step.engine.name, Ending()).kind == "done"
+
+    def _free(self) -> bool:
+        return self._pool is None or len(self._pool.running) < self._workers
+
+    def _stopping(self) -> bool:
+        return self._budget.over() or self._incumbent.reached
+
+    def _start(self, step: Step, number: int, part: float, threads: int) -> None:
+        """Start a step: in a child, or here to its end."""
+        left = self._budget.left()
+        span = min(left, left * part * self._workers)
+        name, seed = step.engine.name, self._seed + number
+        in_child = step.child or self._workers > 1
+        if in_child and span < CHILD_MINIMUM:
+            if number == 0:
+                self._incumbent.finish(name, "not run: too little time for a child process", 0.0)
+                self._incumbent.record(
+                    "note", name, f"not run: less than {CHILD_MINIMUM} s for a child process"
+                )
+            else:
+                time.sleep(min(_POLL, left))
+            return
+        if number == 0:
+            self._incumbent.record("engine", name, "begins" + (" in a child process" if in_child else ""))
+        deadline = time.monotonic() + span
+        if in_child:
+            self._start_child(step, number, seed, threads, deadline)
+            return
+        before, cpu = self._incumbent.changes, time.process_time()
+        context = LocalContext(name, self._incumbent, self._budget, seed=seed, workers=1, deadline=deadline)
+        ending = run_guarded(step.engine, self._referee.problem, context)
+        self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
+
+    def _start_child(self, step: Step, number: int, seed: int, threads: int, deadline: float) -> None:
+        if self._pool is None:
+            self._pool = _Pool(SharedPickle(self._referee), Board(self._referee.size))
+        self._publish(self._pool)
+        child = Child(
+            step.engine,
+            seed=seed,
+            workers=threads,
+            deadline=deadline,
+            memory_limit=self._memory_limit,
+            shared=self._pool.shared,
+            board=self._pool.board,
+            size=self._referee.size,
+        )
+        self._pool.running.append(_Running(step, child, number))
+
+    def _tend(self, pool: _Pool) -> None:
+        """Wait a moment for messages, take them, tell the others, and see who has ended."""
+        with selectors.DefaultSelector() as selector:
+            for one in pool.running:
+                if not one.child.silent:
+                    selector.register(one.child.fd, selectors.EVENT_READ)
+            selector.select(_POLL)
+        for one in list(pool.running):
+            gone = one.child.ended()
+            self._take(one)
+            if gone is not None:
+                pool.running.remove(one)
+                one.child.kill()
+                self.child_cpu += one.child.cpu
+                self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
+        self._publish(pool)
+        if self._stopping() and not pool.board.stopped:
+            pool.board.stop()
+            for one in pool.running:
+                one.child.stop_by(time.monotonic())
+
+    def _take(self, one: _Running) -> None:
+        """Pass on what a child has sent."""
+        name = one.step.engine.name
+        for message in one.child.messages():
+            if message[0] == "offer":
+                one.changed |= self._incumbent.offer(name, message[1], message[2])
+            else:
+                one.changed |= self._incumbent.raise_bound(name, message[1])
+
+    def _publish(self, pool: _Pool) -> None:
+        """Write the present state on the board if it is new."""
+        if self._incumbent.changes != self._seen:
+            self._seen = self._incumbent.changes
+            pool.board.publish(*self._incumbent.best(), self._incumbent.bound)
+
+    def _ended(self, name: str, ending: Ending, cpu: float, changed: bool, number: int) -> None:
+        """Book the end of one run of an engine."""
+        self._vain[name] = 0 if changed else self._vain[name] + 1
+        self.endings[name] = ending
+        stopped = ending.kind == "done" and self._stopping()
+        status = "stopped" if stopped else ending.kind + (f": {ending.text}" if ending.text else "")
+        self._incumbent.finish(name, status, cpu)
+        if ending.kind != "done":
+            self._incumbent.record("error", name, f"{ending.kind}: {ending.text}")
+        elif number == 0:
+            self._incumbent.record("engine", name, "ends")
+
+    def _close(self) -> None:
+        """Kill what still runs and free the shared memory."""
+        if self._pool is None:
+            return
+        for one in self._pool.running:
+            one.child.kill()
+            self.child_cpu += one.child.cpu
+        self._pool.board.close()
+        self._pool.shared.close()
+        self._pool = None

@@ -1,0 +1,34 @@
+"""What the search must know of a problem, and nothing more."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from nmsolve.model.types import IntArray
+
+
+class Referee(Protocol):
+    """Judges solutions of one problem. Solutions are (size,) int64 arrays in the terms engines use.
+
+    It travels to child processes by pickle, so that an engine there learns at once what its offer is worth;
+    the parent judges every offer again.
+
+    Attributes
+    ----------
+    problem : what engines get, often a reduction of the problem the user stated
+    size : length of a solution of ``problem``
+    lattice : all objective values are multiples of it; 0 where they are not
+    """
+
+    problem: Any
+    size: int
+    lattice: float
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Solution of ``problem`` -> solution of the problem the user stated."""
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """Why a lifted solution is infeasible, in words, or None. Must accept wrong shapes and values."""
+
+    def score(self, lifted: IntArray) -> float:
+        """Objective of a feasible lifted solution, recomputed by the evaluator; never below 0."""

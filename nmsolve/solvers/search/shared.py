@@ -1,0 +1,132 @@
+"""Memory that parent and children share: the problem, written once, and the board with the best answer."""
+
+from __future__ import annotations
+
+import math
+import mmap
+import os
+import pickle
+import struct
+import tempfile
+import time
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.types import IntArray
+
+_ALIGN = 64
+
+
+def anonymous_file(size: int) -> int:
+    """A file descriptor of ``size`` bytes of memory without a name: it cannot outlive its users."""
+    if hasattr(os, "memfd_create"):
+        fd = os.memfd_create("nmsolve")
+    else:
+        with tempfile.TemporaryFile() as file:
+            fd = os.dup(file.fileno())
+    os.ftruncate(fd, size)
+    return fd
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // _ALIGN) * _ALIGN
+
+
+class SharedPickle:
+    """An object pickled once into shared memory; children map its arrays instead of copying them.
+
+    Layout: length of the head (8 bytes), head (pickle without arrays, and where each array is), arrays. Arrays that
+    were read-only stay so; the others become private copies on the first write.
+    """
+
+    def __init__(self, value: object) -> None:
+        buffers: list[pickle.PickleBuffer] = []
+        body = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
+        raws = [b.raw() for b in buffers]
+        places, offset = [], 0
+        for raw in raws:
+            places.append((offset, raw.nbytes, raw.readonly))
+            offset = _aligned(offset + raw.nbytes)
+        head = pickle.dumps((body, places), protocol=5)
+        base = _aligned(8 + len(head))
+        self.fd = anonymous_file(base + offset)
+        with mmap.mmap(self.fd, base + offset) as memory:
+            memory[: 8 + len(head)] = struct.pack("<q", len(head)) + head
+            for raw, (at, size, _) in zip(raws, places, strict=True):
+                memory[base + at : base + at + size] = raw
+
+    @staticmethod
+    def load(fd: int) -> Any:
+        """The object in the file; its arrays keep the memory mapped."""
+        memory = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY)
+        view = memoryview(memory)
+        (length,) = struct.unpack("<q", view[:8])
+        body, places = pickle.loads(view[8 : 8 + length])
+        base = _aligned(8 + length)
+        parts = [view[base + at : base + at + size] for at, size, _ in places]
+        buffers = [p.toreadonly() if fixed else p for p, (_, _, fixed) in zip(parts, places, strict=True)]
+        return pickle.loads(body, buffers=buffers)
+
+    def close(self) -> None:
+        """Give the memory back once no child uses it."""
+        os.close(self.fd)
+
+
+class Board:
+    """Best solution, best bound and the stop flag, written by the parent and read by every child.
+
+    Nobody ever waits: a counter that is odd while the parent writes tells a reader to look again.
+
+    Parameters
+    ----------
+    size : length of a solution
+    fd : descriptor of a board made elsewhere; a new one if not given
+    """
+
+    def __init__(self, size: int, fd: int | None = None) -> None:
+        length = 8 * (4 + size)
+        self.fd = anonymous_file(length) if fd is None else fd
+        memory = mmap.mmap(self.fd, length)
+        self._count = np.frombuffer(memory, np.int64, 2, 0)  # counter, stop flag
+        self._values = np.frombuffer(memory, np.float64, 2, 16)  # objective, bound
+        self._solution = np.frombuffer(memory, np.int64, size, 32)
+        if fd is None:
+            self._values[0] = math.inf
+
+    def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
+        """Parent only: show the present state to all children."""
+        self._count[0] += 1
+        if solution is not None:
+            self._solution[:] = solution
+        self._values[:] = objective, bound
+        self._count[0] += 1
+
+    def stop(self) -> None:
+        """Parent only: ask every child to end."""
+        self._count[1] = 1
+
+    @property
+    def stopped(self) -> bool:
+        """True once the parent asked for the end."""
+        return bool(self._count[1])
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """Objective and bound (each written in one piece)."""
+        return float(self._values[0]), float(self._values[1])
+
+    def read(self) -> tuple[IntArray | None, float]:
+        """The best solution (a copy) and its objective; ``(None, inf)`` if there is none."""
+        for _ in range(1000):
+            before = int(self._count[0])
+            if before % 2 == 0:
+                solution, objective = self._solution.copy(), float(self._values[0])
+                if int(self._count[0]) == before:
+                    return (solution, objective) if objective < math.inf else (None, math.inf)
+            time.sleep(1e-4)
+        return None, math.inf
+
+    def close(self) -> None:
+        """Close the descriptor; the memory goes with the last user."""
+        os.close(self.fd)
