@@ -1,0 +1,5 @@
+"""``python -m nmsolve`` is the ``nmsolve`` command."""
+
+from nmsolve.cli.main import main
+
+main()
