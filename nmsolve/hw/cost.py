@@ -17,9 +17,11 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -106,36 +108,34 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
     """The distance that belongs to the problem's objective.
 
     ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1
-    between different cores. ``energy``: see :mod:`nmsolve.hw.energy`.
+    between different cores. ``energy``: pJ along a route of least energy, see :mod:`nmsolve.hw.energy`.
+
+    Raises
+    ------
+    InputError : dead links leave two usable cores without a route
     """
-    m = problem.machine
     if problem.objective in ("cut", "connectivity"):
+        m = problem.machine
         return _separable(m, np.zeros(m.cols), np.zeros(m.rows), 0.0, 0.0, 1.0)
+    return machine_distance(problem.machine, "energy" if problem.objective == "energy" else "hops")
+
+
+def machine_distance(machine: Machine, quantity: str) -> CoreDistance:
+    """Distance of cores measured in ``hops`` (link weights), ``energy`` (pJ) or ``latency`` (ns)."""
+    from nmsolve.hw.energy import line_values, step_value
+
+    m = machine
     if m.distance_matrix is not None or m.faulty_links:
         from nmsolve.hw.detours import distance_matrix
 
-        return CoreDistance(
-            m.rows,
-            m.cols,
-            np.zeros(m.cols),
-            np.zeros(m.rows),
-            0.0,
-            0.0,
-            0.0,
-            distance_matrix(m, problem.objective),
-        )
-    if problem.objective == "energy":
-        from nmsolve.hw.energy import energy_lines, message_energy
-
-        wx, wy = energy_lines(m, 1), energy_lines(m, 0)
-        step = message_energy(m)
-    else:
-        wx, wy, step = m.line_weights(1), m.line_weights(0), 0.0
+        no_x, no_y = np.zeros(m.cols), np.zeros(m.rows)
+        return CoreDistance(m.rows, m.cols, no_x, no_y, 0.0, 0.0, 0.0, distance_matrix(m, quantity))
+    wx, wy = line_values(m, quantity, 1), line_values(m, quantity, 0)
     x = np.concatenate([[0.0], np.cumsum(wx[: m.cols - 1])])
     y = np.concatenate([[0.0], np.cumsum(wy[: m.rows - 1])])
     wrap_x = float(wx.sum()) if len(wx) == m.cols else 0.0
     wrap_y = float(wy.sum()) if len(wy) == m.rows else 0.0
-    return _separable(m, x, y, wrap_x, wrap_y, step)
+    return _separable(m, x, y, wrap_x, wrap_y, step_value(m, quantity))
 
 
 def _separable(
@@ -149,3 +149,13 @@ def uses_nets(problem: MappingProblem) -> bool:
     if problem.objective == "connectivity":
         return True
     return problem.objective in ("multicast-hops", "energy") and bool(problem.graph.multicast.any())
+
+
+def checked_core(graph: LogicGraph, machine: Machine, core: AnyArray) -> IntArray:
+    """``core`` as contiguous int64. InputError if its shape is wrong or a core number does not exist."""
+    at: IntArray = np.ascontiguousarray(core, np.int64)
+    if at.shape != (graph.n,):
+        raise InputError(f"the mapping has shape {at.shape}", graph.name, f"({graph.n},)")
+    if len(at) and (at.min() < 0 or at.max() >= machine.size):
+        raise InputError("the mapping names an unknown core", machine.name, f"0..{machine.size - 1}")
+    return at

@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.energy import energy_lines, latency_lines, message_energy
+from nmsolve.hw.energy import line_values, step_value, unit_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
@@ -87,15 +87,6 @@ def link_ends(machine: Machine) -> IntArray:
         ok = (rr >= 0) & (rr < rows) & (cc >= 0) & (cc < cols)
         out[ok, d] = (rr * cols + cc)[ok]
     return out.reshape(-1)
-
-
-def line_values(machine: Machine, quantity: str, axis: int) -> FloatArray:
-    """What crossing each line of ``axis`` costs in ``hops`` (weights), ``energy`` (pJ), ``latency`` (ns)."""
-    if quantity == "energy":
-        return energy_lines(machine, axis)
-    if quantity == "latency":
-        return latency_lines(machine, axis)
-    return machine.line_weights(axis)
 
 
 def route_trees(machine: Machine, quantity: str = "hops") -> RouteTrees:
@@ -191,9 +182,9 @@ def distance_matrix(machine: Machine, objective: str) -> FloatArray:
     """(P, P) float64: what a message from row to column costs under a pairwise ``objective``.
 
     ``hops``, ``multicast-hops``: weight of a shortest route round the dead links, or the machine's own
-    matrix. ``energy``: pJ of the cheapest route plus :func:`message_energy` between different cores; on a
-    machine given by a matrix, every unit of distance is charged one router and one ``link_x``. ``cut``,
-    ``connectivity``: 1 between different cores.
+    matrix. ``energy`` (``latency``): pJ (ns) of the cheapest route plus what a message pays once between
+    different cores; on a machine given by a matrix, every unit of distance is charged one router and one
+    ``link_x``. ``cut``, ``connectivity``: 1 between different cores.
 
     With links that are dead in one direction only, the matrix is not symmetric.
 
@@ -204,20 +195,9 @@ def distance_matrix(machine: Machine, objective: str) -> FloatArray:
     apart = ~np.eye(machine.size, dtype=bool)
     if objective in ("cut", "connectivity"):
         return apart.astype(np.float64)
-    if machine.distance_matrix is not None:
-        if objective != "energy":
-            return machine.distance_matrix
-        return message_energy(machine) * apart + unit_energy(machine) * machine.distance_matrix
-    quantity = "energy" if objective == "energy" else "hops"
-    dist = route_trees(machine, quantity).dist
-    return dist + message_energy(machine) * apart if quantity == "energy" else dist
-
-
-def unit_energy(machine: Machine) -> float:
-    """Energy (pJ) of one unit of distance on a machine given by a matrix: a router and a horizontal link."""
-    from nmsolve.hw.energy import UNIT_ENERGY, has_energy
-
-    if not has_energy(machine):
-        return UNIT_ENERGY["router"] + UNIT_ENERGY["link"]
-    figures = machine.energy
-    return sum(figures[k].value for k in ("router", "link_x") if k in figures)
+    quantity = objective if objective in ("energy", "latency") else "hops"
+    given, step = machine.distance_matrix, step_value(machine, quantity)
+    if given is None:
+        dist = route_trees(machine, quantity).dist
+        return dist if quantity == "hops" else dist + step * apart
+    return given if quantity == "hops" else unit_value(machine, quantity) * given + step * apart

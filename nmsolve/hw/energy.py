@@ -95,3 +95,29 @@ def crossing_lines(machine: Machine, axis: int) -> BoolArray:
     if len(out) == lines:
         out[-1] = chips > 1
     return out
+
+
+def line_values(machine: Machine, quantity: str, axis: int) -> FloatArray:
+    """What crossing each line of ``axis`` costs in ``hops`` (weights), ``energy`` (pJ) or ``latency`` (ns)."""
+    if quantity == "energy":
+        return energy_lines(machine, axis)
+    if quantity == "latency":
+        return latency_lines(machine, axis)
+    return machine.line_weights(axis)
+
+
+def step_value(machine: Machine, quantity: str) -> float:
+    """What a message to another core pays once, in ``hops`` (0), ``energy`` (pJ) or ``latency`` (ns)."""
+    if quantity == "energy":
+        return message_energy(machine)
+    return message_latency(machine) if quantity == "latency" else 0.0
+
+
+def unit_value(machine: Machine, quantity: str) -> float:
+    """One unit of distance on a machine given by a matrix: a router and a horizontal link; 1 for ``hops``."""
+    if quantity == "hops":
+        return 1.0
+    table, units = (machine.energy, UNIT_ENERGY) if quantity == "energy" else (machine.latency, UNIT_LATENCY)
+    if not _any_positive(table):
+        return units["router"] + units["link"]
+    return _value(table, "router") + _value(table, "link_x")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.hw.cost import pair_distance
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -141,3 +142,97 @@ def union_cost(
             length += down[touched[j]] + up[touched[j]]
         total += rate[i] * (step * remote + length + right + left)
     return total
+
+
+@nb.njit(cache=True, nogil=True)
+def walk_routes(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    rate: FloatArray,
+    multicast: BoolArray,
+    core: IntArray,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    before: Int32Array,
+    ends: IntArray,
+    slot: IntArray,
+    loads: FloatArray,
+    share: FloatArray,
+) -> None:
+    """Walk every route backwards and add its traffic to the links it uses.
+
+    Arguments as in :func:`union_cost`; ``ends`` (4 * P,) from ``link_ends``. Adds to ``loads`` (4 * P,)
+    and, for links with ``slot[link] >= 0``, to ``share[row, slot]``. A multicast row loads a link once.
+    """
+    tree = before.shape[0] > 0
+    used = np.full(ends.shape[0], -1, np.int64)
+    for i in range(source.shape[0]):
+        p = core[source[i]]
+        pr, pc = p // cols, p % cols
+        for k in range(indptr[i], indptr[i + 1]):
+            q = core[targets[k]]
+            w = rate[i] if multicast[i] else weights[k]
+            across = 0 if goes_up(x[pc], x[q % cols], wrap_x) else 1
+            along = 2 if goes_up(y[pr], y[q // cols], wrap_y) else 3
+            v = q
+            while v != p:
+                if tree:
+                    u, d = np.int64(before[p, v]), 0
+                    while ends[4 * u + d] != v:
+                        d += 1
+                else:
+                    d = along if v // cols != pr else across
+                    u = ends[4 * v + (d ^ 1)]
+                link = 4 * u + d
+                if multicast[i]:
+                    if used[link] == i:
+                        break  # so is everything before it: the routes of one row form a tree
+                    used[link] = i
+                loads[link] += w
+                if slot[link] >= 0:
+                    share[i, slot[link]] += w
+                v = u
+
+
+@nb.njit(cache=True, nogil=True)
+def latency_sums(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    rate: FloatArray,
+    multicast: BoolArray,
+    core: IntArray,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    step: float,
+    matrix: FloatArray,
+) -> tuple[float, float, float]:
+    """Sum of traffic * latency, sum of traffic, largest latency, over messages between different cores.
+
+    A multicast row counts once per destination core, with its rate. ``x`` (cols,), ``y`` (rows,) in ns.
+    """
+    size = matrix.shape[0] if matrix.shape[0] > 0 else cols * y.shape[0]
+    got = np.full(size, -1, np.int64)
+    total, traffic, worst = 0.0, 0.0, 0.0
+    for i in range(source.shape[0]):
+        p = core[source[i]]
+        for k in range(indptr[i], indptr[i + 1]):
+            q = core[targets[k]]
+            w = rate[i] if multicast[i] else weights[k]
+            if q == p or w <= 0.0 or (multicast[i] and got[q] == i):
+                continue
+            got[q] = i
+            time = pair_distance(p, q, cols, x, y, wrap_x, wrap_y, step, matrix)
+            total += w * time
+            traffic += w
+            worst = max(worst, time)
+    return total, traffic, worst

@@ -11,15 +11,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.hw.cost import CoreDistance, checked_core, core_distance, machine_distance, uses_nets
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
-from nmsolve.hw.kernels import pairwise_cost, union_cost
-from nmsolve.model.errors import InputError
+from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
+from nmsolve.hw.routes import has_routes, link_loads, working_links
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,16 +63,6 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
     return float(total)
 
 
-def checked_core(graph: LogicGraph, machine: Machine, core: AnyArray) -> IntArray:
-    """``core`` as contiguous int64. InputError if its shape is wrong or a core number does not exist."""
-    at: IntArray = np.ascontiguousarray(core, np.int64)
-    if at.shape != (graph.n,):
-        raise InputError(f"the mapping has shape {at.shape}", graph.name, f"({graph.n},)")
-    if len(at) and (at.min() < 0 or at.max() >= machine.size):
-        raise InputError("the mapping names an unknown core", machine.name, f"0..{machine.size - 1}")
-    return at
-
-
 def _prepare(problem: MappingProblem) -> _Prepared:
     machine, distance = problem.machine, core_distance(problem)
     row, col = np.divmod(np.arange(machine.size), machine.cols)
@@ -90,10 +80,35 @@ def _prepare(problem: MappingProblem) -> _Prepared:
     return _Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
 
 
-def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
-    """All objectives of the mapping ``core`` (n,) by name.
+def latency(graph: LogicGraph, machine: Machine, core: AnyArray) -> tuple[float, float]:
+    """Average and largest zero-load latency (ns, or Jin et al.'s units) of messages between different cores.
 
-    ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units).
+    ``(d + 1) * L_r + d * L_w`` per destination core, weighted by traffic for the average (Jin et al.);
+    both are 0 if no message leaves its core.
+    """
+    d = machine_distance(machine, "latency")
+    total, traffic, worst = latency_sums(
+        graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, graph.multicast,
+        checked_core(graph, machine, core), d.cols, d.x, d.y, d.wrap_x, d.wrap_y, d.step, d.matrix,
+    )  # fmt: skip
+    return (float(total / traffic) if traffic > 0 else 0.0), float(worst)
+
+
+def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
+    """Everything the evaluator knows about the mapping ``core`` (n,), by name; formulas in
+    docs/objectives.md.
+
+    ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
+    ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
+    for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``.
     """
     problem = MappingProblem(graph, machine)
-    return {name: objective_value(replace(problem, objective=name), core) for name in OBJECTIVES}
+    out = {name: objective_value(replace(problem, objective=name), core) for name in OBJECTIVES}
+    out["latency-average"], out["latency-max"] = latency(graph, machine, core)
+    if has_routes(machine):
+        loads = link_loads(graph, machine, core)[working_links(machine)]
+        out["max-link"] = float(loads.max(initial=0.0))
+        out["total-link"] = float(loads.sum())
+        spread = float(loads.var()) if len(loads) else 0.0
+        out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
+    return out
