@@ -1,7 +1,8 @@
 """The machine that a graph file implies, read from ``graph.meta``.
 
-``mesh`` [rows, cols] is the whole board in cores, ``chips`` [rows, cols] divides it evenly, ``capacity`` is
-what one core holds; ``distances`` (rows of numbers) is any other topology and replaces ``mesh``.
+``mesh`` [rows, cols] is one chip in cores, ``chips`` [rows, cols] how many of them (one if not given), as
+in the machine name ``mesh:RxC,AxB``; ``capacity`` is what one core holds; ``distances`` (rows of numbers) is any
+other topology and replaces ``mesh``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
 #: Boards larger than this (cores) are taken for a mistake.
-LARGEST_BOARD = 2**26
+LARGEST_BOARD = 2**22
 
 
 def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
@@ -21,7 +22,7 @@ def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
 
     Raises
     ------
-    InputError : the description is malformed (with its JSON path), chips do not divide the mesh
+    InputError : the description is malformed (with its JSON path)
     """
     where = where or graph.name
     if "distances" in graph.meta:
@@ -37,20 +38,13 @@ def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
         return None
     rows, cols = _pair(graph.meta["mesh"], f"{where}: $.graph.mesh")
     chips = _pair(graph.meta.get("chips", [1, 1]), f"{where}: $.graph.chips")
-    if rows * cols > LARGEST_BOARD:
-        raise InputError(
-            f"the mesh has {rows * cols} cores", f"{where}: $.graph.mesh", f"at most {LARGEST_BOARD}"
-        )
-    if rows % chips[0] or cols % chips[1]:
-        raise InputError(
-            f"{chips[0]}x{chips[1]} chips do not divide the {rows}x{cols} mesh",
-            f"{where}: $.graph.chips",
-            "divisors of $.graph.mesh",
-        )
+    size = rows * cols * chips[0] * chips[1]
+    if size > LARGEST_BOARD:
+        raise InputError(f"the board has {size} cores", f"{where}: $.graph.mesh", f"at most {LARGEST_BOARD}")
     return Machine(
-        name=f"mesh:{rows}x{cols}",
+        name=f"mesh:{rows}x{cols}" + (f",{chips[0]}x{chips[1]}" if chips != (1, 1) else ""),
         chips=chips,
-        cores=(rows // chips[0], cols // chips[1]),
+        cores=(rows, cols),
         capacity=_capacity(graph.meta.get("capacity"), where),
     )
 

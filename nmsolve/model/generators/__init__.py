@@ -1,0 +1,159 @@
+"""Networks made from a few numbers and a seed: the same arguments always give the same graph.
+
+``generate("microcircuit", scale=0.05)`` is how the command line and the benchmarks make one;
+:data:`GENERATORS` says which kinds there are and what their parameters mean.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One parameter of a generator: its default also says its type (int, float); ``least`` is the smallest value."""
+
+    name: str
+    default: int | float
+    text: str
+    least: float
+    most: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A kind of network: ``module.function(**parameters)`` makes one."""
+
+    text: str
+    module: str
+    function: str
+    parameters: tuple[Parameter, ...]
+
+    def load(self) -> Callable[..., LogicGraph]:
+        """The function itself (its module is imported now)."""
+        module = importlib.import_module(f"nmsolve.model.generators.{self.module}")
+        function: Callable[..., LogicGraph] = getattr(module, self.function)
+        return function
+
+
+_SEED = Parameter("seed", 1, "seed of the random numbers", 0)
+
+
+def _mesh(text: str, function: str, nodes: int) -> Generator:
+    return Generator(
+        text,
+        "mesh",
+        function,
+        (
+            Parameter("nodes", nodes, "number of nodes", 2, 10**6),
+            Parameter(
+                "side", 0, "rows and columns of the mesh; 0: the smallest that holds all nodes", 0, 2048
+            ),
+            _SEED,
+        ),
+    )
+
+
+GENERATORS: dict[str, Generator] = {
+    "microcircuit": Generator(
+        "cortical microcircuit of Potjans and Diesmann (2014), from the published table",
+        "microcircuit",
+        "microcircuit",
+        (Parameter("scale", 0.05, "fraction of the 77,169 neurons", 1e-3, 1.0), _SEED),
+    ),
+    "layered": Generator(
+        "layered network of 2^k clusters of neurons, after the synthetic family of Jin et al. (ASPLOS 2023)",
+        "layered",
+        "layered",
+        (
+            Parameter("exponent", 12, "k: there are 2^k clusters", 2, 24),
+            Parameter("layers", 8, "number of layers (at most 2^k)", 2, 2**20),
+            Parameter("fan", 16, "clusters of the next layer that each cluster sends to", 1, 2**20),
+            Parameter("neurons", 4096, "neurons per cluster", 1, 2**20),
+            Parameter("synapses", 256, "inputs per neuron", 1, 2**20),
+            _SEED,
+        ),
+    ),
+    "reservoir": Generator(
+        "spatial reservoir: local random fan-out in the unit square, a few long-range synapses",
+        "reservoir",
+        "reservoir",
+        (
+            Parameter("nodes", 16384, "number of neurons", 2, 2**24),
+            Parameter("fan", 100.0, "mean fan-out (Poisson)", 0.0, 10**5),
+            Parameter("sigma", 0.05, "standard deviation of a local synapse's length", 0.0, 10.0),
+            Parameter("far", 0.05, "fraction of synapses that go anywhere", 0.0, 1.0),
+            _SEED,
+        ),
+    ),
+    "snn": Generator(
+        "undirected traffic of a layered spiking network (the snn20k and snn100k instances)",
+        "spiking",
+        "snn",
+        (
+            Parameter("nodes", 20000, "number of neurons, rounded to square layers", 4, 10**8),
+            Parameter("synapses", 600000, "number of synapses", 1, 10**9),
+            Parameter("layers", 8, "number of layers", 1, 10**4),
+            _SEED,
+        ),
+    ),
+    "mesh-geo": _mesh("points in the plane: nearest neighbours and a few far ones", "geometric", 1000),
+    "mesh-layered": _mesh("ten layers with local feed-forward edges", "feed_forward", 1000),
+    "mesh-rnd": _mesh("eight random targets per node", "random_targets", 1000),
+    "mesh-comm": _mesh("communities of eight with feed-forward links", "communities", 256),
+}
+
+
+def generate(kind: str, **options: int | float | str) -> LogicGraph:
+    """Make a network.
+
+    Parameters
+    ----------
+    kind : a key of :data:`GENERATORS`
+    options : its parameters; text is converted, as the command line needs it; the rest keep their defaults
+
+    Raises
+    ------
+    InputError : unknown kind or parameter, a value of the wrong type or out of its range
+    """
+    if kind not in GENERATORS:
+        raise InputError(
+            f"unknown kind {kind!r}{_near(kind, list(GENERATORS))}", "", "one of " + ", ".join(GENERATORS)
+        )
+    generator = GENERATORS[kind]
+    known = {p.name: p for p in generator.parameters}
+    for name in options:
+        if name not in known:
+            raise InputError(
+                f"{kind} has no parameter {name!r}{_near(name, list(known))}",
+                "",
+                "one of " + ", ".join(known),
+            )
+    values = {name: _value(kind, p, options.get(name, p.default)) for name, p in known.items()}
+    return generator.load()(**values)
+
+
+def _value(kind: str, parameter: Parameter, given: int | float | str) -> int | float:
+    number = type(parameter.default)
+    wanted = ("a whole number" if number is int else "a number") + f" >= {parameter.least:g}"
+    if parameter.most < float("inf"):
+        wanted = wanted.replace(">=", "from") + f" to {parameter.most:g}"
+    try:
+        value = number(given)
+    except (ValueError, OverflowError):
+        value = None
+    fits = value is not None and parameter.least <= value <= parameter.most
+    if value is None or not fits or (not isinstance(given, str) and value != given):
+        raise InputError(f"{kind}: {parameter.name} is {given}", "", wanted)
+    return value
+
+
+def _near(word: str, known: list[str]) -> str:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f" (did you mean {close[0]}?)" if close else ""
