@@ -1,0 +1,309 @@
+"""The fallback: some feasible mapping, at once, whatever the constraints; neighbours in the graph stay close.
+
+Nodes are taken in breadth-first order, cores along a snake through the board, so that what talks sits together. Nodes
+with few allowed cores go first. A node that finds no room starts a chain of moves: it pushes another node out of a
+core, which pushes a third one, until one finds room. For nodes of equal size without ``apart`` that search is exact
+(an augmenting path); otherwise the nodes that failed go first in the next try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, Int32Array, IntArray
+
+#: Tries made even when time is up, and tries made at most.
+LEAST_TRIES, MOST_TRIES = 3, 60
+#: Work limit of one chain search, in looks at a node or core (about 0.1 s).
+CHAIN_WORK = 5_000_000
+
+
+class FirstFit:
+    """Engine round :func:`first_fit`; one offer, nothing to tune."""
+
+    name = "first-fit"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Takes every problem."""
+        return None
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Offer the first mapping found.
+
+        Raises
+        ------
+        NmsolveError : none was found (there may still be one)
+        """
+        core = first_fit(problem, context.seed, context.should_stop)
+        if core is None:
+            raise NmsolveError("first-fit found no mapping within all capacities and side constraints")
+        context.offer(core, "first fit")
+
+
+def first_fit(
+    problem: MappingProblem, seed: int = 0, should_stop: Callable[[], bool] = lambda: True
+) -> IntArray | None:
+    """(n,) int64 core of every node, feasible; None if none was found.
+
+    Parameters
+    ----------
+    should_stop : asked between tries; the first three tries are made in any case
+    """
+    order, rng = _first_order(problem), new_rng(seed)
+    scan = snake(problem.machine)
+    smallest = problem.sizes.min(axis=0)
+    share = (problem.sizes / np.maximum(problem.capacity.max(axis=0), 1)).max(axis=1, initial=0.0)
+    urgency = _urgency(problem)
+    for attempt in range(MOST_TRIES):
+        if attempt >= LEAST_TRIES and should_stop():
+            return None
+        core = np.full(problem.n, -1, np.int64)
+        free = problem.capacity.copy()
+        stuck = _fill(
+            order,
+            scan,
+            smallest,
+            problem.sizes,
+            free,
+            problem.domain_of,
+            problem.domains,
+            *problem.apart,
+            core,
+        )
+        failed = [u for u in stuck.tolist() if not _make_room(problem, u, free, core)]
+        if not failed:
+            return core
+        if attempt == 0:  # large nodes first, then what failed before them
+            order = np.lexsort((-share, urgency))
+        else:
+            rest = order[~np.isin(order, failed)]
+            if attempt % 4 == 3:
+                _disturb(rest, rng)
+            order = np.concatenate([np.asarray(failed, np.int64), rest])
+    return None
+
+
+def snake(machine: Machine) -> IntArray:
+    """Core numbers along a path that turns at the edges: through each chip, and from chip to chip.
+
+    A matrix topology has no neighbours to walk to; its cores come in order.
+    """
+    if machine.distance_matrix is not None:
+        return np.arange(machine.size)
+    out = []
+    for i in range(machine.chips[0]):
+        for j in range(machine.chips[1])[:: 1 if i % 2 == 0 else -1]:
+            block = np.arange(machine.size).reshape(machine.rows, machine.cols)
+            block = block[
+                i * machine.cores[0] : (i + 1) * machine.cores[0],
+                j * machine.cores[1] : (j + 1) * machine.cores[1],
+            ]
+            block = block.copy()
+            block[1::2] = block[1::2, ::-1]
+            out.append(block.ravel())
+    return np.concatenate(out)
+
+
+def _urgency(problem: MappingProblem) -> IntArray:
+    """(n,) how early a node must choose: few allowed cores, then apart from many, then the rest."""
+    choices = problem.domains.sum(axis=1)[problem.domain_of]
+    lonely = np.diff(problem.apart[0]) > 0
+    everyone = int(problem.machine.usable.sum())
+    out: IntArray = np.where(choices < everyone, choices, everyone + 1 - lonely).astype(np.int64)
+    return out
+
+
+def _first_order(problem: MappingProblem) -> IntArray:
+    """Breadth-first order along the edges; nodes with restrictions first."""
+    graph = problem.graph
+    order = np.arange(problem.n)
+    if graph.one_row_per_node:
+        order = _breadth_first(graph.indptr, graph.targets)
+    out: IntArray = order[np.argsort(_urgency(problem)[order], kind="stable")]
+    return out
+
+
+def _disturb(order: IntArray, rng: IntArray) -> None:
+    """Shuffle the first half of an order in place."""
+    shuffle(rng, order[: len(order) // 2])
+
+
+def _make_room(problem: MappingProblem, u: int, free: IntArray, core: IntArray) -> bool:
+    return bool(
+        _chain(u, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart, core, CHAIN_WORK)
+    )  # fmt: skip
+
+
+@nb.njit(cache=True, nogil=True)
+def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
+    n = len(indptr) - 1
+    order = np.empty(n, np.int64)
+    seen = np.zeros(n, np.bool_)
+    head, tail = 0, 0
+    for root in range(n):
+        if seen[root]:
+            continue
+        seen[root] = True
+        order[tail] = root
+        tail += 1
+        while head < tail:
+            u = order[head]
+            head += 1
+            for e in range(indptr[u], indptr[u + 1]):
+                v = targets[e]
+                if not seen[v]:
+                    seen[v] = True
+                    order[tail] = v
+                    tail += 1
+    return order
+
+
+@nb.njit(cache=True, nogil=True)
+def _fits(
+    u: int,
+    p: int,
+    without: int,
+    sizes: IntArray,
+    free: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart_ptr: IntArray,
+    apart: Int32Array,
+    core: IntArray,
+) -> bool:
+    """True if ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
+    if not domains[domain_of[u], p]:
+        return False
+    for r in range(sizes.shape[1]):
+        room = free[p, r]
+        if without >= 0:
+            room += sizes[without, r]
+        if sizes[u, r] > room:
+            return False
+    clear = True
+    for e in range(apart_ptr[u], apart_ptr[u + 1]):
+        v = apart[e]
+        clear = clear and (core[v] != p or v == without)
+    return clear
+
+
+@nb.njit(cache=True, nogil=True)
+def _fill(
+    order: IntArray,
+    scan: IntArray,
+    smallest: IntArray,
+    sizes: IntArray,
+    free: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart_ptr: IntArray,
+    apart: Int32Array,
+    core: IntArray,
+) -> IntArray:
+    """Give every node the first core of ``scan`` that takes it; returns the nodes that found none.
+
+    Changes ``free`` and ``core``. Cores at the start of ``scan`` too full for the smallest node are skipped for good.
+    """
+    stuck = np.empty(len(order), np.int64)
+    count, start = 0, 0
+    for i in range(len(order)):
+        u = order[i]
+        while start < len(scan):
+            full = False
+            for r in range(sizes.shape[1]):
+                full = full or free[scan[start], r] < smallest[r]
+            if not full:
+                break
+            start += 1
+        place = -1
+        for k in range(start, len(scan)):
+            if _fits(u, scan[k], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+                place = scan[k]
+                break
+        if place < 0:
+            stuck[count] = u
+            count += 1
+            continue
+        core[u] = place
+        for r in range(sizes.shape[1]):
+            free[place, r] -= sizes[u, r]
+    return stuck[:count]
+
+
+@nb.njit(cache=True, nogil=True)
+def _chain(
+    stuck: int,
+    sizes: IntArray,
+    free: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart_ptr: IntArray,
+    apart: Int32Array,
+    core: IntArray,
+    work: int,
+) -> bool:
+    """Place ``stuck`` by a shortest chain of moves; True if it worked (``free`` and ``core`` are then updated).
+
+    Breadth-first over nodes in search of a core. A core takes at most one node of a chain, so that all room and all
+    ``apart`` rules can be judged in the present state: whatever else changes is somebody leaving.
+    """
+    n, cores = len(core), free.shape[0]
+    head, link = np.full(cores, -1, np.int64), np.full(n, -1, np.int64)
+    for v in range(n):
+        if core[v] >= 0:
+            link[v] = head[core[v]]
+            head[core[v]] = v
+    parent, queue = np.full(n, -2, np.int64), np.empty(n, np.int64)
+    entered = np.zeros(cores, np.bool_)
+    queue[0], parent[stuck], done, tail = stuck, -1, 0, 1
+    while done < tail and work > 0:
+        v = queue[done]
+        done += 1
+        goal = -1
+        for p in range(cores):
+            work -= 1
+            if p == core[v] or entered[p] or not domains[domain_of[v], p]:
+                continue
+            if _fits(v, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+                goal = p
+                break
+        if goal >= 0:
+            _unwind(v, goal, parent, sizes, free, core)
+            return True
+        for p in range(cores):
+            if p == core[v] or entered[p] or not domains[domain_of[v], p]:
+                continue
+            w = head[p]
+            while w >= 0:
+                work -= 1
+                if parent[w] == -2 and _fits(
+                    v, p, w, sizes, free, domain_of, domains, apart_ptr, apart, core
+                ):
+                    entered[p] = True
+                    parent[w] = v
+                    queue[tail] = w
+                    tail += 1
+                w = link[w]
+    return False
+
+
+@nb.njit(cache=True, nogil=True)
+def _unwind(v: int, goal: int, parent: IntArray, sizes: IntArray, free: IntArray, core: IntArray) -> None:
+    """Move ``v`` to ``goal``, its pusher to where ``v`` was, and so on back to the node that had no core."""
+    while v >= 0:
+        old = core[v]
+        for r in range(sizes.shape[1]):
+            free[goal, r] -= sizes[v, r]
+            if old >= 0:
+                free[old, r] += sizes[v, r]
+        core[v] = goal
+        goal, v = old, parent[v]
