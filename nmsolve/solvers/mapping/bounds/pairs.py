@@ -1,0 +1,207 @@
+"""What the bounds on pairwise objectives need: symmetric traffic, distances, and how many nodes share a core.
+
+Cost of a mapping = ``sum over stored edges w_uv d(c_u, c_v)`` (unicast objectives, :mod:`nmsolve.hw.cost`). With
+``S = W + W'`` and a symmetric distance it is ``1/2 sum_uv S_uv d(c_u, c_v)``. An asymmetric distance matrix is made
+symmetric by its mean where the traffic is symmetric (exact), else by its smaller direction (valid, weaker).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.cost import CoreDistance, core_distance
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.problem import UNLIMITED, MappingProblem
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+
+#: Asked between slices of work; True means "return the best valid bound you have".
+ShouldStop = Callable[[], bool]
+
+#: Most cores for which bounds build distances of all pairs (128 MiB per 4,096 cores, in blocks beyond).
+MAX_CORES = 16384
+
+
+def never() -> bool:
+    """The ``should_stop`` of a caller without a deadline."""
+    return False
+
+
+@dataclass(frozen=True)
+class PairForm:
+    """A pairwise mapping problem as the bounds see it.
+
+    Attributes
+    ----------
+    n : number of nodes
+    indptr, indices, weights : symmetric traffic ``S`` as CSR, every pair twice
+    cores : (k,) core numbers that may hold nodes, increasing
+    distance : of all cores, matrix form already symmetric
+    lattice : the objective is a multiple of this on every mapping; 0 if unknown
+    """
+
+    n: int
+    indptr: IntArray
+    indices: Int32Array
+    weights: FloatArray
+    cores: IntArray
+    distance: CoreDistance
+    lattice: float
+
+    @property
+    def total(self) -> float:
+        """Traffic between different nodes, ``sum_{u<v} S_uv``."""
+        return float(self.weights.sum()) / 2
+
+    def rows(self) -> IntArray:
+        """(nnz,) the node of every CSR entry."""
+        return np.repeat(np.arange(self.n), np.diff(self.indptr))
+
+    def block(self, which: IntArray) -> FloatArray:
+        """(len(which), k) distances from ``cores[which]`` to all of ``cores``."""
+        d, p, q = self.distance, self.cores[which], self.cores
+        if not d.separable:
+            return np.ascontiguousarray(d.matrix[np.ix_(p, q)])
+        dx = np.abs(d.x[p % d.cols][:, None] - d.x[q % d.cols][None, :])
+        dy = np.abs(d.y[p // d.cols][:, None] - d.y[q // d.cols][None, :])
+        if d.wrap_x > 0:
+            dx = np.minimum(dx, d.wrap_x - dx)
+        if d.wrap_y > 0:
+            dy = np.minimum(dy, d.wrap_y - dy)
+        out: FloatArray = dx + dy + d.step * (p[:, None] != q[None, :])
+        return out
+
+    def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Slices of about a million distances: (indices into ``cores``, distances)."""
+        k = len(self.cores)
+        width = max(1, 1_000_000 // max(1, k))
+        for at in range(0, k, width):
+            which = np.arange(at, min(k, at + width))
+            yield which, self.block(which)
+
+
+def refuses_pairs(problem: MappingProblem) -> str | None:
+    """Why the pairwise bounds cannot take the problem, or None."""
+    from nmsolve.hw.cost import uses_nets
+
+    if uses_nets(problem):
+        return f"objective {problem.objective} charges messages by their route tree"
+    if problem.machine.size > MAX_CORES:
+        return f"{problem.machine.size} cores are more than {MAX_CORES}"
+    return None
+
+
+def pair_form(problem: MappingProblem) -> PairForm:
+    """Bring a pairwise problem into :class:`PairForm` (see the module's text for asymmetric distances)."""
+    graph = problem.graph
+    indptr, indices, weights = graph.traffic
+    distance = core_distance(problem)
+    symmetric = True
+    if not distance.separable and not np.array_equal(distance.matrix, distance.matrix.T):
+        symmetric = _traffic_is_symmetric(graph)
+        m = distance.matrix
+        merged = (m + m.T) / 2 if symmetric else np.minimum(m, m.T)
+        distance = CoreDistance(
+            distance.rows, distance.cols, distance.x, distance.y, 0.0, 0.0, distance.step, merged
+        )
+    lattice = _lattice(weights, distance) if symmetric else 0.0
+    cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
+    return PairForm(problem.n, indptr, indices, weights, cores, distance, lattice)
+
+
+def _traffic_is_symmetric(graph: LogicGraph) -> bool:
+    """True if every edge u -> v has a twin v -> u of equal weight."""
+    from scipy.sparse import coo_array
+
+    src, dst = graph.edge_source, graph.targets
+    w = coo_array((graph.weights, (src, dst)), shape=(graph.n, graph.n)).tocsr()
+    return bool(abs(w - w.T).sum() == 0)
+
+
+def _lattice(weights: FloatArray, distance: CoreDistance) -> float:
+    """Greatest step that divides every cost: gcd of the pair weights times gcd of the distances; 0 if not whole."""
+    values = [distance.matrix.ravel(), distance.x, distance.y]
+    values.append(np.array([distance.wrap_x, distance.wrap_y, distance.step]))
+    d = np.concatenate(values)
+    for a in (weights, d):
+        if len(a) and not ((a == np.rint(a)).all() and np.abs(a).max() < 2**52):
+            return 0.0
+    gw, gd = np.gcd.reduce(weights.astype(np.int64)), np.gcd.reduce(d.astype(np.int64))
+    return float(gw * gd)
+
+
+def room_per_core(problem: MappingProblem) -> int:
+    """The most nodes any one core can hold, counted with the smallest nodes (resource by resource)."""
+    if not problem.resources or problem.cores == 0:
+        return problem.n
+    limit = problem.capacity.max(axis=0)
+    smallest = np.cumsum(np.sort(problem.sizes, axis=0), axis=0)
+    return int((smallest <= limit).sum(axis=0).min())
+
+
+def neighbour_room(problem: MappingProblem, form: PairForm) -> tuple[IntArray, IntArray]:
+    """How many of a node's neighbours fit on its own core beside it, and on another core.
+
+    Counted with the smallest neighbours, resource by resource: never too few. Both (n,) int64; the second is at
+    least 1 (a neighbour fits somewhere if the problem is feasible at all).
+    """
+    degree = np.diff(form.indptr)
+    own, other = degree.copy(), degree.copy()
+    if problem.resources:
+        limit = problem.capacity.max(axis=0)
+        row = form.rows()
+        for r in range(len(problem.resources)):
+            size = problem.sizes[:, r]
+            if limit[r] >= UNLIMITED:
+                continue
+            taken = _running_sums(size[form.indices], row, form.indptr)
+            fits_own = np.bincount(row, taken + size[row] <= limit[r], form.n).astype(np.int64)
+            fits_other = np.bincount(row, taken <= limit[r], form.n).astype(np.int64)
+            np.minimum(own, fits_own, out=own)
+            np.minimum(other, fits_other, out=other)
+    return own, np.maximum(other, 1)
+
+
+def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray:
+    """Running sums of ``values`` sorted inside every CSR row."""
+    if len(values) and values.min() < values.max():
+        values = values[np.lexsort((values, row))]
+    total = np.cumsum(values)
+    before = np.concatenate([[0], total])[indptr[:-1]]
+    out: IntArray = total - before[row]
+    return out
+
+
+def slots_by_weight(form: PairForm, own: IntArray, other: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
+    """Every CSR entry with its node, weight and core slot if neighbours sit as close as they fit, heaviest first.
+
+    Slot 0 is the node's own core, slot ``s`` the ``s``-th nearest other core. Returns (row, weight, slot), each
+    (nnz,).
+    """
+    row = form.rows()
+    order = np.lexsort((-form.weights, row))
+    weight = form.weights[order]
+    rank = np.arange(len(row)) - form.indptr[row]
+    beyond = rank - own[row]
+    slot = np.where(beyond < 0, 0, 1 + beyond // other[row])
+    return row, weight, np.minimum(slot, len(form.cores) - 1)
+
+
+def nearest(block: FloatArray, which: IntArray, count: int) -> FloatArray:
+    """Distances of the ``count`` nearest slots, own core first, for the cores of a :meth:`PairForm.block`.
+
+    The own core counts as no farther than the nearest other (matrix topologies may charge a diagonal).
+    """
+    rest = block.copy()
+    at = np.arange(len(which))
+    own = rest[at, which].copy()
+    rest[at, which] = np.inf
+    if count - 1 < rest.shape[1] - 1:
+        rest = np.partition(rest, max(0, count - 2), axis=1)[:, : max(0, count - 1)]
+    rest = np.sort(rest, axis=1)[:, : count - 1]
+    if rest.shape[1]:
+        own = np.minimum(own, rest[:, 0])
+    out: FloatArray = np.column_stack([own, rest])
+    return out
