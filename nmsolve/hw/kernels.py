@@ -67,6 +67,75 @@ def goes_up(a: float, b: float, wrap: float) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
+def union_row(
+    i: int,
+    stamp: int,
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    core: IntArray,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    step: float,
+    dist: FloatArray,
+    before: Int32Array,
+    got: IntArray,
+    on_tree: IntArray,
+    columns: IntArray,
+    reach: FloatArray,
+) -> float:
+    """``step * remote cores + length of the union of the routes`` of row ``i``; see :func:`union_cost`.
+
+    Scratch, all below ``stamp`` at first: ``got`` (P,), ``on_tree`` (P,), ``columns`` (2, cols), ``reach``
+    (2, cols).
+    """
+    tree, dense = before.shape[0] > 0, dist.shape[0] > 0
+    p = core[source[i]]
+    got[p] = stamp
+    on_tree[p] = stamp
+    pr, pc = p // cols, p % cols
+    remote, length, right, left, n_cols = 0, 0.0, 0.0, 0.0, 0
+    for k in range(indptr[i], indptr[i + 1]):
+        q = core[targets[k]]
+        if got[q] == stamp:
+            continue
+        got[q] = stamp
+        remote += 1
+        if tree:
+            v = np.int64(q)
+            while on_tree[v] < stamp:  # every link of the tree that no earlier target used
+                on_tree[v] = stamp
+                length += dist[p, v] - dist[p, before[p, v]]
+                v = np.int64(before[p, v])
+            continue
+        if dense:
+            length += dist[p, q]
+            continue
+        c, r = q % cols, q // cols
+        if columns[0, c] != stamp:
+            columns[0, c] = stamp
+            columns[1, n_cols] = c
+            n_cols += 1
+            reach[0, c] = reach[1, c] = 0.0
+            dx = abs(x[c] - x[pc])
+            if goes_up(x[pc], x[c], wrap_x):
+                right = max(right, dx if x[c] >= x[pc] else wrap_x - dx)
+            else:
+                left = max(left, dx if x[c] <= x[pc] else wrap_x - dx)
+        dy = abs(y[r] - y[pr])
+        if goes_up(y[pr], y[r], wrap_y):
+            reach[0, c] = max(reach[0, c], dy if y[r] >= y[pr] else wrap_y - dy)
+        else:
+            reach[1, c] = max(reach[1, c], dy if y[r] <= y[pr] else wrap_y - dy)
+    for j in range(n_cols):
+        length += reach[0, columns[1, j]] + reach[1, columns[1, j]]
+    return step * remote + length + right + left
+
+
+@nb.njit(cache=True, nogil=True)
 def union_cost(
     indptr: IntArray,
     source: Int32Array,
@@ -89,58 +158,16 @@ def union_cost(
     ``before`` (P, P), or, where ``before`` is (0, 0), unknown: each remote core is then charged ``dist``
     on its own.
     """
-    tree, dense = before.shape[0] > 0, dist.shape[0] > 0
-    size = cols * y.shape[0] if not dense else dist.shape[0]
-    got = np.full(size, -1, np.int64)
-    on_tree = np.full(size if tree else 0, -1, np.int64)
-    col_seen = np.full(cols, -1, np.int64)
-    down, up = np.zeros(cols), np.zeros(cols)
-    touched = np.empty(cols, np.int64)
+    size = dist.shape[0] if dist.shape[0] > 0 else cols * y.shape[0]
+    got, on_tree = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    columns, reach = np.full((2, cols), -1, np.int64), np.zeros((2, cols))
     total = 0.0
     for i in range(source.shape[0]):
-        if not multicast[i]:
-            continue
-        p = core[source[i]]
-        got[p] = i
-        if tree:
-            on_tree[p] = i
-        pr, pc = p // cols, p % cols
-        remote, length, right, left, n_cols = 0, 0.0, 0.0, 0.0, 0
-        for k in range(indptr[i], indptr[i + 1]):
-            q = core[targets[k]]
-            if got[q] == i:
-                continue
-            got[q] = i
-            remote += 1
-            if tree:
-                v = np.int64(q)
-                while on_tree[v] < i:  # every link of the tree that no earlier target used
-                    on_tree[v] = i
-                    length += dist[p, v] - dist[p, before[p, v]]
-                    v = np.int64(before[p, v])
-                continue
-            if dense:
-                length += dist[p, q]
-                continue
-            c, r = q % cols, q // cols
-            if col_seen[c] != i:
-                col_seen[c] = i
-                touched[n_cols] = c
-                n_cols += 1
-                down[c] = up[c] = 0.0
-                dx = abs(x[c] - x[pc])
-                if goes_up(x[pc], x[c], wrap_x):
-                    right = max(right, dx if x[c] >= x[pc] else wrap_x - dx)
-                else:
-                    left = max(left, dx if x[c] <= x[pc] else wrap_x - dx)
-            dy = abs(y[r] - y[pr])
-            if goes_up(y[pr], y[r], wrap_y):
-                down[c] = max(down[c], dy if y[r] >= y[pr] else wrap_y - dy)
-            else:
-                up[c] = max(up[c], dy if y[r] <= y[pr] else wrap_y - dy)
-        for j in range(n_cols):
-            length += down[touched[j]] + up[touched[j]]
-        total += rate[i] * (step * remote + length + right + left)
+        if multicast[i]:
+            total += rate[i] * union_row(
+                i, i, indptr, source, targets, core, cols, x, y, wrap_x, wrap_y, step, dist, before,
+                got, on_tree, columns, reach,
+            )  # fmt: skip
     return total
 
 

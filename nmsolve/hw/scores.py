@@ -23,8 +23,16 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array
 
 
 @dataclass(frozen=True, eq=False)
-class _Prepared:
-    """Arrays that one objective of one problem needs at every evaluation."""
+class Prepared:
+    """Arrays that one objective of one problem needs at every evaluation.
+
+    Attributes
+    ----------
+    distance : of the objective; charged for every edge of the rows that are not ``by_union``
+    x_of_core, y_of_core : (P,) ``distance.x`` and ``.y`` by core
+    by_union : (rows,) bool, rows charged by the union of their routes (:func:`nmsolve.hw.kernels.union_cost`)
+    step, dist, before : of the union: paid once per remote core; (P, P) distances without it; route trees
+    """
 
     distance: CoreDistance
     x_of_core: FloatArray
@@ -35,7 +43,7 @@ class _Prepared:
     before: Int32Array
 
 
-_PREPARED: WeakKeyDictionary[MappingProblem, _Prepared] = WeakKeyDictionary()
+_PREPARED: WeakKeyDictionary[MappingProblem, Prepared] = WeakKeyDictionary()
 
 
 def objective_value(problem: MappingProblem, core: AnyArray) -> float:
@@ -44,9 +52,7 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
     Does not check feasibility. Raises InputError where usable cores have no route (dead links).
     """
-    ready = _PREPARED.get(problem)
-    if ready is None:
-        ready = _PREPARED[problem] = _prepare(problem)
+    ready = prepared(problem)
     graph, d = problem.graph, ready.distance
     at = checked_core(graph, problem.machine, core)
     total = 0.0
@@ -63,7 +69,15 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
     return float(total)
 
 
-def _prepare(problem: MappingProblem) -> _Prepared:
+def prepared(problem: MappingProblem) -> Prepared:
+    """What the evaluator computes once per problem; kept for the problem's lifetime."""
+    ready = _PREPARED.get(problem)
+    if ready is None:
+        ready = _PREPARED[problem] = _prepare(problem)
+    return ready
+
+
+def _prepare(problem: MappingProblem) -> Prepared:
     machine, distance = problem.machine, core_distance(problem)
     row, col = np.divmod(np.arange(machine.size), machine.cols)
     by_union = problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
@@ -77,7 +91,7 @@ def _prepare(problem: MappingProblem) -> _Prepared:
         if machine.distance_matrix is None:
             trees = route_trees(machine, "energy" if problem.objective == "energy" else "hops")
             dist, before = trees.dist, trees.before
-    return _Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
+    return Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
 
 
 def latency(graph: LogicGraph, machine: Machine, core: AnyArray) -> tuple[float, float]:

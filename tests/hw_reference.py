@@ -1,0 +1,144 @@
+"""Slow, plain evaluation of mappings, written from the definitions, for tests to compare against."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Figure, Machine
+
+ENERGY = {"message": 7.0, "router": 2.0, "link_x": 3.0, "link_y": 4.0, "crossing": 5.0}
+
+
+def link_cost(machine: Machine, quantity: str, p: int, q: int) -> float:
+    """What the link between neighbours costs: decided by chips and direction, not by line tables."""
+    crossing = machine.chip_of[p] != machine.chip_of[q]
+    weight = machine.crossing_weight if crossing else machine.link_weight
+    if quantity == "hops":
+        return weight
+    if not machine.energy:
+        return 1 + 0.1 * weight
+    e = {k: f.value for k, f in machine.energy.items()}
+    same_row = p // machine.cols == q // machine.cols
+    return e["router"] + (e["link_x"] if same_row else e["link_y"]) + (e["crossing"] if crossing else 0)
+
+
+def step_cost(machine: Machine, quantity: str) -> float:
+    """What a message to another core pays once."""
+    if quantity == "hops":
+        return 0.0
+    return machine.energy["message"].value + machine.energy["router"].value if machine.energy else 1.0
+
+
+def all_distances(machine: Machine, quantity: str) -> np.ndarray:
+    """(P, P) shortest distances by Floyd and Warshall, without the step."""
+    d = np.full((machine.size, machine.size), np.inf)
+    np.fill_diagonal(d, 0)
+    for p in range(machine.size):
+        for q in machine.neighbours(p):
+            if (p, q) not in machine.faulty_links:
+                d[p, q] = link_cost(machine, quantity, p, q)
+    for k in range(machine.size):
+        d = np.minimum(d, d[:, k : k + 1] + d[k : k + 1, :])
+    return d
+
+
+def xy_route(machine: Machine, quantity: str, p: int, q: int) -> list[tuple[int, int]]:
+    """Links (from, to) of the XY route, each axis the cheaper way round, ties towards growing numbers."""
+    out = []
+    at = p
+    for axis, lines in ((1, machine.cols), (0, machine.rows)):
+        goal = divmod(q, machine.cols)[axis]
+        ways = []
+        for sign in (1, -1):
+            way, cost, here = [], 0.0, at
+            while divmod(here, machine.cols)[axis] != goal:
+                place = list(divmod(here, machine.cols))
+                place[axis] += sign
+                if machine.torus and lines > 2:
+                    place[axis] %= lines
+                if not 0 <= place[axis] < lines:
+                    cost = np.inf
+                    break
+                there = place[0] * machine.cols + place[1]
+                cost += link_cost(machine, quantity, here, there)
+                way.append((here, there))
+                here = there
+            ways.append((cost, way))
+        cost, way = ways[0] if ways[0][0] <= ways[1][0] + 1e-9 else ways[1]
+        out += way
+        at = way[-1][1] if way else at
+    return out
+
+
+def messages(graph: LogicGraph, core: np.ndarray):
+    """(source core, target cores, weights, rate, multicast) of every row."""
+    for i in range(graph.rows):
+        k = slice(graph.indptr[i], graph.indptr[i + 1])
+        yield (
+            int(core[graph.source[i]]),
+            [int(core[t]) for t in graph.targets[k]],
+            graph.weights[k].tolist(),
+            float(graph.rate[i]),
+            bool(graph.multicast[i]),
+        )
+
+
+def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, routes=None) -> float:
+    """Any objective from its definition. ``routes(p, q)`` gives links (from, to); XY if not given."""
+    quantity = "energy" if name == "energy" else "hops"
+    d, step = all_distances(machine, quantity), step_cost(machine, quantity)
+    routes = routes or (lambda p, q: xy_route(machine, quantity, p, q))
+    total = 0.0
+    for p, targets, weights, rate, multicast in messages(graph, core):
+        remote = {q for q in targets if q != p}
+        if name == "connectivity":
+            total += rate * len(remote)
+        elif name == "cut":
+            total += sum(w for q, w in zip(targets, weights, strict=True) if q != p)
+        elif multicast and name in ("multicast-hops", "energy"):
+            union = {link for q in remote for link in routes(p, q)}
+            total += rate * (step * len(remote) + sum(link_cost(machine, quantity, *link) for link in union))
+        else:
+            total += sum(w * (d[p, q] + step) for q, w in zip(targets, weights, strict=True) if q != p)
+    return total
+
+
+@st.composite
+def machines(draw, faults: bool = False) -> Machine:
+    """Small boards: chips, torus, dearer crossings, with or without energy figures and dead links."""
+    chips = draw(st.sampled_from([(1, 1), (1, 1), (1, 2), (2, 1), (2, 2)]))
+    cores = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
+    torus = draw(st.booleans())
+    energy = {k: Figure(v) for k, v in ENERGY.items()} if draw(st.booleans()) else {}
+    machine = Machine(
+        "m", chips, cores, torus, {}, 1.0, draw(st.sampled_from([1.0, 3.0])), energy=energy
+    )
+    if not faults or machine.size < 4:
+        return machine
+    links = [(p, q) for p in range(machine.size) for q in machine.neighbours(p)]
+    dead = draw(st.lists(st.sampled_from(links), max_size=4, unique=True))
+    broken = Machine(
+        "m", chips, cores, torus, {}, 1.0, machine.crossing_weight, energy=energy, faulty_links=tuple(dead)
+    )
+    return broken if np.isfinite(all_distances(broken, "hops")).all() else machine
+
+
+@st.composite
+def graphs(draw, nets: bool = True) -> LogicGraph:
+    """Small graphs with whole weights, some rows multicast; now and then a hypergraph."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n = draw(st.integers(2, 9))
+    if nets and draw(st.integers(0, 3)) == 0:
+        pins = [rng.choice(n, rng.integers(1, n + 1), replace=False) for _ in range(4)]
+        indptr = np.concatenate([[0], np.cumsum([len(p) for p in pins])])
+        return LogicGraph.from_nets(n, indptr, np.concatenate(pins), rng.integers(1, 6, 4).astype(float))
+    m = int(rng.integers(1, 25))
+    return LogicGraph.from_edges(
+        n,
+        rng.integers(0, n, m),
+        rng.integers(0, n, m),
+        rng.integers(1, 9, m).astype(float),
+        multicast=rng.random(n) < 0.5,
+    )
