@@ -114,7 +114,7 @@ def save(graph: LogicGraph, path: Path) -> None:
 
 def _net_lines(heads: IntArray, indptr: IntArray, targets: IntArray, rate: FloatArray) -> str:
     """One line per net: weight, first pin, other pins (counted from 1)."""
-    words = (targets + 1).astype("U").tolist()
+    words = list(map(str, (targets + 1).tolist()))
     cuts = indptr.tolist()
     parts = zip(rate.astype(np.int64).tolist(), (heads + 1).tolist(), pairwise(cuts), strict=True)
     return "".join(f"{w} {h} {' '.join(words[a:b])}".rstrip() + "\n" for w, h, (a, b) in parts)

@@ -164,7 +164,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     flat: AnyArray = indices + 1
     if weighted:
         flat = np.column_stack([indices + 1, w.astype(np.int64)]).ravel()
-    words = flat.astype("U").tolist()
+    words = list(map(str, flat.tolist()))
     cuts = (indptr * (2 if weighted else 1)).tolist()
     rows = [" ".join(words[a:b]) for a, b in pairwise(cuts)]
     if sized:

@@ -146,6 +146,9 @@ class MappingProblem:
     @cached_property
     def group_of(self) -> IntArray:
         """(n,) int64: group of every node; nodes joined by ``together`` share one, in order of first node."""
+        if all(c.kind != "together" for c in self.constraints):
+            single: IntArray = frozen(np.arange(self.n))
+            return single
         parent = list(range(self.n))
 
         def root(u: int) -> int:

@@ -1,0 +1,127 @@
+"""``constraints.json``: side constraints in the user's own node ids and board coordinates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import KINDS, SideConstraint
+
+
+class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True):
+    """One side constraint as it stands in the file.
+
+    Attributes
+    ----------
+    kind : ``pin``, ``region``, ``forbid``, ``together``, ``apart``
+    nodes : node ids
+    name : for messages; ``<kind> <position>`` if not given
+    core : [row, col] of the board; for ``pin``
+    rectangle : [top, left, bottom, right] of the board, bottom and right excluded; for ``region`` and ``forbid``
+    chips : chip numbers (as in ``mapping.json``), instead of ``rectangle``
+    """
+
+    kind: str
+    nodes: list[int | str]
+    name: str = ""
+    core: tuple[int, int] | None = None
+    rectangle: tuple[int, int, int, int] | None = None
+    chips: list[int] | None = None
+
+
+class ConstraintsFile(msgspec.Struct, forbid_unknown_fields=True):
+    """The content of ``constraints.json``."""
+
+    constraints: list[ConstraintEntry]
+
+
+def load_constraints(path: str | Path, graph: LogicGraph, machine: Machine) -> tuple[SideConstraint, ...]:
+    """Read side constraints for ``graph`` on ``machine``.
+
+    Whether they contradict each other is not looked at here (:mod:`nmsolve.model.mapping.fit` does that).
+
+    Raises
+    ------
+    InputError : with its JSON path: unknown kind or node, a core, rectangle or chip that is not on the board, a
+        name twice, a key that does not belong to the kind
+    """
+    content = decode_json(read_limited(path), ConstraintsFile, path)
+    out: list[SideConstraint] = []
+    names: dict[str, int] = {}
+    for i, entry in enumerate(content.constraints):
+        where = f"{path}: $.constraints[{i}]"
+        if entry.kind not in KINDS:
+            raise InputError(f"unknown kind {entry.kind!r}", f"{where}.kind", "one of " + ", ".join(KINDS))
+        name = entry.name or f"{entry.kind} {i}"
+        if name in names:
+            raise InputError(
+                f"constraint {names[name]} is called {name!r} too", f"{where}.name", "unique names"
+            )
+        names[name] = i
+        nodes = _nodes(entry, graph, where)
+        out.append(SideConstraint(name, entry.kind, nodes, _cores(entry, machine, where)))
+    return tuple(out)
+
+
+def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, ...]:
+    """Node indices; several different ones where the kind is about several."""
+    least = 2 if entry.kind in ("together", "apart") else 1
+    if len(entry.nodes) < least:
+        raise InputError(f"{len(entry.nodes)} nodes", f"{where}.nodes", f"at least {least}")
+    seen: dict[int | str, int] = {}
+    for k, v in enumerate(entry.nodes):
+        if v not in graph.index_of:
+            raise InputError(f"no node has id {v!r}", f"{where}.nodes[{k}]", f"a node of {graph.name}")
+        if v in seen:
+            raise InputError(f"node {v!r} is there twice", f"{where}.nodes[{k}]", "every node once")
+        seen[v] = k
+    return tuple(graph.index_of[v] for v in entry.nodes)
+
+
+def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, ...]:
+    """Core numbers that the entry names, in the one way its kind allows."""
+    given = [key for key in ("core", "rectangle", "chips") if getattr(entry, key) is not None]
+    allowed = {"pin": ["core"], "region": ["rectangle", "chips"], "forbid": ["rectangle", "chips"]}
+    wanted = allowed.get(entry.kind, [])
+    if (wanted and len(given) != 1) or any(key not in wanted for key in given):
+        found = " and ".join(given) or "no cores"
+        raise InputError(f"{entry.kind} with {found}", where, " or ".join(wanted) or "nodes only")
+    if entry.core is not None:
+        return (_core(entry.core, machine, f"{where}.core"),)
+    if entry.rectangle is not None:
+        return _rectangle(entry.rectangle, machine, f"{where}.rectangle")
+    if entry.chips is not None:
+        for k, chip in enumerate(entry.chips):
+            if not 0 <= chip < machine.n_chips:
+                raise InputError(f"no chip {chip}", f"{where}.chips[{k}]", f"0..{machine.n_chips - 1}")
+        return tuple(np.flatnonzero(np.isin(machine.chip_of, entry.chips)).tolist())
+    return ()
+
+
+def _core(at: tuple[int, int], machine: Machine, where: str) -> int:
+    row, col = at
+    if not (0 <= row < machine.rows and 0 <= col < machine.cols):
+        raise InputError(
+            f"core [{row}, {col}] is outside the board",
+            where,
+            f"[0..{machine.rows - 1}, 0..{machine.cols - 1}]",
+        )
+    return row * machine.cols + col
+
+
+def _rectangle(corners: tuple[int, int, int, int], machine: Machine, where: str) -> tuple[int, ...]:
+    top, left, bottom, right = corners
+    if not (0 <= top < bottom <= machine.rows and 0 <= left < right <= machine.cols):
+        raise InputError(
+            f"the rectangle {list(corners)} is empty or outside the board",
+            where,
+            f"0 <= top < bottom <= {machine.rows} and 0 <= left < right <= {machine.cols}",
+        )
+    rows, cols = np.arange(top, bottom), np.arange(left, right)
+    return tuple((rows[:, None] * machine.cols + cols).ravel().tolist())
