@@ -81,7 +81,7 @@ def _lines(
     if not _any_positive(table):
         return units["router"] + units["link"] * weights
     link = _value(table, "link_x" if axis == 1 else "link_y")
-    out = np.full(len(weights), _value(table, "router") + link)
+    out = np.full(len(weights), float(_value(table, "router") + link))
     out[crossing_lines(machine, axis)] += _value(table, "crossing")
     return out
 
