@@ -42,13 +42,13 @@ class Row:
 
 SHIPPED = HERE / "instances"
 GENERATED: dict[str, tuple[str, ...]] = {
-    "snn20k.npz": ("snn", "--nodes", "20000", "--edges", "600000", "--layers", "8"),
-    "snn100k.npz": ("snn", "--nodes", "100000", "--edges", "5000000", "--layers", "16"),
-    "geo-1000-s1.json": ("geo", "--nodes", "1000", "--side", "32"),
-    "layered-1000-s1.json": ("layers", "--nodes", "1000", "--side", "32"),
-    "rnd-1000-s1.json": ("rnd", "--nodes", "1000", "--side", "32"),
-    "comm-256-s0.json": ("comm", "--nodes", "256", "--side", "16", "--seed", "0"),
-    "comm-1024-s0.json": ("comm", "--nodes", "1024", "--side", "32", "--seed", "0"),
+    "snn20k.npz": ("snn", "--nodes", "20000", "--synapses", "600000", "--layers", "8"),
+    "snn100k.npz": ("snn", "--nodes", "100000", "--synapses", "5000000", "--layers", "16"),
+    "geo-1000-s1.json": ("mesh-geo", "--nodes", "1000", "--side", "32"),
+    "layered-1000-s1.json": ("mesh-layered", "--nodes", "1000", "--side", "32"),
+    "rnd-1000-s1.json": ("mesh-rnd", "--nodes", "1000", "--side", "32"),
+    "comm-256-s0.json": ("mesh-comm", "--nodes", "256", "--side", "16", "--seed", "0"),
+    "comm-1024-s0.json": ("mesh-comm", "--nodes", "1024", "--side", "32", "--seed", "0"),
 }
 MESH = "--machine", "mesh:8x8", "--balance", "0.03"
 ROWS = (

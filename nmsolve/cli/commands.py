@@ -122,19 +122,18 @@ def convert_command(
 
 
 def generate_command(
-    kind: A[str, Argument(help="What to generate; `nmsolve generate list` shows all kinds.")],
+    context: typer.Context,
+    kind: A[str, Argument(help="What to generate; `nmsolve generate list` shows all kinds and their parameters.")],
     out: A[Path | None, Option("--out", "-o", help="File to write. [default: KIND.json]")] = None,
     seed: A[int, Option("--seed", help="Seed.")] = 1,
-    option: A[
-        list[str] | None, Option("--set", help="Parameter of the kind, NAME=VALUE; may be repeated.")
-    ] = None,
-    scale: A[float | None, Option("--scale", help="microcircuit: fraction of the full size.")] = None,
-    nodes: A[int | None, Option("--nodes", "-n", help="Number of nodes.")] = None,
 ) -> None:
-    """Generate a network: the Potjans-Diesmann microcircuit, layered families, reservoirs, mesh instances."""
+    """Generate a network: the Potjans-Diesmann microcircuit, layered families, reservoirs, mesh instances.
+
+    Parameters of the kind follow as options, e.g. `nmsolve generate microcircuit --scale 0.05`.
+    """
     from nmsolve.cli.generate import run_generate
 
-    raise typer.Exit(run_generate(kind, out, seed, option or [], scale, nodes))
+    raise typer.Exit(run_generate(kind, out, seed, context.args))
 
 
 def hw_list_command(json: Json = False) -> None:

@@ -1,0 +1,50 @@
+"""``nmsolve generate``: write a generated network to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from nmsolve.model.errors import InputError
+
+
+def run_generate(kind: str, out: Path | None, seed: int, extra: list[str]) -> int:
+    """Generate a network of ``kind``; ``extra`` are its parameters as typed (``--scale 0.05 --fan=20``)."""
+    from nmsolve.model.formats import save_graph
+    from nmsolve.model.generators import generate
+
+    if kind == "list":
+        return _list()
+    graph = generate(kind, seed=seed, **_parameters(extra))
+    path = out or Path(f"{kind}.json")
+    save_graph(graph, path)
+    typer.echo(f"{path}: {graph.name}, {graph.n:,} nodes, {graph.m:,} edges")
+    return 0
+
+
+def _parameters(words: list[str]) -> dict[str, str]:
+    """``--name value`` and ``--name=value`` pairs."""
+    out: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            raise InputError(f"stray argument {word!r}", "generate", "--parameter value")
+        if not equals:
+            value = next(rest, "")
+        if not value:
+            raise InputError(f"{name} has no value", "generate", f"{name} VALUE")
+        out[name[2:].replace("-", "_")] = value
+    return out
+
+
+def _list() -> int:
+    """All kinds with their parameters."""
+    from nmsolve.model.generators import GENERATORS
+
+    for kind, generator in GENERATORS.items():
+        typer.echo(f"{kind}: {generator.text}")
+        for p in generator.parameters:
+            typer.echo(f"    --{p.name} ({p.default:g})  {p.text}")
+    return 0
