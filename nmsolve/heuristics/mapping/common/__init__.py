@@ -1,0 +1,1 @@
+"""Small kernels that more than one mapping heuristic uses."""

@@ -1,0 +1,1 @@
+"""The integrated multilevel mapper: many nodes per core, the true objective at every level."""

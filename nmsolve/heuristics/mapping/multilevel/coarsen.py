@@ -1,0 +1,184 @@
+"""Coarsening by size-constrained label propagation (several nodes per cluster) and contraction."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
+from nmsolve.heuristics.mapping.multilevel.levels import Net
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def _propagate(
+    net: Net,
+    label: Int32Array,
+    filled: AnyArray,
+    pos: Int32Array,
+    limit: float,
+    order: Int32Array,
+    rng: AnyArray,
+) -> int:
+    """One round: each node of ``order`` joins the cluster it talks to most that has room. Returns the moves.
+
+    Clusters never mix domains, nodes that must stay apart from others stay alone, and with ``pos`` given
+    (length n) clusters never span cores.
+    """
+    n = len(label)
+    heard = np.zeros(n, np.float32)
+    touched = np.empty(n, np.int32)
+    moves = 0
+    for u in order:
+        if net.apart_ptr[u + 1] > net.apart_ptr[u]:
+            continue
+        own, k = label[u], 0
+        for e in range(net.indptr[u], net.indptr[u + 1]):
+            c = label[net.indices[e]]
+            if heard[c] == 0.0:
+                touched[k] = c
+                k += 1
+            heard[c] += net.weights[e]
+        best, most = own, heard[own]
+        for i in range(k):
+            c = touched[i]
+            if c == own or heard[c] < most or net.domain[c] != net.domain[u]:
+                continue
+            if filled[c] + net.volume[u] > limit or net.apart_ptr[c + 1] > net.apart_ptr[c]:
+                continue
+            if len(pos) > 0 and pos[c] != pos[u]:
+                continue
+            if heard[c] > most or uniform(rng) < 0.5:
+                best, most = c, heard[c]
+        for i in range(k):
+            heard[touched[i]] = 0.0
+        if best != own:
+            filled[own] -= net.volume[u]
+            filled[best] += net.volume[u]
+            label[u] = best
+            moves += 1
+    return moves
+
+
+@nb.njit(cache=True, nogil=True)
+def _compact(label: Int32Array) -> int:
+    """Rename labels to 0..k-1 in order of first use, in place. Returns k."""
+    name = np.full(len(label), -1, np.int32)
+    k = 0
+    for u in range(len(label)):
+        if name[label[u]] < 0:
+            name[label[u]] = k
+            k += 1
+        label[u] = name[label[u]]
+    return k
+
+
+@nb.njit(cache=True, nogil=True)
+def _merge_rows(
+    indptr: IntArray, indices: Int32Array, weights: AnyArray, label: Int32Array, k: int
+) -> tuple[IntArray, Int32Array, AnyArray]:
+    """Contracted CSR over ``k`` clusters; edges inside clusters vanish, parallel ones add up; rows unsorted."""
+    n = len(label)
+    start = np.zeros(k + 1, np.int64)
+    for u in range(n):
+        start[label[u] + 1] += 1
+    for c in range(k):
+        start[c + 1] += start[c]
+    member = np.empty(n, np.int32)
+    fill = start[:-1].copy()
+    for u in range(n):
+        member[fill[label[u]]] = u
+        fill[label[u]] += 1
+    out_ptr = np.zeros(k + 1, np.int64)
+    seen = np.full(k, -1, np.int64)
+    for c in range(k):
+        count = 0
+        for i in range(start[c], start[c + 1]):
+            for e in range(indptr[member[i]], indptr[member[i] + 1]):
+                d = label[indices[e]]
+                if d != c and seen[d] != c:
+                    seen[d] = c
+                    count += 1
+        out_ptr[c + 1] = out_ptr[c] + count
+    out_idx = np.empty(out_ptr[k], np.int32)
+    out_w = np.zeros(out_ptr[k], np.float32)
+    seen[:] = -1
+    for c in range(k):
+        end = out_ptr[c]
+        for i in range(start[c], start[c + 1]):
+            for e in range(indptr[member[i]], indptr[member[i] + 1]):
+                d = label[indices[e]]
+                if d == c:
+                    continue
+                if seen[d] < out_ptr[c]:
+                    seen[d] = end
+                    out_idx[end] = d
+                    end += 1
+                out_w[seen[d]] += weights[e]
+    return out_ptr, out_idx, out_w
+
+
+@nb.njit(cache=True, nogil=True)
+def transpose(
+    indptr: IntArray, indices: Int32Array, weights: AnyArray, name: Int32Array
+) -> tuple[Int32Array, AnyArray]:
+    """Indices and weights of the transpose of a symmetric CSR: the same matrix with sorted rows."""
+    k = len(indptr) - 1
+    fill = indptr[:-1].copy()
+    idx, w = np.empty_like(indices), np.empty_like(weights)
+    for c in range(k):
+        for e in range(indptr[c], indptr[c + 1]):
+            d = indices[e]
+            idx[fill[d]] = name[c]
+            w[fill[d]] = weights[e]
+            fill[d] += 1
+    return idx, w
+
+
+def cluster(
+    net: Net, limit: float, rng: AnyArray, pos: Int32Array | None = None, rounds: int = 3
+) -> Int32Array:
+    """Cluster number (n,) int32 of every node, numbered 0..k-1.
+
+    Parameters
+    ----------
+    limit : the most volume (share of a core) that a cluster may have
+    pos : (n,) cores; clusters then never span cores
+    """
+    n = len(net.volume)
+    label = np.arange(n, dtype=np.int32)
+    filled = net.volume.copy()
+    where = np.zeros(0, np.int32) if pos is None else pos
+    order = np.arange(n, dtype=np.int32)
+    for _ in range(rounds):
+        shuffle(rng, order)
+        if _propagate(net, label, filled, where, limit, order, rng) < n // 100:
+            break
+    _compact(label)
+    return label
+
+
+def contract(net: Net, label: Int32Array) -> Net:
+    """The graph of clusters. ``label`` is what :func:`cluster` returned."""
+    k = int(label.max()) + 1
+    ptr, idx, w = _merge_rows(net.indptr, net.indices, net.weights, label, k)
+    idx, w = transpose(ptr, idx, w, np.arange(k, dtype=np.int32))
+    sizes = np.zeros((k, net.sizes.shape[1]), np.int64)
+    np.add.at(sizes, label, net.sizes)
+    domain = np.zeros(k, np.int32)
+    domain[label] = net.domain
+    volume = np.bincount(label, net.volume, k).astype(np.float32)
+    apart_ptr = np.zeros(k + 1, np.int64)
+    alone: BoolArray = np.diff(net.apart_ptr) > 0
+    np.cumsum(np.bincount(label[alone], np.diff(net.apart_ptr)[alone], k).astype(np.int64), out=apart_ptr[1:])
+    apart = _rename_apart(net, label, apart_ptr)
+    return Net(ptr, idx, w, sizes, volume, domain, apart_ptr, apart)
+
+
+def _rename_apart(net: Net, label: Int32Array, apart_ptr: IntArray) -> Int32Array:
+    """Apart lists of clusters: nodes in them are alone in their cluster, so lists only change names and order."""
+    out = np.empty(apart_ptr[-1], np.int32)
+    for u in np.flatnonzero(np.diff(net.apart_ptr)).tolist():
+        c = label[u]
+        out[apart_ptr[c] : apart_ptr[c + 1]] = label[net.apart[net.apart_ptr[u] : net.apart_ptr[u + 1]]]
+    return out

@@ -1,0 +1,207 @@
+"""Bisection of one region's nodes: greedy growing and Fiduccia–Mattheyses passes with rollback.
+
+The two sides are the two halves of a region of cores. A node's *pull* is what side 0 costs it more than side 1
+because of nodes outside the region (terminal propagation); an edge across the cut costs ``weight * across``.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.heap import changed, push, remove
+from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.multilevel.levels import Net
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def _excess(load: IntArray, room: IntArray) -> float:
+    """By how much the sides overflow, in shares of their room, summed over resources."""
+    out = 0.0
+    for s in range(2):
+        for r in range(load.shape[1]):
+            if load[s, r] > room[s, r]:
+                out += (load[s, r] - room[s, r]) / max(1.0, float(room[s, r]))
+    return out
+
+
+@nb.njit(cache=True, nogil=True)
+def _fits(net: Net, u: int, s: int, load: IntArray, room: IntArray) -> bool:
+    for r in range(load.shape[1]):  # noqa: SIM110 (numba)
+        if load[s, r] + net.sizes[u, r] > room[s, r]:
+            return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _gains(
+    net: Net,
+    nodes: Int32Array,
+    local: Int32Array,
+    side: AnyArray,
+    pull: FloatArray,
+    across: float,
+    key: FloatArray,
+) -> None:
+    """Gain (decrease of cost) of switching every node's side."""
+    for i in range(len(nodes)):
+        u = nodes[i]
+        gain = pull[i] if side[i] == 0 else -pull[i]
+        for e in range(net.indptr[u], net.indptr[u + 1]):
+            j = local[net.indices[e]]
+            if j >= 0:
+                gain += net.weights[e] * across if side[j] != side[i] else -net.weights[e] * across
+        key[i] = gain
+
+
+@nb.njit(cache=True, nogil=True)
+def _switch(
+    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, across: float, key: FloatArray, load: IntArray,
+    heap: AnyArray, place: Int32Array, count: AnyArray, i: int,
+) -> None:  # fmt: skip
+    """Switch node ``i`` and update the gains of its neighbours that are still in a heap."""
+    u, s = nodes[i], side[i]
+    for r in range(load.shape[1]):
+        load[s, r] -= net.sizes[u, r]
+        load[1 - s, r] += net.sizes[u, r]
+    side[i] = 1 - s
+    for e in range(net.indptr[u], net.indptr[u + 1]):
+        j = local[net.indices[e]]
+        if j >= 0 and place[j] >= 0:
+            t = side[j]
+            key[j] += 2 * net.weights[e] * across * (1.0 if t == s else -1.0)
+            changed(heap[t], place, key, count[t], j)
+
+
+@nb.njit(cache=True, nogil=True)
+def _grow(
+    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float, room: IntArray,
+    load: IntArray, fixed: AnyArray, goal: float, key: FloatArray, heap: AnyArray, place: Int32Array, count: AnyArray,
+    rng: AnyArray,
+) -> None:  # fmt: skip
+    """Move nodes from side 1 to side 0, best gain first from a random node, until side 0 has volume ``goal``."""
+    _gains(net, nodes, local, side, pull, across, key)
+    place[:] = -1
+    count[:] = 0
+    got, first = 0.0, below(rng, len(nodes))
+    for i in range(len(nodes)):
+        if side[i] == 0:
+            got += net.volume[nodes[i]]
+        elif fixed[i] < 0:
+            push(heap[1], place, key, count[1], i)
+    if got == 0.0 and place[first] >= 0:
+        key[first] += 1e300
+        changed(heap[1], place, key, count[1], first)
+    while got < goal and count[1, 0] > 0:
+        i = heap[1, 0]
+        remove(heap[1], place, key, count[1], i)
+        if _fits(net, nodes[i], 0, load, room):
+            _switch(net, nodes, local, side, across, key, load, heap, place, count, i)
+            got += net.volume[nodes[i]]
+
+
+@nb.njit(cache=True, nogil=True)
+def _pass(
+    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float, room: IntArray,
+    load: IntArray, fixed: AnyArray, key: FloatArray, heap: AnyArray, place: Int32Array, count: AnyArray,
+) -> bool:  # fmt: skip
+    """One FM pass: every node moves at most once, then back to the best prefix. True if anything was gained."""
+    n = len(nodes)
+    _gains(net, nodes, local, side, pull, across, key)
+    place[:] = -1
+    count[:] = 0
+    for i in range(n):
+        if fixed[i] < 0:
+            push(heap[side[i]], place, key, count[side[i]], i)
+    moved = np.empty(n, np.int32)
+    k, best_k = 0, 0
+    start = _excess(load, room)
+    excess, best_excess, gain, best_gain = start, start, 0.0, 0.0
+    patience = max(100, n // 3)
+    while count[0, 0] + count[1, 0] > 0 and k - best_k < patience:
+        s = 0
+        if count[0, 0] == 0 or (count[1, 0] > 0 and key[heap[1, 0]] > key[heap[0, 0]]):
+            s = 1
+        if excess > 0.0 and count[0, 0] > 0 and count[1, 0] > 0:
+            over = np.zeros(2)
+            for t in range(2):
+                for r in range(load.shape[1]):
+                    over[t] = max(over[t], float(load[t, r] - room[t, r]))
+            if over[0] != over[1]:
+                s = 0 if over[0] > over[1] else 1
+        i = heap[s, 0]
+        remove(heap[s], place, key, count[s], i)
+        if excess == 0.0 and not _fits(net, nodes[i], 1 - s, load, room):
+            continue
+        gain += key[i]
+        _switch(net, nodes, local, side, across, key, load, heap, place, count, i)
+        excess = _excess(load, room)
+        moved[k] = i
+        k += 1
+        if excess < best_excess - 1e-12 or (excess <= best_excess + 1e-12 and gain > best_gain + 1e-9):
+            best_k, best_gain, best_excess = k, gain, excess
+    for m in range(k - 1, best_k - 1, -1):
+        i = moved[m]
+        u, s = nodes[i], side[i]
+        for r in range(load.shape[1]):
+            load[s, r] -= net.sizes[u, r]
+            load[1 - s, r] += net.sizes[u, r]
+        side[i] = 1 - s
+    return best_gain > 1e-9 or best_excess < start - 1e-12
+
+
+@nb.njit(cache=True, nogil=True)
+def _cost(
+    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float
+) -> float:
+    total = 0.0
+    for i in range(len(nodes)):
+        if side[i] == 0:
+            total += pull[i]
+        for e in range(net.indptr[nodes[i]], net.indptr[nodes[i] + 1]):
+            j = local[net.indices[e]]
+            if j > i and side[j] != side[i]:
+                total += net.weights[e] * across
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def bisect(
+    net: Net, nodes: Int32Array, local: Int32Array, pull: FloatArray, across: float, room: IntArray, goal: float,
+    fixed: AnyArray, tries: int, rng: AnyArray,
+) -> AnyArray:  # fmt: skip
+    """Side (k,) int8 of each of ``nodes``: the best of several growings refined by FM passes.
+
+    Parameters
+    ----------
+    nodes : (k,) node numbers; local : (n,) index into ``nodes``, -1 for all other nodes
+    pull : (k,) cost of side 0 minus cost of side 1
+    room : (2, R) capacity of both sides; goal : volume that growing aims at on side 0
+    fixed : (k,) int8: -1 free, else the side on which the node must stay
+    """
+    k = len(nodes)
+    key, place = np.zeros(k), np.full(k, -1, np.int32)
+    heap, count = np.zeros((2, k), np.int32), np.zeros((2, 1), np.int64)
+    best, best_cost, best_excess = np.zeros(k, np.int8), np.inf, np.inf
+    for attempt in range(tries):
+        side = np.ones(k, np.int8)
+        load = np.zeros_like(room)
+        for i in range(k):
+            if fixed[i] >= 0:
+                side[i] = fixed[i]
+            elif attempt % 4 == 3:
+                side[i] = 0 if uniform(rng) < 0.5 else 1
+            for r in range(room.shape[1]):
+                load[side[i], r] += net.sizes[nodes[i], r]
+        if attempt % 4 != 3:
+            _grow(
+                net, nodes, local, side, pull, across, room, load, fixed, goal, key, heap, place, count, rng
+            )
+        for _ in range(8):
+            if not _pass(net, nodes, local, side, pull, across, room, load, fixed, key, heap, place, count):
+                break
+        cost, excess = _cost(net, nodes, local, side, pull, across), _excess(load, room)
+        if excess < best_excess - 1e-12 or (excess <= best_excess + 1e-12 and cost < best_cost):
+            best, best_cost, best_excess = side.copy(), cost, excess
+    return best

@@ -1,0 +1,149 @@
+"""The arrays that the kernels share: a graph at one level, the board, and the state of a placement.
+
+All three are named tuples, which numba passes as structures of arrays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.cost import CoreDistance
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+#: Largest table of nodes times cores (float32 entries) that the dense form may take.
+DENSE_ENTRIES = 250_000_000
+
+
+class Net(NamedTuple):
+    """The traffic graph at one level of coarsening; 8 bytes per edge and direction.
+
+    indptr (n + 1,) int64, indices (2m,) int32 sorted in a row, weights (2m,) float32: symmetric traffic without
+    self-loops. sizes (n, R) int64; volume (n,) float32: share of a core that the node takes (largest over the
+    resources); domain (n,) int32: row of :attr:`Board.allowed`; apart_ptr, apart: CSR of nodes that may not share a core.
+    """
+
+    indptr: IntArray
+    indices: Int32Array
+    weights: AnyArray
+    sizes: IntArray
+    volume: AnyArray
+    domain: Int32Array
+    apart_ptr: IntArray
+    apart: Int32Array
+
+
+class Board(NamedTuple):
+    """The cores. col, row (P,) int32; lines_x (W, W), lines_y (H, H) float32: distance between columns and rows;
+    capacity (P, R) int64; allowed (D, P) bool."""
+
+    col: Int32Array
+    row: Int32Array
+    lines_x: AnyArray
+    lines_y: AnyArray
+    capacity: IntArray
+    allowed: BoolArray
+
+
+class Metric(NamedTuple):
+    """The fields of :class:`CoreDistance` that :func:`nmsolve.hw.cost.pair_distance` takes."""
+
+    cols: int
+    x: FloatArray
+    y: FloatArray
+    wrap_x: float
+    wrap_y: float
+    step: float
+    matrix: FloatArray
+
+
+def metric_of(distance: CoreDistance) -> Metric:
+    """Kernel arguments of a distance; an asymmetric matrix is replaced by the mean of both directions.
+
+    The traffic graph is symmetric, so for matrices that differ by direction the mean is a surrogate (exact where
+    traffic is the same both ways); offers are rescored by the evaluator.
+    """
+    matrix = distance.matrix
+    if not distance.separable:
+        matrix = np.ascontiguousarray((matrix + matrix.T) / 2)
+    return Metric(
+        distance.cols, np.array(distance.x), np.array(distance.y), float(distance.wrap_x), float(distance.wrap_y),
+        float(distance.step), np.array(matrix, np.float64),
+    )  # fmt: skip
+
+
+def line_distances(at: FloatArray, wrap: float) -> AnyArray:
+    """(L, L) float32 distances between lines at the positions ``at``, the shorter way round if ``wrap`` > 0."""
+    d = np.abs(at[:, None] - at[None, :])
+    if wrap > 0:
+        d = np.minimum(d, wrap - d)
+    out: AnyArray = np.ascontiguousarray(d, np.float32)
+    return out
+
+
+def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
+    """The cores of a problem.
+
+    Distances that are not a sum over column and row (a matrix, or a price for leaving the core at all) are held as
+    one row of P columns: ``lines_x`` is then the whole (P, P) matrix. Above :data:`DENSE_ENTRIES` table entries the
+    column and row parts alone stand in for them (offers are rescored by the evaluator).
+    """
+    cores = np.arange(problem.cores)
+    allowed, capacity = np.array(problem.domains), np.array(problem.capacity)
+    additive = distance.separable and distance.step == 0
+    if not additive and problem.n * problem.cores <= DENSE_ENTRIES:
+        matrix = distance.dense()
+        both = np.ascontiguousarray((matrix + matrix.T) / 2, np.float32)
+        none = np.zeros((1, 1), np.float32)
+        return Board(cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed)
+    x, y, wrap_x, wrap_y = distance.x, distance.y, distance.wrap_x, distance.wrap_y
+    if not distance.separable or (x.max() == 0 and y.max() == 0):
+        x, y, wrap_x, wrap_y = _healthy_lines(problem)
+    row, col = np.divmod(cores, distance.cols)
+    return Board(
+        col.astype(np.int32),
+        row.astype(np.int32),
+        line_distances(x, wrap_x),
+        line_distances(y, wrap_y),
+        capacity,
+        allowed,
+    )
+
+
+def _healthy_lines(problem: MappingProblem) -> tuple[FloatArray, FloatArray, float, float]:
+    """Positions of columns and rows in hops, and circumferences, as if no link were dead."""
+    machine = problem.machine
+    wx, wy = machine.line_weights(1), machine.line_weights(0)
+    x = np.concatenate([[0.0], np.cumsum(wx[: machine.cols - 1])])
+    y = np.concatenate([[0.0], np.cumsum(wy[: machine.rows - 1])])
+    around_x = float(wx.sum()) if len(wx) == machine.cols else 0.0
+    around_y = float(wy.sum()) if len(wy) == machine.rows else 0.0
+    return x, y, around_x, around_y
+
+
+def finest_net(problem: MappingProblem) -> Net:
+    """The problem's own graph as level 0."""
+    indptr, indices, weights = problem.graph.traffic
+    apart_ptr, apart = problem.apart
+    return Net(
+        np.array(indptr),
+        np.array(indices),
+        weights.astype(np.float32),
+        np.array(problem.sizes),
+        volumes(problem.sizes, problem.capacity, int(problem.machine.usable.sum())),
+        np.array(problem.domain_of),
+        np.array(apart_ptr),
+        np.array(apart),
+    )
+
+
+def volumes(sizes: IntArray, capacity: IntArray, usable: int) -> AnyArray:
+    """(n,) float32 share of the largest core that each node takes; even shares where nothing is limited."""
+    n = len(sizes)
+    if sizes.shape[1] == 0:
+        return np.full(n, usable / max(1, n), np.float32)
+    share = sizes / np.maximum(1, capacity.max(axis=0))
+    out: AnyArray = share.max(axis=1).astype(np.float32)
+    return out
