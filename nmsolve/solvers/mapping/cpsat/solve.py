@@ -1,19 +1,14 @@
-"""Running CP-SAT: a thread solves, the caller's thread listens, asks whether to stop, and reads the end safely."""
+"""Running CP-SAT: mappings and bounds as they come, and an end that is read only behind its status."""
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.model import MappingModel
-
-#: Seconds between two looks at the queue and at ``should_stop``.
-_LISTEN = 0.05
+from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
 
 
 @dataclass(frozen=True)
@@ -21,8 +16,8 @@ class Outcome:
     """How a CP-SAT run ended.
 
     ``status``: ``OPTIMAL``, ``FEASIBLE``, ``INFEASIBLE`` or ``UNKNOWN``. ``bound`` is the best proven lower bound on
-    the *model* objective or None; ``core`` the best mapping or None. Both are None under ``UNKNOWN`` unless a
-    callback had reported them before, because CP-SAT then says 0 for either.
+    the *model* objective, ``core`` the best mapping; both are None unless a mapping was found, because CP-SAT then
+    says 0 for either (bounds proven on the way were reported by ``on_bound``).
     """
 
     status: str
@@ -50,51 +45,30 @@ def solve(
     import ortools
     from ortools.sat.python import cp_model
 
-    news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-
-    class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
-        def on_solution_callback(self) -> None:
-            news.put(("mapping", built.mapping(self.boolean_value)))
-
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = max(0.01, seconds)
     solver.parameters.num_workers = max(1, workers)
     solver.parameters.random_seed = seed % (2**31)
-    solver.best_bound_callback = lambda bound: news.put(("bound", bound))
-    failure: list[Exception] = []
 
-    def work() -> None:
-        try:
-            news.put(("end", solver.solve(built.model, Listener())))
-        except Exception as error:  # noqa: BLE001 - handed to the caller's thread below
-            failure.append(error)
-            news.put(("end", cp_model.UNKNOWN))
+    class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def __init__(self, tell: Tell) -> None:
+            super().__init__()
+            self.tell = tell
 
-    thread = threading.Thread(target=work, name="cpsat", daemon=True)
-    thread.start()
-    core: IntArray | None = None
-    bound: float | None = None
-    while True:
-        try:
-            kind, what = news.get(timeout=_LISTEN)
-        except queue.Empty:
-            kind, what = "", None
-        if kind == "mapping":
-            core = what
-            on_mapping(what)
-        elif kind == "bound":
-            bound = what if bound is None else max(bound, what)
-            on_bound(bound)
-        elif kind == "end":
-            break
-        if should_stop():
-            solver.stop_search()
-    thread.join()
-    if failure:
-        raise BackendError(f"CP-SAT failed: {failure[0]}")
-    status = solver.status_name(what)
+        def on_solution_callback(self) -> None:
+            self.tell("mapping", built.mapping(self.boolean_value))
+
+    def work(tell: Tell) -> None:
+        solver.best_bound_callback = lambda bound: tell("bound", bound)
+        solver.solve(built.model, Listener(tell))
+
+    run_and_listen(
+        work, stop=solver.stop_search, should_stop=should_stop, on_mapping=on_mapping, on_bound=on_bound
+    )
+    status = solver.status_name(solver.response_proto.status)
     if status == "MODEL_INVALID":
         raise BackendError(f"CP-SAT refuses the model: {built.model.validate()}")
+    core, bound = None, None
     if status in ("OPTIMAL", "FEASIBLE"):  # under any other status these read as 0
         core, bound = built.mapping(solver.boolean_value), solver.best_objective_bound
     return Outcome(status, bound, core, ortools.__version__)

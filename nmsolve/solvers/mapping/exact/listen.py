@@ -1,0 +1,57 @@
+"""A native solver in a thread, its news in the caller's: engines may be called from one thread only."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from nmsolve.model.types import IntArray
+
+#: Seconds between two looks at the news and at ``should_stop``.
+_PERIOD = 0.05
+
+#: ``tell("mapping", core)`` or ``tell("bound", value)``; safe from any thread.
+Tell = Callable[[str, Any], None]
+
+
+def run_and_listen(
+    work: Callable[[Tell], object],
+    *,
+    stop: Callable[[], object],
+    should_stop: Callable[[], bool],
+    on_mapping: Callable[[IntArray], object],
+    on_bound: Callable[[float], object],
+) -> None:
+    """Run ``work`` in a thread until it returns; call ``stop`` as long as ``should_stop()`` holds.
+
+    ``on_mapping`` and ``on_bound`` run in the caller's thread. What ``work`` raises is raised here.
+    """
+    news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            work(lambda kind, what: news.put((kind, what)))
+            news.put(("end", None))
+        except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
+            news.put(("end", error))
+
+    thread = threading.Thread(target=run, name="solver", daemon=True)
+    thread.start()
+    while True:
+        try:
+            kind, what = news.get(timeout=_PERIOD)
+        except queue.Empty:
+            kind, what = "", None
+        if kind == "mapping":
+            on_mapping(what)
+        elif kind == "bound":
+            on_bound(what)
+        elif kind == "end":
+            break
+        if should_stop():
+            stop()
+    thread.join()
+    if what is not None:
+        raise what

@@ -1,0 +1,1 @@
+"""The mapping problem stated in Pyomo for mixed-integer solvers: variables, constraints, objective, HiGHS and others."""

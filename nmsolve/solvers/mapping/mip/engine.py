@@ -1,0 +1,76 @@
+"""Mixed-integer programming as an engine of the search: HiGHS, or any solver Pyomo finds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import BackendError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.mapping.mip.model import build
+from nmsolve.solvers.mapping.mip.solve import Outcome, solve_highs, solve_other
+
+#: What a MIP solver's bound may be off by, relative: its feasibility tolerance. Subtracted before rounding up.
+TOLERANCE = 1e-6
+
+
+class Mip:
+    """Exact mapping by mixed-integer programming.
+
+    ``solver`` is ``highs`` or the name of any MIP solver that Pyomo finds. An impossible problem is reported as
+    a bound of ``inf`` with certificate status ``infeasible``.
+    """
+
+    name = "mip"
+    finds = "both"
+
+    def __init__(self, solver: str = "highs") -> None:
+        self.solver = solver
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Problems above the limits of :func:`nmsolve.solvers.mapping.exact.size.refusal`."""
+        return refusal(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Solve the model; mappings and bounds are forwarded as they come (HiGHS) or at the end (others)."""
+        start, _ = context.incumbent()
+        built = build(problem, start=start, bound=context.bound())
+        if context.should_stop():
+            return
+
+        def raise_to(value: float, status: str, solver: str) -> None:
+            certificate = {"status": status, "seed": context.seed, "solver": solver}
+            context.raise_bound(Bound(value, self.name, certificate=certificate))
+
+        def safe(bound: float) -> float:
+            return round_up(bound - TOLERANCE * max(1.0, abs(bound)), built.data.integral)
+
+        def on_bound(bound: float) -> None:
+            raise_to(safe(bound), "running", self.solver)
+
+        def on_mapping(core: IntArray) -> None:
+            context.offer(core, "search")
+
+        if self.solver == "highs":
+            end: Outcome = solve_highs(
+                built,
+                seed=context.seed,
+                workers=context.workers,
+                seconds=context.time_left(),
+                should_stop=context.should_stop,
+                on_mapping=on_mapping,
+                on_bound=on_bound,
+            )
+        else:
+            end = solve_other(built, self.solver, context.time_left())
+        if end.status == "infeasible":
+            if start is not None:
+                raise BackendError(f"{end.solver} calls the problem infeasible, but a mapping is known")
+            raise_to(np.inf, "infeasible", end.solver)
+        if end.core is not None:
+            on_mapping(end.core)
+        if end.bound is not None:
+            raise_to(safe(end.bound), end.status, end.solver)

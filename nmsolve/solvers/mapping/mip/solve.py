@@ -1,0 +1,156 @@
+"""Solving the Pyomo model: HiGHS in the process with live progress, any other solver through Pyomo."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.errors import BackendError
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
+from nmsolve.solvers.mapping.mip.model import MipModel
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a MIP run ended.
+
+    ``status``: ``optimal`` (within the gap asked for), ``feasible``, ``infeasible`` or ``unknown``. ``bound`` is a lower bound
+    on the objective as the solver states it, ``core`` the best mapping; either may be None.
+    """
+
+    status: str
+    bound: float | None
+    core: IntArray | None
+    solver: str
+
+
+def read_mapping(built: MipModel, values: FloatArray) -> IntArray:
+    """(n,) cores from the values of ``x`` (n, P): the largest entry of every row."""
+    out: IntArray = np.argmax(values.reshape(built.data.n, built.data.cores), axis=1).astype(np.int64)
+    return out
+
+
+def solve_highs(
+    built: MipModel,
+    *,
+    seed: int,
+    workers: int,
+    seconds: float,
+    should_stop: Callable[[], bool],
+    on_mapping: Callable[[IntArray], object],
+    on_bound: Callable[[float], object],
+) -> Outcome:
+    """Solve with HiGHS in this process; ``on_mapping`` and ``on_bound`` are called from the caller's thread.
+
+    Raises
+    ------
+    BackendError : HiGHS does not take the model
+    """
+    import highspy
+
+    highs, column = _load(built)
+    highs.setOptionValue("time_limit", max(0.01, seconds))
+    highs.setOptionValue("threads", max(1, workers))
+    highs.setOptionValue("random_seed", seed % (2**31))
+    highs.setOptionValue("mip_rel_gap", 0.0)
+    highs.setOptionValue("mip_abs_gap", 0.99 if built.data.integral else 1e-7)
+    if built.start is not None:
+        flat = np.zeros(len(column))
+        flat[np.arange(built.data.n) * built.data.cores + built.start] = 1.0
+        highs.setSolution(len(column), column.astype(np.int32), flat)
+
+    def work(tell: Tell) -> None:
+        def improved(event: Any) -> None:
+            tell("mapping", read_mapping(built, np.asarray(event.data_out.mip_solution)[column]))
+
+        def bounded(event: Any) -> None:
+            if np.isfinite(event.data_out.mip_dual_bound):
+                tell("bound", float(event.data_out.mip_dual_bound))
+
+        highs.HandleUserInterrupt = True
+        highs.cbMipImprovingSolution += improved
+        highs.cbMipLogging += bounded
+        highs.run()
+
+    run_and_listen(
+        work, stop=highs.cancelSolve, should_stop=should_stop, on_mapping=on_mapping, on_bound=on_bound
+    )
+    status, info = highs.getModelStatus(), highs.getInfo()
+    name = f"highs {highs.version()}"
+    if status == highspy.HighsModelStatus.kInfeasible:
+        return Outcome("infeasible", None, None, name)
+    bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else None
+    if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+        return Outcome("unknown", bound, None, name)
+    core = read_mapping(built, np.asarray(highs.getSolution().col_value)[column])
+    optimal = status == highspy.HighsModelStatus.kOptimal
+    return Outcome("optimal" if optimal else "feasible", bound, core, name)
+
+
+def _load(built: MipModel) -> tuple[Any, IntArray]:
+    """The Pyomo model as a HiGHS instance, and the columns of ``x`` in row order."""
+    import highspy
+    from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
+
+    form = LinearStandardFormCompiler().write(built.model, mixed_form=True)
+    rows = form.A.tocsr()
+    rhs, kind = np.asarray(form.rhs, np.float64), np.array([r.bound_type for r in form.rows])
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = len(form.columns), len(form.rows)
+    lp.col_cost_ = np.asarray(form.c.todense(), np.float64).ravel()
+    lp.offset_ = float(form.c_offset[0])
+    bounds = [v.bounds for v in form.columns]
+    lp.col_lower_ = np.array([-highspy.kHighsInf if a is None else a for a, _ in bounds])
+    lp.col_upper_ = np.array([highspy.kHighsInf if b is None else b for _, b in bounds])
+    lp.row_lower_ = np.where(kind <= 0, rhs, -highspy.kHighsInf)
+    lp.row_upper_ = np.where(kind >= 0, rhs, highspy.kHighsInf)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = rows.indptr, rows.indices, rows.data
+    whole, free = highspy.HighsVarType.kInteger, highspy.HighsVarType.kContinuous
+    lp.integrality_ = [free if v.is_continuous() else whole for v in form.columns]
+    highs = highspy.Highs()
+    highs.silent()
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise BackendError("HiGHS does not take the model")
+    number = {id(v): k for k, v in enumerate(form.columns)}
+    x = [number[id(built.model.x[u, p])] for u in range(built.data.n) for p in range(built.data.cores)]
+    return highs, np.asarray(x, np.int64)
+
+
+def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
+    """Solve with any MIP solver that Pyomo finds by name; no progress before the end.
+
+    Raises
+    ------
+    BackendError : Pyomo does not know the solver, or it is not installed
+    """
+    import pyomo.environ as pyo
+    from pyomo.common.errors import ApplicationError
+    from pyomo.opt import TerminationCondition as Ended
+
+    factory = pyo.SolverFactory(solver)
+    try:
+        found = bool(factory.available(exception_flag=False))
+    except (ApplicationError, RuntimeError):
+        found = False
+    if not found:
+        raise BackendError(f"Pyomo finds no MIP solver called {solver!r}")
+    warm = built.start is not None and bool(factory.warm_start_capable())
+    options = {"warmstart": True} if warm else {}
+    results = factory.solve(built.model, timelimit=max(1.0, seconds), load_solutions=False, **options)
+    ended = results.solver.termination_condition
+    if ended == Ended.infeasible:
+        return Outcome("infeasible", None, None, solver)
+    lower = results.problem.lower_bound
+    bound = float(lower) if isinstance(lower, int | float) and np.isfinite(lower) else None
+    if len(results.solution) == 0 or ended not in (Ended.optimal, Ended.maxTimeLimit, Ended.feasible):
+        return Outcome("unknown", bound, None, solver)
+    built.model.solutions.load_from(results)
+    data = built.data
+    values = [pyo.value(built.model.x[u, p]) for u in range(data.n) for p in range(data.cores)]
+    core = read_mapping(built, np.asarray(values, np.float64))
+    return Outcome("optimal" if ended == Ended.optimal else "feasible", bound, core, solver)
