@@ -1,3 +1,74 @@
-"""nmsolve puts neural networks on many-core chips, and proves how good the result is."""
+"""nmsolve puts neural networks on many-core chips, and proves how good the result is.
+
+>>> import nmsolve
+>>> nmsolve.__version__
+'0.1.0'
+
+``load_graph``, ``machine`` and ``map`` are all it takes; everything is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmsolve.hw.machines import load_machine as machine
+    from nmsolve.model.bound import Bound, Event, Result
+    from nmsolve.model.errors import BackendError, DoesNotFitError, InputError, NmsolveError
+    from nmsolve.model.formats import load_graph, save_graph
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.constraints import SideConstraint
+    from nmsolve.solvers.mapping.api import map
 
 __version__ = "0.1.0"
+
+_HOME = {
+    "BackendError": ("nmsolve.model.errors", "BackendError"),
+    "Bound": ("nmsolve.model.bound", "Bound"),
+    "DoesNotFitError": ("nmsolve.model.errors", "DoesNotFitError"),
+    "Event": ("nmsolve.model.bound", "Event"),
+    "InputError": ("nmsolve.model.errors", "InputError"),
+    "LogicGraph": ("nmsolve.model.graph", "LogicGraph"),
+    "Machine": ("nmsolve.model.machine", "Machine"),
+    "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
+    "Result": ("nmsolve.model.bound", "Result"),
+    "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
+    "load_graph": ("nmsolve.model.formats", "load_graph"),
+    "machine": ("nmsolve.hw.machines", "load_machine"),
+    "map": ("nmsolve.solvers.mapping.api", "map"),
+    "save_graph": ("nmsolve.model.formats", "save_graph"),
+}
+
+__all__ = [
+    "BackendError",
+    "Bound",
+    "DoesNotFitError",
+    "Event",
+    "InputError",
+    "LogicGraph",
+    "Machine",
+    "NmsolveError",
+    "Result",
+    "SideConstraint",
+    "load_graph",
+    "machine",
+    "map",
+    "save_graph",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name from its module when it is first asked for."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'nmsolve' has no attribute {name!r}")
+    module, attribute = _HOME[name]
+    value = getattr(import_module(module), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """Public names, loaded or not."""
+    return [*__all__, "__version__"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import selectors
 import time
 from collections import defaultdict
@@ -20,6 +21,8 @@ from nmsolve.solvers.search.shared import Board, SharedPickle
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
+#: Seconds that a child may take to load; they do not count against its share.
+CHILD_START = 1.0
 _POLL = 0.05
 
 
@@ -32,12 +35,14 @@ class Step:
     share : its part of the time, relative to the shares of the steps after it; what it leaves goes to them
     child : it must run in a child process (exact engines: they may crash, overrun, or eat all memory)
     repeat : run it again with another seed while time is left
+    most : never more than this many seconds in one run
     """
 
     engine: Engine
     share: float = 1.0
     child: bool = False
     repeat: bool = False
+    most: float = math.inf
 
 
 @dataclass
@@ -137,10 +142,11 @@ class Portfolio:
     def _start(self, step: Step, number: int, part: float, threads: int) -> None:
         """Start a step: in a child, or here to its end."""
         left = self._budget.left()
-        span = min(left, left * part * self._workers)
+        span = min(left, left * part * self._workers, step.most)
         name, seed = step.engine.name, self._seed + number
         in_child = step.child or self._workers > 1
-        if in_child and span < CHILD_MINIMUM:
+        span = min(left, span + CHILD_START) if in_child else span
+        if in_child and left < CHILD_MINIMUM:
             if number == 0:
                 self._incumbent.finish(name, "not run: too little time for a child process", 0.0)
                 self._incumbent.record(

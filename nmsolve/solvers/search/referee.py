@@ -12,17 +12,19 @@ class Referee(Protocol):
 
     It travels to child processes by pickle, so that an engine there learns at once what its offer is worth;
     the parent judges every offer again.
-
-    Attributes
-    ----------
-    problem : what engines get, often a reduction of the problem the user stated
-    size : length of a solution of ``problem``
-    lattice : all objective values are multiples of it; 0 where they are not
     """
 
-    problem: Any
-    size: int
-    lattice: float
+    @property
+    def problem(self) -> Any:
+        """What engines get, often a reduction of the problem the user stated."""
+
+    @property
+    def size(self) -> int:
+        """Length of a solution of ``problem``."""
+
+    @property
+    def lattice(self) -> float:
+        """All objective values are multiples of it; 0 where they are not."""
 
     def lift(self, solution: IntArray) -> IntArray:
         """Solution of ``problem`` -> solution of the problem the user stated."""

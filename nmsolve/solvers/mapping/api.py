@@ -1,0 +1,308 @@
+"""The Python interface: a graph and a machine in, a result out. The command line calls nothing else."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.solvers.mapping.auto import automatic, chosen
+from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.context import LocalContext, run_guarded
+from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.portfolio import Portfolio
+
+#: Part of the time limit, and most seconds, kept back to stop children and to bound the final placement.
+RESERVE_PART, RESERVE = 0.03, 0.5
+#: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
+HURRY = 2.0
+
+
+def make_problem(
+    graph: LogicGraph,
+    machine: Machine,
+    *,
+    objective: str = "hops",
+    constraints: Sequence[SideConstraint] = (),
+    balance: float | None = None,
+) -> MappingProblem:
+    """State the problem; see :func:`map` for the arguments.
+
+    Raises
+    ------
+    InputError : something is wrong with the arguments
+    DoesNotFitError : the graph cannot fit, shown by counting
+    """
+    from nmsolve.model.mapping.fit import require_fit
+
+    if balance is not None and not (np.isfinite(balance) and balance >= 0):
+        raise InputError(f"balance is {balance}", "", "a number >= 0")
+    limit = default_node_limit(graph, machine, balance)
+    problem = MappingProblem(graph, machine, objective, tuple(constraints), limit)
+    require_fit(problem)
+    return problem
+
+
+def map(
+    graph: LogicGraph,
+    machine: Machine,
+    *,
+    time_limit: float = 60.0,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    objective: str = "hops",
+    engines: Sequence[str] | None = None,
+    constraints: Sequence[SideConstraint] = (),
+    balance: float | None = None,
+    warm_start: AnyArray | None = None,
+    memory_limit: int | None = None,
+    observers: Sequence[Observer] = (),
+    mip_solver: str = "highs",
+) -> Result:
+    """Map ``graph`` onto ``machine``: the best mapping found in the time given, and a proven bound on any other.
+
+    Parameters
+    ----------
+    time_limit : wall seconds
+    gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
+    seed : seed of all random choices
+    workers : engines that run at the same time
+    objective : ``hops``, ``multicast-hops``, ``cut``, ``connectivity`` or ``energy`` (docs/objectives.md)
+    engines : names of the engines to run, in this order; chosen by the kind and size of the problem if not given
+    constraints : pin, region, together, apart, forbid
+    balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
+        names a capacity, 0.03 (0 where there is a core for every node)
+    warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
+    memory_limit : bytes of memory per solver process
+    observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
+    mip_solver : the solver Pyomo uses for engine ``mip``
+
+    Returns
+    -------
+    Result
+        ``core`` is the core of every node; every number was recomputed by the evaluator
+
+    Raises
+    ------
+    InputError : an argument is wrong, or every chosen engine refuses the problem
+    DoesNotFitError : the graph cannot fit, shown by counting
+
+    Notes
+    -----
+    The first Ctrl-C ends the run with its best answer, the second raises KeyboardInterrupt.
+
+    Examples
+    --------
+    A ring of four nodes on a mesh of four cores: every message needs one hop, and no mapping can do better.
+
+    >>> import nmsolve
+    >>> ring = nmsolve.LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0])
+    >>> result = nmsolve.map(ring, nmsolve.machine("mesh:2x2"), time_limit=10)
+    >>> result.status, result.objective, result.bound
+    ('optimal', 4.0, 4.0)
+    """
+    started = time.monotonic()
+    problem = make_problem(graph, machine, objective=objective, constraints=constraints, balance=balance)
+    return solve(
+        problem,
+        time_limit=time_limit,
+        started=started,
+        gap=gap,
+        seed=seed,
+        workers=workers,
+        engines=engines,
+        warm_start=warm_start,
+        memory_limit=memory_limit,
+        observers=observers,
+        mip_solver=mip_solver,
+    )
+
+
+def solve(
+    problem: MappingProblem,
+    *,
+    time_limit: float = 60.0,
+    started: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    engines: Sequence[str] | None = None,
+    warm_start: AnyArray | None = None,
+    memory_limit: int | None = None,
+    observers: Sequence[Observer] = (),
+    mip_solver: str = "highs",
+) -> Result:
+    """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
+    _check(gap, workers, memory_limit, seed)
+    cpu = time.process_time()
+    budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
+    with budget.ctrl_c():
+        referee = MappingReferee(merge_together(problem))
+        incumbent = Incumbent(referee, budget, observers, gap)
+        incumbent.record(
+            "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, seed {seed}"
+        )
+        if warm_start is not None:
+            _take_warm_start(referee, incumbent, np.asarray(warm_start))
+
+        def refused(name: str, reason: str) -> None:
+            incumbent.finish(name, f"refused: {reason}", 0.0)
+            if engines is not None:
+                incumbent.record("note", name, f"refuses: {reason}")
+
+        reduced = referee.problem
+        if engines is None:
+            steps = automatic(reduced, refused, mip_solver)
+        else:
+            steps = chosen(reduced, engines, refused, mip_solver)
+        portfolio = Portfolio(
+            referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
+        )
+        if time_limit < HURRY:
+            _first_fit(referee, incumbent, budget, seed)
+        portfolio.run(steps)
+        wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
+        if wanted and incumbent.lifted is None and not incumbent.infeasible:
+            _first_fit(referee, incumbent, budget, seed)
+        placement = _placement_bound(problem, incumbent, budget)
+        return _result(problem, incumbent, budget, portfolio, placement, seed, cpu)
+
+
+def _check(gap: float, workers: int, memory_limit: int | None, seed: int) -> None:
+    if not gap >= 0:
+        raise InputError(f"the gap is {gap}", "", "a number >= 0")
+    if workers < 1:
+        raise InputError(f"{workers} workers", "", "at least 1")
+    if memory_limit is not None and memory_limit <= 0:
+        raise InputError(f"the memory limit is {memory_limit} bytes", "", "a number > 0")
+    if seed < 0:
+        raise InputError(f"the seed is {seed}", "", "a whole number >= 0")
+
+
+def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray) -> None:
+    """Offer the user's mapping, repaired if it breaks a rule; say which of both, or why neither.
+
+    Raises
+    ------
+    InputError : it is no mapping of this graph at all
+    """
+    original = referee.reduction.original
+    if core.shape != (original.n,) or core.dtype.kind not in "iu":
+        raise InputError(
+            f"the warm start has shape {core.shape} and type {core.dtype}",
+            "",
+            f"({original.n},) core numbers",
+        )
+    if core.min() < 0 or core.max() >= original.cores:
+        raise InputError("the warm start names a core that does not exist", "", f"0..{original.cores - 1}")
+    core = core.astype(np.int64)
+    complaint = referee.complaint(core)
+    start = referee.reduction.restrict(core)
+    if complaint is None:
+        incumbent.offer("warm-start", start, "accepted")
+        return
+    from nmsolve.heuristics.mapping.m2.repair import repair
+
+    repaired = repair(referee.problem, start)
+    if repaired is not None and incumbent.offer("warm-start", repaired, "repaired"):
+        moved = int((referee.lift(repaired) != core).sum())
+        incumbent.record("note", "warm-start", f"repaired, {moved} nodes moved: {complaint}")
+    else:
+        incumbent.record("note", "warm-start", f"rejected: {complaint}")
+
+
+def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, seed: int) -> None:
+    """Run the fallback in this process, deadline or not: its first tries take no time worth mentioning."""
+    from nmsolve.heuristics.mapping.first_fit import FirstFit
+
+    cpu = time.process_time()
+    context = LocalContext("first-fit", incumbent, budget, seed=seed, workers=1, deadline=budget.deadline)
+    ending = run_guarded(FirstFit(), referee.problem, context)
+    incumbent.finish("first-fit", ending.kind, time.process_time() - cpu)
+    if ending.text:
+        incumbent.record("note", "first-fit", ending.text)
+
+
+def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
+    """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
+    from nmsolve.hw.cost import uses_nets
+
+    core = incumbent.lifted
+    if core is None or problem.one_per_core or uses_nets(problem) or incumbent.optimal:
+        return None
+    try:
+        from nmsolve.solvers.mapping.bounds import placement_bound
+    except ImportError:
+        return None
+
+    return placement_bound(problem, core)
+
+
+def _result(
+    problem: MappingProblem,
+    incumbent: Incumbent,
+    budget: Budget,
+    portfolio: Portfolio,
+    placement: Bound | None,
+    seed: int,
+    cpu: float,
+) -> Result:
+    core, objective = incumbent.lifted, incumbent.objective if incumbent.lifted is not None else None
+    bound = incumbent.bound if incumbent.has_bound else None
+    status = "unknown" if core is None else "optimal" if incumbent.optimal else "feasible"
+    status = "infeasible" if incumbent.infeasible else status
+    reason = _stop_reason(incumbent, budget, portfolio)
+    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    return Result(
+        status=status,
+        stop_reason=reason,
+        objective_name=problem.objective,
+        core=core,
+        objective=objective,
+        bound=bound,
+        gap=gap(objective, bound),
+        bounds=incumbent.bounds + (() if placement is None else (placement,)),
+        placement_bound=None if placement is None else placement.value,
+        placement_gap=None if placement is None else gap(objective, placement.value),
+        scores=_scores(problem, core),
+        events=incumbent.events,
+        engines=incumbent.shares(),
+        wall_seconds=budget.elapsed(),
+        cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
+        seed=seed,
+    )
+
+
+def _scores(problem: MappingProblem, core: IntArray | None) -> dict[str, float]:
+    if core is None:
+        return {}
+    from nmsolve.hw.scores import score
+
+    return score(problem.graph, problem.machine, core)
+
+
+def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:
+    """Why the run ended, the strongest reason first."""
+    kinds = {ending.kind for ending in portfolio.endings.values()}
+    if incumbent.infeasible:
+        return "exhausted"
+    if incumbent.reached:
+        return "gap"
+    if budget.interrupted:
+        return "interrupt"
+    if budget.over():
+        return "time"
+    if "memory" in kinds:
+        return "memory"
+    return "error" if kinds == {"failed"} else "exhausted"

@@ -1,0 +1,138 @@
+"""Which engines there are, and which of them run on a problem, in which order and for how long."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+from nmsolve.hw.cost import uses_nets
+from nmsolve.model.engine import Engine
+from nmsolve.model.errors import InputError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.search.portfolio import Step
+
+#: Called with (engine name, reason) for every engine that was considered and refused.
+Refused = Callable[[str, str], None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where an engine lives and how it is run.
+
+    Attributes
+    ----------
+    module, cls : imported when the engine is first wanted
+    child : native solver, runs in a child process
+    repeat : worth another run with another seed
+    about : one line for people
+    """
+
+    module: str
+    cls: str
+    about: str
+    child: bool = False
+    repeat: bool = False
+
+
+_H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
+REGISTRY: dict[str, Entry] = {
+    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
+    "multilevel": Entry(_H + "multilevel", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
+    "anneal": Entry(_H + "placement", "Anneal", "annealed swaps and iterated local search, one node per core", repeat=True),
+    "tabu": Entry(_H + "placement", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
+    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
+    "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
+    "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
+    "star": Entry(_S + "bounds.engines", "Star", "star bound"),
+    "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
+    "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
+    "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
+    "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core", child=True),
+    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True),
+}  # fmt: skip
+
+#: Up to this many nodes and cores, exact engines have a chance to prove something.
+EXACT_NODES, EXACT_CORES = 40, 64
+#: On problems that small, seconds for every heuristic and bound before the exact engines start.
+QUICK = 0.5
+
+
+def make_engine(name: str, mip_solver: str = "highs") -> Engine:
+    """The engine called ``name``.
+
+    Raises
+    ------
+    InputError : no such engine; the message suggests the nearest name
+    """
+    entry = REGISTRY.get(name)
+    if entry is None:
+        near = difflib.get_close_matches(name, REGISTRY, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(f"unknown engine {name!r}", "", hint + "one of " + ", ".join(REGISTRY))
+    cls = getattr(import_module(entry.module), entry.cls)
+    engine: Engine = cls(mip_solver) if name == "mip" else cls()
+    return engine
+
+
+def chosen(
+    problem: MappingProblem, names: Sequence[str], refused: Refused, mip_solver: str = "highs"
+) -> list[Step]:
+    """The plan of ``--engines``: the named engines in this order with equal shares.
+
+    Raises
+    ------
+    InputError : no name, an unknown one, or every engine refuses the problem
+    """
+    if not names:
+        raise InputError("no engine is named", "--engines", "one of " + ", ".join(REGISTRY))
+    steps, reasons = [], []
+    for name in dict.fromkeys(names):
+        engine = make_engine(name, mip_solver)
+        reason = engine.refuses(problem)
+        if reason is None:
+            steps.append(Step(engine, child=REGISTRY[name].child, repeat=REGISTRY[name].repeat))
+        else:
+            reasons.append(f"{name}: {reason}")
+            refused(name, reason)
+    if not steps:
+        raise InputError("every chosen engine refuses: " + "; ".join(reasons), "--engines", "other engines")
+    return steps
+
+
+def automatic(problem: MappingProblem, refused: Refused, mip_solver: str = "highs") -> list[Step]:
+    """The plan of automatic mode: cheap bounds, then heuristics, then exact engines where they have a chance.
+
+    Shares are parts of the whole time. On small problems heuristics and bounds get half a second each and the exact
+    engines the rest, in rising order of cost; on others the bounds get about a tenth and the heuristics the rest.
+    """
+    small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
+    shares: dict[str, float] = {"star": 0.01, "gilmore-lawler": 0.04, "projection": 0.06, "joint": 0.06}
+    shares |= _heuristics(problem)
+    if small:
+        shares |= {"branch-bound": 0.3, "cpsat": 1.0}
+    steps = []
+    for name, share in shares.items():
+        try:
+            engine = make_engine(name, mip_solver)
+        except (ImportError, AttributeError):
+            continue
+        reason = engine.refuses(problem)
+        if reason is not None:
+            refused(name, reason)
+            continue
+        entry = REGISTRY[name]
+        step = Step(engine, share, child=entry.child, repeat=entry.repeat)
+        steps.append(replace(step, most=QUICK) if small and not entry.child else step)
+    return steps
+
+
+def _heuristics(problem: MappingProblem) -> dict[str, float]:
+    """The heuristics for the kind of problem, with their shares."""
+    if problem.one_per_core and not uses_nets(problem):
+        return {"tabu": 0.2, "anneal": 0.7}
+    if uses_nets(problem):
+        return {"multilevel": 0.3, "nets": 0.6}
+    return {"multilevel": 0.9}

@@ -1,0 +1,49 @@
+"""How the search judges mappings: lift, check, rescore."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import TogetherReduction
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.model.types import IntArray
+
+
+class MappingReferee:
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`: engines see the problem without ``together``."""
+
+    def __init__(self, reduction: TogetherReduction) -> None:
+        self.reduction = reduction
+        self.problem: MappingProblem = reduction.reduced
+        self.size = self.problem.n
+
+    @cached_property
+    def lattice(self) -> float:
+        """All objective values are multiples of it: 0 where weights or distances are not whole numbers."""
+        if not uses_nets(self.problem):
+            from nmsolve.solvers.mapping.bounds.pairs import pair_form
+
+            return pair_form(self.problem).lattice
+        whole = self.problem.graph.integral and core_distance(self.problem).integral
+        return 1.0 if whole else 0.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Core of every merged node -> core of every node."""
+        return self.reduction.lift(solution)
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """The first broken rule, and how many more there are."""
+        broken = check_mapping(self.reduction.original, lifted)
+        if not broken:
+            return None
+        more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
+        return broken[0].text + more
+
+    def score(self, lifted: IntArray) -> float:
+        """The objective, by the evaluator."""
+        return objective_value(self.reduction.original, np.ascontiguousarray(lifted))

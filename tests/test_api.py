@@ -1,0 +1,179 @@
+"""The Python interface: what goes in is checked, what comes out is true, and nothing heavy is loaded early."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+import nmsolve
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping import api, auto
+
+QUICK = {"engines": ["first-fit", "star"], "time_limit": 20}
+
+
+def random_graph(n=30, m=80, seed=0):
+    edges = np.random.default_rng(seed).integers(0, n, (m, 2))
+    return nmsolve.LogicGraph.from_edges(n, edges[:, 0], edges[:, 1])
+
+
+def problem_of(graph, spec="mesh:3x3", limit=4, constraints=()):
+    return MappingProblem(graph, nmsolve.machine(spec), "hops", tuple(constraints), limit)
+
+
+def test_the_docstring_examples_are_true():
+    for module in (api, nmsolve):
+        found = doctest.testmod(module)
+        assert found.attempted and not found.failed
+
+
+def test_every_public_name_loads():
+    assert set(nmsolve.__all__) <= set(dir(nmsolve))
+    for name in nmsolve.__all__:
+        assert getattr(nmsolve, name).__doc__
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = nmsolve.nothing
+
+
+def test_the_result_is_checked_rescored_and_told():
+    seen = []
+    problem = problem_of(random_graph())
+    result = api.solve(problem, observers=[seen.append], **QUICK)
+    assert not check_mapping(problem, result.core)
+    assert result.objective == objective_value(problem, result.core) == result.scores["hops"]
+    assert (
+        0 < result.bound <= result.objective
+        and result.gap == (result.objective - result.bound) / result.objective
+    )
+    assert result.status == "feasible" and result.stop_reason == "exhausted"
+    assert seen[0].kind == "start" and seen[-1].kind == "end" and list(result.events) == seen
+    assert {s.engine for s in result.engines} == {"first-fit", "star"}
+    assert result.wall_seconds > 0 and result.cpu_seconds > 0
+
+
+def test_equal_runs_give_equal_results():
+    problem = problem_of(random_graph())
+    one, two = (api.solve(problem, seed=5, **QUICK) for _ in range(2))
+    assert (one.core == two.core).all() and one.bound == two.bound
+    assert [(e.kind, e.engine, e.objective) for e in one.events] == [
+        (e.kind, e.engine, e.objective) for e in two.events
+    ]
+
+
+def test_together_groups_are_merged_for_engines_and_lifted_for_the_user():
+    rule = nmsolve.SideConstraint("t", "together", (0, 7, 9))
+    pin = nmsolve.SideConstraint("p", "pin", (9,), (4,))
+    problem = problem_of(random_graph(), constraints=[rule, pin])
+    result = api.solve(problem, **QUICK)
+    assert not check_mapping(problem, result.core)
+    assert result.core[0] == result.core[7] == result.core[9] == 4
+
+
+def test_a_tenth_of_a_second_still_gives_an_answer():
+    problem = problem_of(random_graph(2000, 8000), "mesh:8x8", 33)
+    for workers in (1, 2):
+        result = api.solve(problem, time_limit=0.1, workers=workers)
+        assert not check_mapping(problem, result.core)
+
+
+def test_a_limit_counted_from_the_past_still_gives_an_answer():
+    problem = problem_of(random_graph())
+    result = api.solve(problem, time_limit=1, started=time.monotonic() - 100)
+    assert not check_mapping(problem, result.core) and result.stop_reason == "time"
+
+
+def test_warm_starts_are_accepted_repaired_or_refused():
+    graph = random_graph()
+    problem = problem_of(graph)
+    good = api.solve(problem, **QUICK).core
+    result = api.solve(problem, warm_start=good, **QUICK)
+    assert result.events[1].engine == "warm-start" and result.events[1].move == "accepted"
+    crowded = np.zeros(30, np.int64)
+    result = api.solve(problem, warm_start=crowded, **QUICK)
+    assert result.events[1].move == "repaired" and "limit is 4" in result.events[2].text
+    for wrong in (np.zeros(3, int), np.full(30, 9), np.full(30, -1), np.zeros(30)):
+        with pytest.raises(nmsolve.InputError, match="warm start"):
+            api.solve(problem, warm_start=wrong, **QUICK)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"engines": ["multilevell"]}, "did you mean 'multilevel'"),
+        ({"engines": []}, "no engine"),
+        ({"engines": ["projection"]}, "every chosen engine refuses: projection"),
+        ({"time_limit": 0}, "time limit"),
+        ({"time_limit": float("nan")}, "time limit"),
+        ({"gap": -0.1}, "gap"),
+        ({"gap": float("nan")}, "gap"),
+        ({"workers": 0}, "workers"),
+        ({"memory_limit": 0}, "memory limit"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_arguments_are_named(options, words):
+    with pytest.raises(nmsolve.InputError, match=words):
+        api.solve(problem_of(random_graph()), **options)
+
+
+@pytest.mark.parametrize("balance", [-0.1, float("nan"), float("inf")])
+def test_a_wrong_balance_is_named(balance):
+    with pytest.raises(nmsolve.InputError, match="balance"):
+        nmsolve.map(random_graph(), nmsolve.machine("mesh:3x3"), balance=balance)
+
+
+def test_what_cannot_fit_is_said_before_any_search():
+    graph = nmsolve.LogicGraph.from_edges(5, [0], [1])
+    machine = nmsolve.Machine("m", (1, 1), (2, 2), capacity={"neurons": 1})
+    with pytest.raises(nmsolve.DoesNotFitError):
+        nmsolve.map(graph, machine)
+
+
+def test_an_engine_that_refuses_is_reported_with_its_reason():
+    result = api.solve(problem_of(random_graph()), engines=["projection", "first-fit"], time_limit=20)
+    share = {s.engine: s.status for s in result.engines}
+    assert share["projection"].startswith("refused: ") and share["first-fit"] == "done"
+    assert any(e.kind == "note" and e.engine == "projection" for e in result.events)
+
+
+@pytest.mark.parametrize("name", auto.REGISTRY)
+def test_registered_engines_keep_the_contract(name):
+    engine = auto.make_engine(name)
+    assert engine.name == name and engine.finds in ("mappings", "bounds", "both")
+    reason = engine.refuses(problem_of(random_graph()))
+    assert reason is None or (reason and "\n" not in reason)
+
+
+CHILD = """
+import nmsolve, numpy as np, sys
+from nmsolve.solvers.mapping import api
+edges = np.random.default_rng(0).integers(0, 300, (2000, 2))
+graph = nmsolve.LogicGraph.from_edges(300, edges[:, 0], edges[:, 1])
+seen = lambda e: print(e.kind, flush=True)
+result = nmsolve.map(graph, nmsolve.machine("mesh:4x4"), time_limit=60, engines=["m2"], observers=[seen])
+print("result", result.status, result.stop_reason, result.wall_seconds < 50, len(result.core))
+"""
+
+
+def test_ctrl_c_returns_the_best_answer():
+    run = subprocess.Popen([sys.executable, "-c", CHILD], stdout=subprocess.PIPE, text=True)
+    for line in run.stdout:
+        if line.startswith("incumbent"):
+            break
+    run.send_signal(2)
+    out, _ = run.communicate(timeout=60)
+    assert "result feasible interrupt True 300" in out and run.returncode == 0
+
+
+def test_importing_the_package_is_light():
+    code = "import sys, json, nmsolve; print(json.dumps(list(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"numba", "numpy", "scipy", "ortools", "highspy", "matplotlib"} & set(json.loads(out))
