@@ -1,0 +1,177 @@
+"""Resources that do not suffice: of one node, of a set of cores, or in total."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.groups import Groups, make_groups, quoted
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, IntArray
+
+#: With more distinct sets of allowed cores than this, sets are not compared with each other.
+MOST_MASKS = 512
+
+
+def overflows(problem: MappingProblem) -> list[str]:
+    """Every way in which sizes exceed capacities, one line each; see the functions below."""
+    if not problem.resources:
+        return []
+    groups = make_groups(problem)
+    limit = problem.capacity.max(axis=0)
+    too_large = _too_large(groups, limit)
+    return (
+        too_large + _total(groups, limit, bool(too_large)) + _regions(groups, limit) + _halves(groups, limit)
+    )
+
+
+def _too_large(groups: Groups, limit: IntArray) -> list[str]:
+    """Nodes (or ``together`` groups) that no core can hold, the largest of each resource by name."""
+    out = []
+    for r, name in enumerate(groups.problem.resources):
+        size = groups.sizes[:, r]
+        over = np.flatnonzero(size > limit[r])
+        if len(over):
+            g = int(over[np.argmax(size[over])])
+            more = f"; {len(over) - 1} more are too large" if len(over) > 1 else ""
+            verb = "needs" if len(groups.members(g)) == 1 else "need"
+            out.append(f"{groups.label(g)} {verb} {size[g]} {name}, a core holds {limit[r]}{more}")
+    return out
+
+
+def _total(groups: Groups, limit: IntArray, hopeless: bool) -> list[str]:
+    """Totals above what all usable cores hold, with the smallest machine of the kind that would do."""
+    problem = groups.problem
+    usable = int(problem.machine.usable.sum())
+    needs = groups.sizes.sum(axis=0, dtype=object)
+    out = []
+    for r, name in enumerate(problem.resources):
+        if needs[r] > int(limit[r]) * usable:
+            out.append(
+                f"the nodes need {needs[r]} {name} in total, the {usable} usable cores hold"
+                f" {int(limit[r]) * usable} ({limit[r]} each)"
+            )
+    if out and not hopeless:
+        advice = _smallest_machine(problem.machine, *_cores_needed(groups.sizes, limit))
+        out = [f"{line}; {advice}" for line in out]
+    return out
+
+
+def _cores_needed(sizes: IntArray, limit: IntArray) -> tuple[int, int]:
+    """Number of cores that no packing can undercut, and a number that surely suffices (largest first, next fit).
+
+    Every size must fit a core.
+    """
+    useful = limit > 0
+    if not useful.any():
+        return 1, 1
+    sizes, limit = sizes[:, useful], limit[useful]
+    least = max(-(-int(s) // int(c)) for s, c in zip(sizes.sum(axis=0, dtype=object), limit, strict=True))
+    least = max(least, int((sizes > limit // 2).sum(axis=0).max()))
+    order = np.argsort(-(sizes / limit).max(axis=1), kind="stable")
+    filled = np.vstack([np.zeros((1, sizes.shape[1])), np.cumsum(sizes[order], axis=0)])
+    bins = begin = 0
+    while begin < len(order):
+        ends = [
+            np.searchsorted(filled[:, r], filled[begin, r] + limit[r], side="right") - 1
+            for r in range(len(limit))
+        ]
+        begin = max(begin + 1, int(min(ends)))
+        bins += 1
+    return max(1, least), max(bins, least)
+
+
+def _smallest_machine(machine: Machine, least: int, enough: int) -> str:
+    """Advice: the smallest machine of this kind with at least that many cores."""
+    if machine.distance_matrix is not None:
+        return f"at least {least} such cores are needed"
+    if machine.n_chips == 1 and machine.name.startswith("mesh"):
+        return _advice(_mesh(least), _mesh(enough))
+    per_chip = machine.cores[0] * machine.cores[1]
+    low, high = (_chips(machine, -(-cores // per_chip)) for cores in (least, enough))
+    return _advice(low, high)
+
+
+def _advice(low: str, high: str) -> str:
+    if low == high:
+        return f"the smallest of the kind that holds them is {low}"
+    return f"no machine of the kind smaller than {low} holds them, {high} surely does"
+
+
+def _chips(machine: Machine, count: int) -> str:
+    rows = math.isqrt(count)
+    while count % rows:
+        rows -= 1
+    larger = machine.with_chips(rows, count // rows)
+    return f"one with {larger.n_chips} chip{'s' * (count > 1)} (--chips {rows}x{count // rows})"
+
+
+def _mesh(cores: int) -> str:
+    cols = math.isqrt(cores - 1) + 1
+    return f"mesh:{-(-cores // cols)}x{cols}"
+
+
+def _regions(groups: Groups, limit: IntArray) -> list[str]:
+    """Sets of cores (pins, regions) that cannot hold all the groups that may be nowhere else."""
+    out = []
+    counts = groups.masks.sum(axis=1)
+    need = np.zeros((len(groups.masks), groups.sizes.shape[1]))
+    np.add.at(need, groups.mask_of, groups.sizes)
+    inside = _contained(groups.masks)
+    need = inside @ need
+    for d in range(1, len(groups.masks)):
+        over = np.flatnonzero(need[d] > limit * counts[d])
+        if len(over) and counts[d] > 0:
+            r = int(over[0])
+            rows = np.flatnonzero(inside[d])
+            names = _names(groups, rows)
+            out.append(
+                f"{_where(groups, d)} would have to hold {int(need[d, r])} {groups.problem.resources[r]} because of"
+                f" {quoted(names)}, the limit is {int(limit[r] * counts[d])}"
+            )
+    return out
+
+
+def _contained(masks: BoolArray) -> BoolArray:
+    """(D, D): does row d's set of cores contain row e's? Only equality where there are too many rows."""
+    if len(masks) > MOST_MASKS:
+        return np.eye(len(masks), dtype=bool)
+    as_float = masks.astype(np.float32)
+    inside: BoolArray = (1.0 - as_float) @ as_float.T == 0
+    return inside
+
+
+def _names(groups: Groups, rows: IntArray) -> list[str]:
+    """Constraints that confine the groups with those rows of masks."""
+    problem = groups.problem
+    confined = np.isin(groups.mask_of, rows)
+    return [
+        c.name
+        for c in problem.constraints
+        if c.kind in ("pin", "region", "forbid") and confined[problem.group_of[list(c.nodes)]].any()
+    ]
+
+
+def _where(groups: Groups, d: int) -> str:
+    cores = np.flatnonzero(groups.masks[d])
+    if len(cores) == 1:
+        return f"core {[int(v) for v in divmod(int(cores[0]), groups.problem.machine.cols)]}"
+    corners = [[int(v) for v in divmod(int(p), groups.problem.machine.cols)] for p in (cores[0], cores[-1])]
+    return f"the {len(cores)} usable cores from {corners[0]} to {corners[1]}"
+
+
+def _halves(groups: Groups, limit: IntArray) -> list[str]:
+    """More groups than cores of which no two fit on one core."""
+    usable = int(groups.problem.machine.usable.sum())
+    out = []
+    for r, name in enumerate(groups.problem.resources):
+        large = int(((groups.sizes[:, r] > limit[r] // 2) & (groups.sizes[:, r] <= limit[r])).sum())
+        total = int(groups.sizes[:, r].sum(dtype=object))
+        if large > usable and total <= int(limit[r]) * usable:
+            out.append(
+                f"{large} nodes need more than half a core's {limit[r]} {name} each, so each needs a core of its own,"
+                f" and {usable} are usable"
+            )
+    return out
