@@ -123,7 +123,9 @@ def convert_command(
 
 def generate_command(
     context: typer.Context,
-    kind: A[str, Argument(help="What to generate; `nmsolve generate list` shows all kinds and their parameters.")],
+    kind: A[
+        str, Argument(help="What to generate; `nmsolve generate list` shows all kinds and their parameters.")
+    ],
     out: A[Path | None, Option("--out", "-o", help="File to write. [default: KIND.json]")] = None,
     seed: A[int, Option("--seed", help="Seed.")] = 1,
 ) -> None:

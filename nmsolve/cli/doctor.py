@@ -24,7 +24,12 @@ def run_doctor(warm: bool, as_json: bool) -> int:
 
     rows: list[dict[str, object]] = [
         {"name": "nmsolve", "version": __version__, "ok": True, "text": ""},
-        {"name": "python", "version": platform.python_version(), "ok": sys.version_info >= (3, 11), "text": ""},
+        {
+            "name": "python",
+            "version": platform.python_version(),
+            "ok": sys.version_info >= (3, 11),
+            "text": "",
+        },
     ]
     rows += [_package(name) for name in BASE]
     rows += [_package(name, f"optional: pip install 'nmsolve[{extra}]'") for name, extra in EXTRA.items()]
@@ -35,7 +40,9 @@ def run_doctor(warm: bool, as_json: bool) -> int:
         if as_json:
             typer.echo(json.dumps({"type": "check", **row}))
         else:
-            typer.echo(f"{'ok' if row['ok'] else 'PROBLEM':8} {row['name']:22} {row['version']:14} {row['text']}".rstrip())
+            typer.echo(
+                f"{'ok' if row['ok'] else 'PROBLEM':8} {row['name']:22} {row['version']:14} {row['text']}".rstrip()
+            )
     return 0 if all(row["ok"] for row in rows) else 1
 
 
@@ -72,4 +79,9 @@ def _warm() -> dict[str, object]:
 
     start = time.monotonic()
     count = warm_up(lambda text: typer.echo(f"  {text}", err=True))
-    return {"name": "kernels", "version": "", "ok": True, "text": f"{count} small runs, {time.monotonic() - start:.0f} s"}
+    return {
+        "name": "kernels",
+        "version": "",
+        "ok": True,
+        "text": f"{count} small runs, {time.monotonic() - start:.0f} s",
+    }

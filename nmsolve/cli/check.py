@@ -1,0 +1,208 @@
+"""``nmsolve score`` and ``nmsolve verify``: from files alone, without trusting what made them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from nmsolve.cli.options import instance
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart
+from nmsolve.model.bound import Result
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.types import IntArray
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A mapping with everything it belongs to; ``report`` is the report.json beside it, or None."""
+
+    folder: Path
+    graph: LogicGraph
+    machine: Machine
+    core: IntArray
+    report: dict[str, Any] | None
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What report.json says about the run's inputs; empty without one."""
+        return {} if self.report is None else dict(self.report.get("inputs") or {})
+
+
+def run_score(
+    mapping: Path, graph: Path | None, machine: str | None, chips: str | None, as_json: bool
+) -> int:
+    """Print every objective of a mapping."""
+    from nmsolve.hw.scores import score
+
+    loaded = _load(mapping, graph, machine, chips)
+    scores = score(loaded.graph, loaded.machine, loaded.core)
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "type": "scores",
+                    "graph": loaded.graph.name,
+                    "machine": loaded.machine.name,
+                    "scores": scores,
+                }
+            )
+        )
+        return 0
+    for name, value in scores.items():
+        typer.echo(f"{name:16} {number(value):>20}")
+    return 0
+
+
+def run_verify(
+    mapping: Path,
+    graph: Path | None,
+    machine: str | None,
+    chips: str | None,
+    constraints: Path | None,
+    balance: float | None,
+    bound: bool,
+    turns: str | None,
+    as_json: bool,
+) -> int:
+    """Print one line per check; 1 if any fails."""
+    from nmsolve.hw.verify import verify
+    from nmsolve.model.mapping.problem import default_node_limit
+
+    loaded = _load(mapping, graph, machine, chips)
+    rules = constraints or _path(loaded.inputs.get("constraints"))
+    limit = loaded.inputs.get("node_limit")
+    if balance is not None or loaded.report is None:
+        limit = default_node_limit(loaded.graph, loaded.machine, balance)
+    stated = _constraints(rules, loaded)
+    report = verify(
+        loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
+        turns=_turns(turns or loaded.inputs.get("prohibit_turns")),
+    )  # fmt: skip
+    checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
+    if bound:
+        checks += _bound_checks(loaded, stated, limit)
+    for c in checks:
+        if as_json:
+            typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
+        else:
+            typer.echo(f"{'ok' if c.ok else 'FAILED':7} {c.name:24} {c.text}")
+    return 0 if all(c.ok for c in checks) else 1
+
+
+def independent_checks(problem: MappingProblem, result: Result, turns: str | None) -> list[CheckPart]:
+    """The checks of ``verify`` on a fresh result, for its report."""
+    from nmsolve.hw.verify import verify
+
+    claimed = {
+        "objective_name": result.objective_name,
+        "objective": result.objective,
+        "bound": result.bound,
+        "bound_scope": "full",
+        "gap": result.gap,
+        "placement_bound": result.placement_bound,
+        "placement_gap": result.placement_gap,
+        "status": result.status,
+        "scores": dict(result.scores),
+    }
+    assert result.core is not None
+    report = verify(
+        problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
+        turns=_turns(turns),
+    )  # fmt: skip
+    return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
+
+
+def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | None) -> Loaded:
+    """The mapping, its report if there is one, and graph and machine as given or as the report names them."""
+    from nmsolve.model.files import read_limited
+    from nmsolve.model.mapping.files import read_mapping
+
+    folder = mapping if mapping.is_dir() else mapping.parent
+    path = folder / "mapping.json" if mapping.is_dir() else mapping
+    beside, report = folder / "report.json", None
+    if path.name == "mapping.json" and beside.exists():
+        report = _object(read_limited(beside), beside)
+    inputs = {} if report is None else _member(report, "inputs", beside)
+    graph = graph or _path(inputs.get("graph"))
+    if graph is None:
+        raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
+    loaded, board = instance(graph, machine or inputs.get("machine"), chips or inputs.get("chips"))
+    return Loaded(folder, loaded, board, read_mapping(path, loaded, board), report)
+
+
+def _object(data: bytes, path: Path) -> dict[str, Any]:
+    """A JSON object from bytes."""
+    try:
+        value = json.loads(data)
+    except ValueError as error:
+        raise InputError(f"not JSON ({error})", str(path), "a JSON object") from None
+    if not isinstance(value, dict):
+        raise InputError("not a JSON object", str(path), "an object as `nmsolve map` writes it")
+    return value
+
+
+def _member(value: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
+    """An object inside an object; empty if it is not there."""
+    inner = value.get(name) or {}
+    if not isinstance(inner, dict):
+        raise InputError(f"{name} is no object", f"{path}: $.{name}", "an object")
+    return inner
+
+
+def _path(text: Any) -> Path | None:
+    return Path(text) if isinstance(text, str) and text else None
+
+
+def _constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
+    from nmsolve.model.mapping.constraints_file import load_constraints
+
+    return () if path is None else load_constraints(path, loaded.graph, loaded.machine)
+
+
+def _turns(text: str | None) -> str | list[str] | None:
+    """A turn model's name stays a name; ``WS,EN`` becomes a list."""
+    if text is None or "," not in text:
+        return text
+    return [t.strip() for t in text.split(",") if t.strip()]
+
+
+def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | None) -> list[CheckPart]:
+    """Re-check every certificate, and that the report claims no more than the certificates prove."""
+    from nmsolve.model.files import read_limited
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.mapping.reduce import merge_together
+    from nmsolve.solvers.mapping.certificates import certificates_from_json, check_bound
+
+    path = loaded.folder / "certificates.json"
+    if loaded.report is None:
+        raise InputError(
+            "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
+        )
+    problem = MappingProblem(
+        loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit
+    )
+    reduced = merge_together(problem).reduced  # what the engines bounded; `together` groups are one node there
+    bounds = certificates_from_json(read_limited(path), str(path))
+    checks, proved = [], {"full": 0.0, "placement": 0.0}
+    for b in bounds:
+        ok, value, text = check_bound(problem if b.scope == "placement" else reduced, b, loaded.core)
+        checks.append(CheckPart(f"bound {b.method} ({b.scope})", ok, text))
+        if ok and b.scope in proved:
+            proved[b.scope] = max(proved[b.scope], value)
+    for scope, name in (("full", "bound"), ("placement", "placement_bound")):
+        said = loaded.report.get(name)
+        if isinstance(said, int | float):
+            ok = said <= proved[scope] * (1 + 1e-9) + 1e-9
+            text = f"the report says {number(said)}, the certificates prove {number(proved[scope])}"
+            checks.append(CheckPart(f"{scope} bound", ok, text))
+    return checks
