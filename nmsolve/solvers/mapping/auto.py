@@ -39,7 +39,7 @@ class Entry:
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
-    "multilevel": Entry(_H + "multilevel", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
+    "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
     "anneal": Entry(_H + "placement", "Anneal", "annealed swaps and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),

@@ -31,7 +31,7 @@ class Child:
 
     Parameters
     ----------
-    engine, seed, workers, deadline, memory_limit : see :class:`nmsolve.solvers.search.child_main.Order`
+    engine, seed, workers, span, last, memory_limit : see :class:`nmsolve.solvers.search.child_main.Order`
     shared : the pickled referee
     board : what children know of the run
     size : length of a solution
@@ -43,15 +43,16 @@ class Child:
         *,
         seed: int,
         workers: int,
-        deadline: float,
+        span: float,
+        last: float,
         memory_limit: int | None,
         shared: SharedPickle,
         board: Board,
         size: int,
     ) -> None:
-        self.engine, self.deadline, self.cpu = engine, deadline, 0.0
+        self.cpu = 0.0
         self._memory_limit = memory_limit
-        self._stop_at = deadline
+        self._stop_at = last
         self._last_signal = 0
         self._ending: Ending | None = None
         self._buffer = bytearray()
@@ -61,7 +62,7 @@ class Child:
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the child
         self.fd, out_fd = os.pipe()
         order = Order(
-            engine, seed, workers, deadline, memory_limit, shared.fd, board.fd, size, out_fd, os.getpid()
+            engine, seed, workers, span, last, memory_limit, shared.fd, board.fd, size, out_fd, os.getpid()
         )  # fmt: skip
         try:
             with tempfile.TemporaryFile() as stdin:
@@ -117,6 +118,8 @@ class Child:
             del self._buffer[: 8 + length]
             if message[0] == "end":
                 self._ending = message[1]
+            elif message[0] == "ready":
+                self.stop_by(message[1])
             else:
                 self._inbox.append(message)
 

@@ -30,12 +30,17 @@ from nmsolve.solvers.search.shared import Board, SharedPickle
 
 @dataclass(frozen=True)
 class Order:
-    """What a child is asked to do. ``deadline`` is ``time.monotonic()``, a clock both processes share."""
+    """What a child is asked to do.
+
+    It has ``span`` seconds from the moment it is ready (loading does not count), but never more than up to
+    ``last`` (``time.monotonic()``, a clock both processes share).
+    """
 
     engine: Engine
     seed: int
     workers: int
-    deadline: float
+    span: float
+    last: float
     memory_limit: int | None
     referee_fd: int
     board_fd: int
@@ -50,6 +55,7 @@ class ChildContext:
     def __init__(self, order: Order, referee: Referee, board: Board) -> None:
         self._order, self._referee, self._board = order, referee, board
         self._lock = threading.Lock()
+        self._deadline = min(time.monotonic() + order.span, order.last)
         self._best = math.inf
         self._bound = -math.inf
 
@@ -73,11 +79,11 @@ class ChildContext:
 
     def time_left(self) -> float:
         """Wall seconds this engine may still use."""
-        return max(0.0, self._order.deadline - time.monotonic())
+        return max(0.0, self._deadline - time.monotonic())
 
     def should_stop(self) -> bool:
         """True once time is up, the parent asks for the end, or the parent is gone."""
-        late = time.monotonic() >= self._order.deadline
+        late = time.monotonic() >= self._deadline
         return late or self._board.stopped or os.getppid() != self._order.parent
 
     def offer(self, core: IntArray, move: str = "") -> bool:
@@ -100,6 +106,10 @@ class ChildContext:
             self._bound = max(self._bound, bound.value)
         return better
 
+    def say_ready(self) -> None:
+        """Tell the parent until when this child will work."""
+        self.send(("ready", self._deadline))
+
     def send(self, message: object) -> None:
         """Write one message, whole; engines may call from several threads."""
         body = pickle.dumps(message, protocol=5)
@@ -118,6 +128,7 @@ def main() -> None:
         _limit_memory(order.memory_limit)
     referee: Referee = SharedPickle.load(order.referee_fd)
     context = ChildContext(order, referee, Board(order.size, order.board_fd))
+    context.say_ready()
     ending = run_guarded(order.engine, referee.problem, context)
     with suppress(BrokenPipeError):
         context.send(("end", ending))

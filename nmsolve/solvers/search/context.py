@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from dataclasses import dataclass
@@ -49,8 +50,12 @@ class LocalContext:
         return self._incumbent.bound
 
     def time_left(self) -> float:
-        """Wall seconds this engine may still use."""
-        return max(0.0, self._deadline - time.monotonic())
+        """Wall seconds this engine may still use, rounded up to a hundredth above one second.
+
+        Rounded, because engines derive their work from it, and equal runs should do equal work.
+        """
+        left = max(0.0, self._deadline - time.monotonic())
+        return math.ceil(100 * left) / 100 if left > 1 else left
 
     def should_stop(self) -> bool:
         """True once this engine's time is up, the gap is reached or the user interrupted."""

@@ -21,8 +21,8 @@ from nmsolve.solvers.search.shared import Board, SharedPickle
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
-#: Seconds that a child may take to load; they do not count against its share.
-CHILD_START = 1.0
+#: A child gets at least this many seconds if there are so many: engines import their libraries when they run.
+CHILD_LEAST = 2.0
 _POLL = 0.05
 
 
@@ -141,11 +141,11 @@ class Portfolio:
 
     def _start(self, step: Step, number: int, part: float, threads: int) -> None:
         """Start a step: in a child, or here to its end."""
-        left = self._budget.left()
+        left = self._even(self._budget.left())
         span = min(left, left * part * self._workers, step.most)
         name, seed = step.engine.name, self._seed + number
         in_child = step.child or self._workers > 1
-        span = min(left, span + CHILD_START) if in_child else span
+        span = min(left, max(span, CHILD_LEAST)) if in_child else span
         if in_child and left < CHILD_MINIMUM:
             if number == 0:
                 self._incumbent.finish(name, "not run: too little time for a child process", 0.0)
@@ -157,16 +157,22 @@ class Portfolio:
             return
         if number == 0:
             self._incumbent.record("engine", name, "begins" + (" in a child process" if in_child else ""))
-        deadline = time.monotonic() + span
         if in_child:
-            self._start_child(step, number, seed, threads, deadline)
+            self._start_child(step, number, seed, threads, span)
             return
         before, cpu = self._incumbent.changes, time.process_time()
-        context = LocalContext(name, self._incumbent, self._budget, seed=seed, workers=1, deadline=deadline)
+        context = LocalContext(
+            name, self._incumbent, self._budget, seed=seed, workers=1, deadline=time.monotonic() + span
+        )
         ending = run_guarded(step.engine, self._referee.problem, context)
         self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
 
-    def _start_child(self, step: Step, number: int, seed: int, threads: int, deadline: float) -> None:
+    def _even(self, left: float) -> float:
+        """Time left on a grid (0.25 s, less in short runs): small delays must not change how much work engines plan."""
+        grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
+        return left // grid * grid if 0 < grid < left < math.inf else left
+
+    def _start_child(self, step: Step, number: int, seed: int, threads: int, span: float) -> None:
         if self._pool is None:
             self._pool = _Pool(SharedPickle(self._referee), Board(self._referee.size))
         self._publish(self._pool)
@@ -174,7 +180,8 @@ class Portfolio:
             step.engine,
             seed=seed,
             workers=threads,
-            deadline=deadline,
+            span=span,
+            last=self._budget.deadline,
             memory_limit=self._memory_limit,
             shared=self._pool.shared,
             board=self._pool.board,
