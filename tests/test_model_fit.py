@@ -71,7 +71,9 @@ def test_smallest_machine_is_honest_where_packing_is_uncertain() -> None:
     reason = only(problem([2] * 13, mesh(2, 4, 3)))
     assert reason.endswith("the smallest of the kind that holds them is mesh:4x4")  # 13 halves
     uneven = problem([3, 3, 3, 4, 4, 4, 3, 3, 4], mesh(1, 2, 10))
-    assert "no machine of the kind smaller than mesh:2x2 holds them" in only(uneven) or "smallest" in only(uneven)
+    assert "no machine of the kind smaller than mesh:2x2 holds them" in only(uneven) or "smallest" in only(
+        uneven
+    )
 
 
 def test_nodes_of_more_than_half_a_core_need_a_core_each() -> None:

@@ -1,0 +1,554 @@
+"""Graph files: what is written is read back, and every damaged file is one clear line."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats import FORMATS, load_graph, load_instance, save_graph
+from nmsolve.model.graph import LogicGraph
+
+
+def put(tmp_path: Path, name: str, content: str | bytes) -> Path:
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def adjacency(graph: LogicGraph) -> np.ndarray:
+    out = np.zeros((graph.n, graph.n))
+    np.add.at(out, (graph.edge_source, graph.targets), graph.weights)
+    return out
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as error:
+        load_graph(path)
+    text = str(error.value)
+    assert "\n" not in text and str(path) in text
+    return text.replace(str(path), path.name)
+
+
+def rich_graph() -> LogicGraph:
+    """Four nodes with ids of both kinds, two resources, a multicast node, fractional weights."""
+    return LogicGraph.from_edges(
+        4,
+        [0, 0, 1, 3],
+        [1, 2, 3, 0],
+        [2.5, 2.5, 7, 0],
+        multicast=np.array([True, False, False, False]),
+        rate=np.array([2.5, 7, 0, 0]),
+        resources=("neurons", "synapses"),
+        sizes=np.array([[1, 2], [3, 4], [5, 6], [7, 8]]),
+        ids=("a", 7, "b", "7"),
+        name="rich",
+        meta={"mesh": [2, 2], "capacity": {"neurons": 8}},
+    )
+
+
+def nets() -> LogicGraph:
+    return LogicGraph.from_nets(
+        4, np.array([0, 3, 5, 6]), np.array([0, 1, 2, 3, 1, 2]), np.array([2.0, 1.0, 5.0]), name="nets"
+    )
+
+
+@pytest.mark.parametrize("extension", [".json", ".npz"])
+@pytest.mark.parametrize("make", [rich_graph, nets])
+def test_own_formats_keep_everything(tmp_path: Path, extension: str, make: object) -> None:
+    graph = make()  # type: ignore[operator]
+    path = tmp_path / f"g{extension}"
+    save_graph(graph, path)
+    back = load_graph(path)
+    assert (back.hash, back.name, back.meta) == (graph.hash, graph.name, graph.meta)
+
+
+def test_column_form_of_an_ordinary_graph_keeps_everything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmsolve.model.formats import json_graph
+
+    monkeypatch.setattr(json_graph, "NODE_LINK_EDGES", 0)
+    for graph in (rich_graph(), LogicGraph.from_edges(3, [0, 2], [1, 1], directed=False)):
+        save_graph(graph, tmp_path / "g.json")
+        assert '"form":"columns"' in (tmp_path / "g.json").read_text()
+        assert load_graph(tmp_path / "g.json").hash == graph.hash
+
+
+edges = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(1, 9)), max_size=15)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(edges=edges, directed=st.booleans(), sized=st.booleans())
+def test_every_format_gives_the_same_traffic_back(
+    tmp_path_factory: pytest.TempPathFactory, edges: list[tuple[int, int, int]], directed: bool, sized: bool
+) -> None:
+    graph = LogicGraph.from_edges(
+        7,
+        [e[0] for e in edges],
+        [e[1] for e in edges],
+        [float(e[2]) for e in edges],
+        directed=directed,
+        sizes=np.arange(1, 8).reshape(7, 1) if sized else None,
+        meta={"mesh": [7, 1]},
+    )
+    wanted = adjacency(graph)
+    folder = tmp_path_factory.mktemp("formats")
+    for extension in FORMATS:
+        path = folder / f"g{extension}"
+        save_graph(graph, path)
+        back = load_graph(path)
+        got = adjacency(back)
+        if extension == ".hgr" and directed:
+            assert back.m == graph.m  # one net per sender, with its largest weight
+        elif directed and extension in (".json", ".npz", ".mtx", ".dat"):
+            assert np.array_equal(got, wanted)
+        else:
+            assert np.array_equal(got + got.T, wanted + wanted.T)
+        if extension in (".json", ".npz", ".graph", ".hgr"):
+            assert np.array_equal(back.sizes, graph.sizes)
+
+
+def test_unknown_extension_suggests_the_nearest(tmp_path: Path) -> None:
+    assert "did you mean .json?" in refused(tmp_path / "net.jsn")
+    assert "no extension" in refused(tmp_path / "net")
+
+
+def test_missing_file_and_folder(tmp_path: Path) -> None:
+    for extension in FORMATS:
+        assert "no such file" in refused(tmp_path / f"none{extension}")
+        (tmp_path / f"folder{extension}").mkdir()
+        assert "directory" in refused(tmp_path / f"folder{extension}")
+
+
+# ---- JSON ---------------------------------------------------------------------------------------------------
+
+
+def node_link(**changes: object) -> str:
+    content: dict[str, object] = {
+        "directed": True,
+        "nodes": [{"id": "a"}, {"id": "b"}],
+        "edges": [{"source": "a", "target": "b", "weight": 2}],
+    }
+    return json.dumps({**content, **changes})
+
+
+@pytest.mark.parametrize("key", ["edges", "links"])
+@pytest.mark.parametrize("directed", [True, False])
+def test_reads_what_networkx_writes(tmp_path: Path, key: str, directed: bool) -> None:
+    g = nx.gnp_random_graph(12, 0.4, seed=3, directed=directed)
+    nx.set_edge_attributes(g, {e: i + 0.5 for i, e in enumerate(g.edges)}, "weight")
+    data = nx.node_link_data(g, edges=key)
+    graph = load_graph(put(tmp_path, "g.json", json.dumps(data)))
+    wanted = nx.to_numpy_array(g)
+    assert graph.directed == directed
+    assert np.array_equal(adjacency(graph), wanted if directed else np.triu(wanted))
+
+
+def test_sizes_may_be_given_in_three_ways(tmp_path: Path) -> None:
+    nodes = [
+        {"id": 0, "neurons": 3, "layer": "x", "y": -1, "age": 4},
+        {"id": 1, "neurons": 2, "multicast": True, "rate": 1.5},
+    ]
+    graph = load_graph(put(tmp_path, "a.json", node_link(nodes=nodes, edges=[])))
+    assert graph.resources == ("neurons", "age") and graph.sizes.tolist() == [[3, 4], [2, 0]]
+    assert graph.rate.tolist() == [0, 1.5] and graph.multicast.tolist() == [False, True]
+    nodes = [{"id": 0, "size": 3}, {"id": 1, "sizes": {"bytes": 10}}]
+    graph = load_graph(put(tmp_path, "b.json", node_link(nodes=nodes, edges=[])))
+    assert graph.resources == ("neurons", "bytes") and graph.sizes.tolist() == [[3, 0], [1, 10]]
+    listed = {"resources": ["cells"]}
+    nodes = [{"id": 0, "cells": 3, "x": 1}]
+    graph = load_graph(put(tmp_path, "c.json", node_link(nodes=nodes, edges=[], graph=listed)))
+    assert graph.resources == ("cells",)
+
+
+def test_implied_machine(tmp_path: Path) -> None:
+    meta = {"mesh": [2, 3], "chips": [1, 2], "capacity": {"neurons": 4}}
+    _, machine = load_instance(put(tmp_path, "g.json", node_link(graph=meta)))
+    assert machine is not None
+    assert (machine.chips, machine.cores, machine.capacity) == ((1, 2), (2, 3), {"neurons": 4})
+    assert load_instance(put(tmp_path, "h.json", node_link()))[1] is None
+
+
+A, B = {"id": "a"}, {"id": "b"}
+BAD_JSON = [
+    (node_link(edges=[{"source": "a", "target": "b", "weight": "2"}]), "$.edges[0].weight: found str"),
+    (node_link(edges=[{"source": "a", "target": "x"}]), "$.edges[0].target: no node has id 'x'"),
+    (node_link(edges=[{"source": 1.5, "target": "a"}]), "$.edges[0].source: found float"),
+    (node_link(edges=[{"target": "a"}]), "$.edges[0]: Object missing required field source"),
+    (node_link(edges=[{"source": "a", "target": "b", "weight": -1}]), "$.edges[0].weight: weight of edge 'a' -> 'b' is -1"),
+    (node_link(edges=[{"source": "a", "target": "b", "weight": float("nan")}]), "weight of edge 'a' -> 'b' is nan"),
+    (node_link(edges=[{"source": "a", "target": "b", "weight": float("inf")}]), "weight of edge 'a' -> 'b' is inf"),
+    (node_link(nodes=[A, B, A]), "$.nodes[2].id: node 'a' is there twice (first at 0)"),
+    (node_link(nodes=[A, {}]), "$.nodes[1].id: the node has no id"),
+    (node_link(nodes=[A, {"id": True}]), "$.nodes[1].id: found True"),
+    (node_link(nodes=[A, 3]), "$.nodes[1]: found int"),
+    (node_link(nodes=[], edges=[]), "the graph has no nodes"),
+    (node_link(nodes=[A, {"id": "b", "neurons": -1}]), "$.nodes[1].neurons: found -1"),
+    (node_link(nodes=[A, {"id": "b", "size": 1.5}]), "$.nodes[1].size: found 1.5"),
+    (node_link(nodes=[A, {"id": "b", "sizes": {"x": 1e300}}]), "$.nodes[1].sizes.x"),
+    (node_link(nodes=[A, {"id": "b", "multicast": "yes"}]), "$.nodes[1].multicast: found 'yes'"),
+    (node_link(nodes=[A, {"id": "b", "rate": -2}]), "$.nodes[1].rate: rate is -2"),
+    (node_link(directed=False, nodes=[A, {"id": "b", "multicast": True}]), "multicast node in an undirected"),
+    (node_link(nodes=[{"id": "1"}, {"id": 2}], edges=[{"source": 1, "target": 2}]), "there is a node '1'"),
+    (node_link(edges=None), "$: the file has no edges"),
+    (node_link(links=[]), "both edges and links"),
+    (node_link(form="rows"), "$.form: found 'rows'"),
+    (node_link(nmsolve=2), "$.nmsolve: the file has version 2"),
+    (node_link()[:-20], "g.json"),
+    ("", "g.json"),
+    ("[1, 2]", "found array"),
+    (b"\xff\xfe{}", "g.json"),
+    ("[" * 5000, "g.json"),
+    ('{"nodes": NaN}', "found float"),
+    ('{"nodes": [NaN', "not JSON"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_JSON)
+def test_bad_json_names_its_path(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.json", text))
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        ({"mesh": [0, 3]}, "$.graph.mesh: found [0, 3]"),
+        ({"mesh": "3x3"}, "$.graph.mesh"),
+        ({"mesh": [10**9, 10**9]}, "$.graph.mesh: the board has"),
+        ({"mesh": [2, 2], "capacity": {"neurons": -1}}, "$.graph.capacity.neurons: found -1"),
+        ({"distances": [[0, 1], [2, 0]]}, "not symmetric"),
+        ({"distances": [[0, 1]]}, "found shape (1, 2)"),
+    ],
+)
+def test_bad_implied_machine(tmp_path: Path, graph: object, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_instance(put(tmp_path, "g.json", node_link(graph=graph)))
+    assert message in str(error.value)
+
+
+def columns(**changes: object) -> str:
+    content: dict[str, object] = {
+        "nmsolve": 1,
+        "form": "columns",
+        "nodes": {"id": ["a", "b"]},
+        "edges": {"source": ["a"], "target": ["b"], "weight": [2]},
+    }
+    return json.dumps({**content, **changes})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (columns(nodes={"id": ["a", "a"]}), "$.nodes.id[1]: node 'a' is there twice"),
+        (columns(nodes={"id": ["a", "b"], "rate": [1]}), "$.nodes.rate: 1 values"),
+        (columns(nodes={"n": 10**12}, edges={"source": [], "target": []}), "$.nodes.n"),
+        (columns(nodes={}), "$.nodes: no column of nodes"),
+        (
+            columns(nodes={"id": ["a", "b"], "sizes": {"neurons": [1, -2]}}),
+            "$.nodes.sizes.neurons[1]: found -2",
+        ),
+        (
+            columns(edges={"source": ["a", "x"], "target": ["b", "b"]}),
+            "$.edges.source[1]: no node has id 'x'",
+        ),
+        (columns(edges={"source": ["a"], "target": ["b"], "weight": [-1]}), "$.edges.weight[0]: value is -1"),
+        (columns(edges={"source": ["a"], "target": []}), "$.edges.target: 0 values"),
+        (columns(nets={"indptr": [0], "source": [], "target": []}), "not exactly one of edges and nets"),
+        (columns(edges=None, nets={"indptr": [0, 3], "source": ["a"], "target": ["b"]}), "$.nets.indptr"),
+        (columns(edges=None, nets={"indptr": [], "source": [], "target": []}), "$.nets.indptr"),
+    ],
+)
+def test_bad_columns_name_their_path(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.json", text))
+
+
+# ---- METIS and hMETIS ---------------------------------------------------------------------------------------
+
+
+def test_metis_manual_example(tmp_path: Path) -> None:
+    """Vertex weights with two constraints, edge weights, comments, blank-padded lines, no final line end."""
+    text = "% a comment\n3 2 011 2\n 5 6 2 4 \n% inside\n1 1 1 4 3 7\n2 2 2 7"
+    graph = load_graph(put(tmp_path, "g.graph", text))
+    assert not graph.directed and graph.resources == ("neurons", "weight2")
+    assert graph.sizes.tolist() == [[5, 6], [1, 1], [2, 2]]
+    assert adjacency(graph).tolist() == [[0, 4, 0], [0, 0, 7], [0, 0, 0]]
+
+
+def test_metis_isolated_vertices_are_empty_lines(tmp_path: Path) -> None:
+    for text in ("4 1\n\n4\n\n2\n", "4 1\r\n\r\n4\r\n\r\n2\r\n\r\n", "4 1\n3\n\n1\n\n", "4 1\n3\n\n1\n"):
+        assert load_graph(put(tmp_path, "g.graph", text)).m == 1
+    assert load_graph(put(tmp_path, "g.graph", "1 0\n")).n == 1
+    sizes = load_graph(put(tmp_path, "g.graph", "2 1 100\n9 2\n9 1\n"))
+    assert sizes.m == 1 and sizes.sizes.tolist() == [[1], [1]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "g.graph:1: the header has 0 numbers"),
+        ("3\n", "g.graph:1: the header has 1 numbers"),
+        ("10 1000000000000\n2\n1\n", "g.graph:1: the header promises 10 vertices and 1000000000000 edges"),
+        ("1000000000000 1\n2\n1\n", "promises 1000000000000 vertices"),
+        ("2 1 2\n2\n1\n", "format is 2"),
+        ("2 1 010 5\n2\n1\n", "promises"),
+        ("3 2\n2 3\n1\n1 x\n", "g.graph:4: found 'x'"),
+        ("3 2\n2 3\n1\n-1\n", "g.graph:4: found '-1'"),
+        ("3 2\n2 3\n1\n1.5\n", "g.graph:4: found '1.5'"),
+        ("2 1\n2\n99999999999999999999999\n", "g.graph:3: found '9999"),
+        ("4 3\n2 3 4\n1\n", "g.graph:3: the file ends after 2 of 4 vertices"),
+        ("% c\n3 2\n2 3\n1\n4\n", "g.graph:5: vertex 3 has neighbour 4"),
+        ("3 2\n2 3\n1\n0\n", "vertex 3 has neighbour 0"),
+        ("3 2\n2 3\n1\n2\n", "g.graph:2: vertex 1 lists neighbour 3, but not the other way round"),
+        ("2 1 1\n2 5\n1 6\n", "g.graph:2: edge 1-2 has weight 5 at one end and 6 at the other"),
+        ("2 1 1\n2 5 1\n1 5\n", "g.graph:2: vertex 1 has 3 numbers"),
+        ("2 2\n2 2\n1 1\n", "edge 1-2 is listed twice"),
+        ("2 1\n1\n2\n", "vertex 1 has an edge to itself"),
+        ("2 2\n2\n1\n", "promises 2 edges, the lines hold 1"),
+        ("2 1\n2\n1\n3\n", "g.graph:4: there is a line after the last vertex"),
+        (b"2 1\n2\x00\n1\n", "g.graph:2"),
+        (b"\x7fELF\x00\x01", "g.graph:1: found"),
+        ("2 1\n2\n0x1\n", "g.graph:3: found '0x1'"),
+    ],
+)
+def test_bad_metis_names_its_line(tmp_path: Path, text: str | bytes, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.graph", text))
+
+
+def test_metis_refuses_what_it_cannot_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="whole edge weights"):
+        save_graph(rich_graph(), tmp_path / "g.graph")
+    with pytest.raises(InputError, match="has nets"):
+        save_graph(nets(), tmp_path / "g.graph")
+    assert not (tmp_path / "g.graph").exists()
+
+
+def test_hmetis(tmp_path: Path) -> None:
+    graph = load_graph(put(tmp_path, "g.hgr", "% c\n3 4 11\n2 1 2 3\n1 4 2\n5 3\n1\n2\n3\n4\n"))
+    assert graph.rows == 3 and graph.source.tolist() == [0, 3, 2] and graph.rate.tolist() == [2, 1, 5]
+    assert graph.targets.tolist() == [1, 2, 1] and graph.sizes.ravel().tolist() == [1, 2, 3, 4]
+    save_graph(graph, tmp_path / "h.hgr")
+    back = load_graph(tmp_path / "h.hgr")  # the net without a target is gone
+    assert back.rows == 2 and back.targets.tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2 1000000000000\n1 2\n1\n", "promises 2 nets of 1000000000000 nodes"),
+        ("1000000000000 2\n1 2\n1\n", "promises 1000000000000 nets"),
+        ("2 3\n1 2\n", "g.hgr:2: there are 1 lines after the header"),
+        ("1 2\n\n", "g.hgr:2: net 1 has no pin"),
+        ("1 2 1\n7\n", "net 1 has no pin"),
+        ("1 2\n1 3\n", "g.hgr:2: net 1 has pin 3"),
+        ("1 2 5\n1 2\n", "format is 5"),
+        ("1 2 10\n1 2\n1\n", "there are 2 lines"),
+        ("1 2 10\n1 2\n1 1\n1\n", "g.hgr:3: node 1 has 2 weights"),
+    ],
+)
+def test_bad_hmetis_names_its_line(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.hgr", text))
+
+
+# ---- Matrix Market ------------------------------------------------------------------------------------------
+
+
+def test_matrix_market(tmp_path: Path) -> None:
+    head = "%%MatrixMarket matrix coordinate "
+    general = load_graph(put(tmp_path, "g.mtx", head + "real general\n% c\n3 3 3\n1 2 1.5\n2 1 2\n3 3 9\n"))
+    assert general.directed and adjacency(general).tolist() == [[0, 1.5, 0], [2, 0, 0], [0, 0, 0]]
+    symmetric = load_graph(put(tmp_path, "s.mtx", head + "pattern symmetric\n3 3 2\n2 1\n3 1\n"))
+    assert not symmetric.directed and symmetric.weights.tolist() == [1, 1]
+    dense = load_graph(put(tmp_path, "d.mtx", "%%MatrixMarket matrix array real general\n2 2\n0\n3\n0\n0\n"))
+    assert adjacency(dense).tolist() == [[0, 0], [3, 0]]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "g.mtx:1: no Matrix Market banner"),
+        ("%%MatrixMarket matrix coordinate complex general\n2 2 0\n", "field 'complex'"),
+        ("%%MatrixMarket matrix coordinate real skew-symmetric\n2 2 0\n", "symmetry"),
+        ("%%MatrixMarket matrix coordinate real general\n% only\n", "no size line"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2\n", "g.mtx:2: malformed size line"),
+        ("%%MatrixMarket matrix coordinate real general\n2 3 1\n1 1 1\n", "the matrix is 2 x 3"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1000000000000\n1 2 1\n", "promises"),
+        ("%%MatrixMarket matrix coordinate real general\n1000000000000 1000000000000 1\n1 2 1\n", "promises"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 2\n1 2 1\n", "damaged"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 3 1\n", "damaged"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 -1\n", "entry (1, 2) is -1"),
+        ("%%MatrixMarket matrix coordinate real general\n2 2 1\n1 2 nan\n", "g.mtx"),
+        ("%%MatrixMarket matrix array real general\n999999 999999\n1\n", "promises"),
+    ],
+)
+def test_bad_matrix_market(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.mtx", text))
+
+
+# ---- npz ----------------------------------------------------------------------------------------------------
+
+
+def csr(**changes: object) -> dict[str, np.ndarray]:
+    arrays = {"indptr": np.array([0, 1, 2]), "indices": np.array([1, 0]), "weights": np.array([3, 3])}
+    return {**arrays, **{k: np.asarray(v) for k, v in changes.items()}}
+
+
+def test_plain_rows(tmp_path: Path) -> None:
+    path = tmp_path / "g.npz"
+    np.savez(path, **csr(vwgt=[4, 5], d_indptr=[0, 1, 1], d_indices=[1], rate=[3, 1]))
+    graph = load_graph(path)
+    assert not graph.directed and graph.weights.tolist() == [3] and graph.sizes.ravel().tolist() == [4, 5]
+    assert "fan_out" in graph.meta
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        (csr(indices=[1, 2]), "g.npz: indices[1]: found 2"),
+        (csr(indices=[1.0, 0.0]), "indices: found float64"),
+        (csr(indptr=[0, 2, 1]), "indptr does not cut"),
+        (csr(indptr=[0, 1, 1]), "indptr does not cut"),
+        (csr(weights=[3, 4]), "has weight 3 at one end and 4 at the other"),
+        (csr(weights=[-3, -3]), "has weight -3"),
+        (csr(weights=[np.nan, np.nan]), "has weight nan"),
+        (csr(weights=[3]), "weights: 1 values"),
+        (csr(weights=["a", "b"]), "weights: found"),
+        (csr(indices=[0, 1]), "an edge to itself"),
+        (csr(vwgt=[1]), "vwgt"),
+        ({"indptr": np.array([0])}, "there is no member 'indices'"),
+        ({"indices": np.array([0])}, "there is no member 'indptr'"),
+        ({"header": np.frombuffer(b"{}", np.uint8)}, "header"),
+    ],
+)
+def test_bad_rows(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
+    np.savez(tmp_path / "g.npz", **arrays)
+    assert message in refused(tmp_path / "g.npz")
+
+
+def test_npz_never_unpickles(tmp_path: Path) -> None:
+    np.savez(tmp_path / "g.npz", indptr=np.array([0, {}], dtype=object), indices=np.array([1]))
+    assert "Python objects" in refused(tmp_path / "g.npz")
+
+
+def test_npz_truncated_at_any_byte(tmp_path: Path) -> None:
+    save_graph(rich_graph(), tmp_path / "whole.npz")
+    data = (tmp_path / "whole.npz").read_bytes()
+    for end in range(0, len(data), 37):
+        refused(put(tmp_path, "g.npz", data[:end]))
+
+
+def test_npz_flipped_bytes_never_escape(tmp_path: Path) -> None:
+    """Whatever byte is damaged: an InputError, or the graph itself (zip has bytes without meaning)."""
+    save_graph(rich_graph(), tmp_path / "whole.npz")
+    data = bytearray((tmp_path / "whole.npz").read_bytes())
+    rng = np.random.default_rng(1)
+    for k in rng.integers(0, len(data), 300).tolist():
+        damaged = data.copy()
+        damaged[k] ^= 1 << int(rng.integers(8))
+        path = put(tmp_path, "g.npz", bytes(damaged))
+        try:
+            assert load_graph(path).n == 4
+        except InputError as error:
+            assert "\n" not in str(error)
+
+
+def test_npz_huge_header_allocates_nothing(tmp_path: Path) -> None:
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1000000000000,), }"
+    header += b" " * (117 - len(header)) + b"\n"
+    member = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + b"\0" * 16
+    with zipfile.ZipFile(tmp_path / "g.npz", "w") as archive:
+        archive.writestr("indptr.npy", member)
+    assert "the header promises 8000000000000 bytes" in refused(tmp_path / "g.npz")
+
+
+def test_npz_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nmsolve.model.formats import npz
+
+    monkeypatch.setattr(npz, "UNSUSPICIOUS", 1000)
+    np.savez_compressed(tmp_path / "g.npz", **csr(weights=np.zeros(10**6)))
+    assert "unpack to" in refused(tmp_path / "g.npz")
+
+
+# ---- QAPLIB -------------------------------------------------------------------------------------------------
+
+
+def qaplib(first: object, second: object) -> str:
+    rows = [" ".join(map(str, row)) for m in (first, second) for row in np.asarray(m).tolist()]
+    return f"{len(np.asarray(first))}\n\n" + "\n".join(rows) + "\n"
+
+
+def mesh_distance(rows: int, cols: int) -> np.ndarray:
+    r, c = np.divmod(np.arange(rows * cols), cols)
+    return np.abs(r[:, None] - r) + np.abs(c[:, None] - c)
+
+
+def cost(graph: LogicGraph, distance: np.ndarray, place: np.ndarray) -> float:
+    return float((graph.weights * distance[place[graph.edge_source], place[graph.targets]]).sum())
+
+
+@pytest.mark.parametrize("shape", [(2, 3), (3, 2), (1, 6), (2, 2), (1, 1)])
+@pytest.mark.parametrize("mesh_first", [True, False])
+def test_qaplib_mesh_is_recognised(tmp_path: Path, shape: tuple[int, int], mesh_first: bool) -> None:
+    distance = mesh_distance(*shape)
+    traffic = np.random.default_rng(1).integers(2, 9, distance.shape)
+    np.fill_diagonal(traffic, 0)
+    pair = (distance, traffic) if mesh_first else (traffic, distance)
+    graph, machine = load_instance(put(tmp_path, "g.dat", qaplib(*pair)))
+    assert machine is not None and machine.distance_matrix is None
+    if shape != (1, 1):
+        assert machine.cores == shape and np.array_equal(adjacency(graph), traffic)
+
+
+def test_qaplib_cost_is_hops_whichever_matrix_is_asymmetric(tmp_path: Path) -> None:
+    """The formula of the format, against the graph and machine that are read, for all permutations tried."""
+    rng = np.random.default_rng(2)
+    for asymmetric in (0, 1):
+        pair = [rng.integers(0, 9, (5, 5)) for _ in range(2)]
+        pair[1 - asymmetric] += pair[1 - asymmetric].T
+        np.fill_diagonal(pair[0], 0)
+        graph, machine = load_instance(put(tmp_path, "g.dat", qaplib(*pair)))
+        assert machine is not None and machine.distance_matrix is not None
+        for _ in range(5):
+            p = rng.permutation(5)
+            wanted = (pair[0] * pair[1][np.ix_(p, p)]).sum()
+            place = p if np.array_equal(adjacency(graph), pair[0]) else np.argsort(p)
+            assert cost(graph, machine.distance_matrix, place) == wanted
+        save_graph(graph, tmp_path / "h.dat")
+        again, same = load_instance(tmp_path / "h.dat")
+        assert same is not None and (again.hash, same.hash) == (graph.hash, machine.hash)
+
+
+def test_qaplib_constant_diagonals_are_a_constant(tmp_path: Path) -> None:
+    first, second = np.ones((3, 3), int), np.array([[4, 1, 1], [1, 5, 2], [1, 2, 6]])
+    graph, _ = load_instance(put(tmp_path, "g.dat", qaplib(first, second)))
+    assert graph.meta["constant"] == 15
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "does not begin with a size"),
+        ("x", "does not begin with a size"),
+        ("1000000000000\n1", "does not begin with a size"),
+        ("2\n0 1\n1 0\n0 1\n1", "7 numbers after the size; expected 8"),
+        ("2\n0 1\n1 0\n0 1\n1 x", "not a number"),
+        ("2\n0 1\n1 0\n0 -1\n1 0", "entry (1, 2) of matrix 2 is -1"),
+        ("2\n0 1\n1 0\n0 nan\n1 0", "entry (1, 2) of matrix 2 is nan"),
+        ("2\n0 1\n3 0\n0 5\n2 0", "both matrices are asymmetric"),
+        ("2\n1 1\n1 2\n3 1\n1 4", "both diagonals are non-zero"),
+    ],
+)
+def test_bad_qaplib(tmp_path: Path, text: str, message: str) -> None:
+    assert message in refused(put(tmp_path, "g.dat", text))
+
+
+def test_qaplib_needs_a_machine_to_write(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="says nothing about its machine"):
+        save_graph(nets(), tmp_path / "g.dat")
