@@ -191,7 +191,9 @@ def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | Non
     problem = MappingProblem(
         loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit
     )
-    reduced = merge_together(problem).reduced  # what the engines bounded; `together` groups are one node there
+    reduced = merge_together(
+        problem
+    ).reduced  # what the engines bounded; `together` groups are one node there
     bounds = certificates_from_json(read_limited(path), str(path))
     checks, proved = [], {"full": 0.0, "placement": 0.0}
     for b in bounds:

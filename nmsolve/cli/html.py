@@ -28,7 +28,8 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
         "link_loads": "",
         "resource_use": "",
     }
-    caption, hottest = "No mapping to draw.", []
+    caption = "No mapping to draw."
+    hottest: list[dict[str, Any]] = []
     if result.core is not None:
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = _core_share(names, used, limits)

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from nmsolve.cli import options as opt
 from nmsolve.cli.progress import JsonLines, ProgressTable, number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
 
 #: Exit codes (docs/files.md).
-OK, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 3, 4, 5, 130
+OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
 
 
 @dataclass(frozen=True)
@@ -68,9 +66,9 @@ def run_map(o: MapOptions) -> int:
             print(f"wrote {path}", file=sys.stderr)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)
-    report, page_error = _write(o, problem, result, inputs)
-    _say(o, report, page_error)
-    return _exit_code(result, wanted_gap)
+    report = _write(o, problem, result, inputs)
+    _say(o, report)
+    return _exit_code(result, report, wanted_gap)
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
@@ -141,9 +139,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
     }
 
 
-def _write(
-    o: MapOptions, problem: MappingProblem, result: Result, inputs: dict[str, Any]
-) -> tuple[Report, str]:
+def _write(o: MapOptions, problem: MappingProblem, result: Result, inputs: dict[str, Any]) -> Report:
     """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else."""
     import msgspec
 
@@ -167,10 +163,10 @@ def _write(
 
     command = f"nmsolve verify {o.out} --bound"
     write_atomic(o.out / "report.html", render_html(problem, result, report, command))
-    return report, ""
+    return report
 
 
-def _say(o: MapOptions, report: Report, page_error: str) -> None:
+def _say(o: MapOptions, report: Report) -> None:
     """The last words: JSON result on stdout, or a summary for people."""
     import msgspec
 
@@ -203,12 +199,13 @@ def _say(o: MapOptions, report: Report, page_error: str) -> None:
         print("independent checks: " + ("all passed" if not failed else f"{len(failed)} FAILED"), file=stream)
     for c in failed:
         print(f"  FAILED {c.name}: {c.text}", file=stream)
-    if page_error:
-        typer.echo(page_error, err=True)
     print(f"report: {o.out / 'report.html'}", file=stream)
 
 
-def _exit_code(result: Result, wanted_gap: float | None) -> int:
+def _exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
+    wrong = [c.name for c in report.checks if not c.ok and c.name != "deadlock"]
+    if wrong:  # the search and the checker disagree: a mistake in nmsolve itself
+        return INTERNAL
     if result.status == "infeasible":
         return INFEASIBLE
     if result.core is None:

@@ -70,6 +70,8 @@ def _svg(figure: Figure, label: str) -> str:
 
 def _board(ax: Axes, machine: Machine) -> None:
     """Chip boundaries, equal axes, row 0 at the top."""
+    from matplotlib.ticker import MaxNLocator
+
     rows, cols = machine.rows, machine.cols
     ax.set_xlim(-0.6, cols - 0.4)
     ax.set_ylim(rows - 0.4, -0.6)
@@ -78,8 +80,8 @@ def _board(ax: Axes, machine: Machine) -> None:
     ax.set_ylabel("row")
     for spine in ax.spines.values():
         spine.set_visible(False)
-    ax.xaxis.get_major_locator().set_params(integer=True)
-    ax.yaxis.get_major_locator().set_params(integer=True)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
     if machine.n_chips > 1:
         for r in range(0, rows + 1, machine.cores[0]):
             ax.plot([-0.5, cols - 0.5], [r - 0.5, r - 0.5], color=INK, lw=1.2)

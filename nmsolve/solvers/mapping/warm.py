@@ -1,0 +1,80 @@
+"""Compile every kernel once, by running the engines on problems that take no time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.hw.machines import load_machine
+from nmsolve.hw.verify import verify
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.api import make_problem, solve
+from nmsolve.solvers.mapping.auto import REGISTRY
+
+#: Seconds for one engine on one tiny problem. Compiling runs over them; the run is then repeated, because phases
+#: that it never reached may have kernels of their own.
+EACH, SLACK, TRIES = 0.5, 0.4, 6
+
+
+def warm_up(say: Callable[[str], None]) -> int:
+    """Run every engine that needs no child process on a tiny problem of each kind it takes; returns the number of runs.
+
+    ``say`` gets one line per problem. Kernels are cached beside the sources, so later processes only load them.
+    """
+    runs = 0
+    for label, problem in _problems():
+        taken = []
+        for name, entry in REGISTRY.items():
+            if entry.child:
+                continue
+            try:
+                _until_compiled(problem, name)
+            except InputError:  # it refuses this kind of problem
+                continue
+            taken.append(name)
+        runs += len(taken)
+        say(f"{label}: {', '.join(taken)}")
+    return runs
+
+
+def _until_compiled(problem: MappingProblem, name: str) -> None:
+    """Run one engine until a run takes no longer than its time limit."""
+    for _ in range(TRIES):
+        start = time.monotonic()
+        result = solve(problem, time_limit=EACH, engines=[name], seed=1)
+        if result.core is not None:
+            verify(problem.graph, problem.machine, (), result.core, node_limit=problem.node_limit)
+        if time.monotonic() - start < EACH + SLACK:
+            return
+
+
+def _problems() -> list[tuple[str, MappingProblem]]:
+    """One tiny problem for each form a kernel can take its arguments in."""
+    mesh, chips = load_machine("mesh:4x4"), load_machine("mesh:2x2,1x2")
+    place = np.arange(12)
+    matrix = Machine(
+        "matrix", (1, 1), (1, 12), distance_matrix=np.abs(place[:, None] - place[None, :]).astype(float)
+    )
+    one, many, casts = _graph(12, False), _graph(40, False), _graph(40, True)
+    return [
+        ("one node per core", make_problem(one, mesh)),
+        ("one node per core, any distances", make_problem(one, matrix)),
+        ("many nodes per core", make_problem(many, mesh, balance=0.2)),
+        ("many nodes per core, two chips", make_problem(many, chips, balance=0.2)),
+        ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
+        ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
+    ]
+
+
+def _graph(n: int, multicast: bool) -> LogicGraph:
+    """A ring with chords."""
+    u = np.arange(n)
+    flags = np.full(n, multicast)
+    return LogicGraph.from_edges(
+        n, np.r_[u, u], np.r_[(u + 1) % n, (u + 5) % n], np.r_[u % 3 + 1.0, u % 2 + 1.0], multicast=flags
+    )
