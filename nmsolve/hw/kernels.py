@@ -63,7 +63,7 @@ def goes_up(a: float, b: float, wrap: float) -> bool:
     if wrap <= 0.0:
         return b >= a
     ahead = b - a if b >= a else b - a + wrap
-    return ahead <= wrap - ahead
+    return ahead <= wrap - ahead + 1e-9 * wrap  # sums of floats must not decide a tie
 
 
 @nb.njit(cache=True, nogil=True)

@@ -1,0 +1,264 @@
+"""Independent verification of a mapping and of what a report claims about it.
+
+Works from graph, machine, constraints and mapping alone. Uses no engine and none of the evaluator's
+kernels: costs are added up over routes walked hop by hop (:mod:`nmsolve.hw.walker`), feasibility is the
+model's own check, and the deadlock certificate is checked against the walked routes, not against the graph
+it came from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from nmsolve.hw.walker import board, chunk_edges, row_chunks, walk, walk_all
+from nmsolve.model.bound import gap as gap_of
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.model.types import AnyArray, IntArray
+
+#: Relative difference below which numbers count as equal (sums in another order differ in the last digits).
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked: its name, whether it holds, and what was found, in words."""
+
+    name: str
+    ok: bool
+    text: str
+
+
+@dataclass(frozen=True)
+class VerifyReport:
+    """All checks, and the objectives as recomputed."""
+
+    checks: tuple[Check, ...]
+    scores: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """True if every check holds."""
+        return all(c.ok for c in self.checks)
+
+
+def verify(
+    graph: LogicGraph,
+    machine: Machine,
+    constraints: tuple[SideConstraint, ...],
+    core: AnyArray,
+    claimed: Mapping[str, Any] | None = None,
+    *,
+    node_limit: int | None = None,
+    turns: str | Sequence[str] | None = None,
+) -> VerifyReport:
+    """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
+
+    Parameters
+    ----------
+    claimed : contents of ``report.json``, or None to check the mapping alone
+    node_limit : the limit of ``--balance``, or None
+    turns : prohibited turns; ``xy`` if not given, on machines without dead links
+
+    Notes
+    -----
+    Deadlock is a check that fails only if a cycle is left even with dateline virtual channels, or a
+    prohibited turn is taken; that a torus needs the second virtual channel is said in the text.
+    """
+    problem = MappingProblem(graph, machine, "hops", constraints, node_limit)
+    at: IntArray = np.ascontiguousarray(core, np.int64)
+    broken = check_mapping(problem, at)
+    text = "; ".join(v.text for v in broken[:5]) + (f"; {len(broken) - 5} more" if len(broken) > 5 else "")
+    checks = [Check("feasible", not broken, text or f"all {graph.n} nodes within every limit and constraint")]
+    if any(v.rule in ("shape", "core") for v in broken):
+        return VerifyReport(tuple(checks))
+    scores = recompute(graph, machine, at)
+    if claimed is not None:
+        checks += claim_checks(claimed, scores)
+    if machine.distance_matrix is None:
+        checks.append(deadlock_check(graph, machine, at, turns))
+    return VerifyReport(tuple(checks), scores)
+
+
+def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, float]:
+    """All objectives by name, in plain NumPy; formulas in docs/objectives.md."""
+    out = {"cut": 0.0, "connectivity": 0.0}
+    matrix = machine.distance_matrix
+    given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
+    for rows in row_chunks(graph):
+        row, edges = chunk_edges(graph, rows)
+        p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
+        away = p != q
+        out["cut"] += float(w[away].sum())
+        pairs = np.unique(row[away] * machine.size + q[away])
+        out["connectivity"] += float(graph.rate[pairs // machine.size].sum())
+        if matrix is not None:
+            one = graph.multicast[row]
+            tree = pairs[graph.multicast[pairs // machine.size]]
+            rate, source = graph.rate[tree // machine.size], graph.source[tree // machine.size]
+            given["hops"] += float(w @ matrix[p, q])
+            given["multicast-hops"] += float(w[~one] @ matrix[p, q][~one])
+            given["multicast-hops"] += float(rate @ matrix[core[source], tree % machine.size])
+            given["once"] += float(w[away & ~one].sum()) + float(rate.sum())
+    if matrix is not None:
+        router, link, once = _matrix_energy(machine)
+        out["hops"], out["multicast-hops"] = given["hops"], given["multicast-hops"]
+        out["energy"] = once * given["once"] + (router + link) * given["multicast-hops"]
+        return out
+    hops = walk_all(graph, machine, core, "hops")
+    out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
+    out["energy"] = walk_all(graph, machine, core, "energy").by_tree
+    out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
+    return out
+
+
+def _matrix_energy(machine: Machine) -> tuple[float, float, float]:
+    """Energy of router and link per unit of distance, and per message; Jin et al.'s units if not named."""
+    named = {k: f.value for k, f in machine.energy.items()}
+    if not any(v > 0 for v in named.values()):
+        return 1.0, 0.1, 1.0
+    router = named.get("router", 0.0)
+    return router, named.get("link_x", 0.0), named.get("message", 0.0) + router
+
+
+def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
+    """What a report says, against the recomputed scores and against itself."""
+    name, value, bound = (claimed.get(k) for k in ("objective_name", "objective", "bound"))
+    if name not in OBJECTIVES:
+        return [Check("objective", False, f"the report names objective {name!r}, not one of {OBJECTIVES}")]
+    found = scores[str(name)]
+    ok = _equal(value, found)
+    checks = [Check("objective", ok, f"{name} is {found:.15g}, the report says {_show(value)}")]
+    said = claimed.get("scores")
+    if isinstance(said, Mapping):
+        wrong = [
+            f"{k} is {scores[k]:.15g}, the report says {_show(v)}"
+            for k, v in said.items()
+            if k in scores and not _equal(v, scores[k])
+        ]
+        known = sum(k in scores for k in said)
+        checks.append(Check("scores", not wrong, "; ".join(wrong) or f"{known} scores recomputed, all equal"))
+    checks.append(_gap_check("gap", value, bound, claimed.get("gap")))
+    if claimed.get("placement_bound") is not None:
+        checks.append(
+            _gap_check("placement gap", value, claimed["placement_bound"], claimed.get("placement_gap"))
+        )
+    checks.append(_status_check(claimed, value, bound))
+    return checks
+
+
+def _gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
+    """``|objective - bound| / |objective|`` against the report, and the bound below the objective."""
+    if bound is not None and not _number(bound):
+        return Check(name, False, f"the bound is {_show(bound)}, not a number")
+    expected = gap_of(value if _number(value) else None, bound)
+    if expected is None:
+        return Check(name, said is None, f"no bound, so no gap; the report says {_show(said)}")
+    if bound > value * (1 + TOLERANCE) + TOLERANCE:
+        return Check(name, False, f"the bound {bound:.15g} is above the objective {value:.15g}")
+    ok = _number(said) and math.isclose(said, expected, rel_tol=1e-6, abs_tol=1e-9)
+    return Check(
+        name, ok, f"({value:.15g} - {bound:.15g}) / {value:.15g} = {expected:.6g}, said {_show(said)}"
+    )
+
+
+def _status_check(claimed: Mapping[str, Any], value: Any, bound: Any) -> Check:
+    """``optimal`` needs a bound on the whole problem that meets the objective."""
+    status, scope = claimed.get("status"), claimed.get("bound_scope")
+    if status not in ("optimal", "feasible"):
+        return Check("status", False, f"the report says {_show(status)}, but there is a mapping")
+    if status == "feasible":
+        return Check("status", True, "feasible")
+    met = _number(value) and _number(bound) and bound >= value * (1 - 1e-9) - 1e-9
+    ok = met and scope in ("full", None)
+    return Check("status", ok, f"optimal: bound {_show(bound)} ({_show(scope)}), objective {_show(value)}")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _equal(value: Any, found: float) -> bool:
+    return _number(value) and math.isclose(value, found, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+
+
+def _show(value: Any) -> str:
+    return "nothing" if value is None else f"{value:.15g}" if _number(value) else repr(value)
+
+
+def deadlock_check(
+    graph: LogicGraph, machine: Machine, core: IntArray, turns: str | Sequence[str] | None = None
+) -> Check:
+    """Deadlock freedom: the certificate of :mod:`nmsolve.hw.deadlock`, checked against the walked routes."""
+    from nmsolve.hw.deadlock import check_deadlock
+
+    if turns is None and not machine.faulty_links:
+        turns = "xy"
+    report = check_deadlock(graph, machine, core, turns)
+    rule = f" and no turn that {report.prohibited} prohibits" if report.prohibited else ""
+    if report.violations:
+        text = f"{len(report.violations)} prohibited turns ({report.prohibited}): {report.violations[0]}"
+        return Check("deadlock", False, text)
+    if report.virtual_channels == 0:
+        return Check("deadlock", False, f"links {list(report.cycle)} can wait for each other in a cycle")
+    wrong = check_numbering(graph, machine, core, report.numbering, report.virtual_channels)
+    if wrong is not None:
+        return Check("deadlock", False, f"the channel numbering is wrong: {wrong}")
+    channels = int((report.numbering >= 0).sum())
+    text = f"{channels} channels numbered so that every route climbs{rule}"
+    if report.virtual_channels == 2:
+        text += "; needs two virtual channels with a dateline (without them the torus closes a cycle)"
+    return Check("deadlock", True, text)
+
+
+def check_numbering(
+    graph: LogicGraph, machine: Machine, core: IntArray, number: IntArray, virtual_channels: int
+) -> str | None:
+    """Walk all routes and say where the numbers of their channels do not grow; None if they always do.
+
+    ``number`` is (8 * P,), by channel ``2 * link + vc``. A message that leaves a core on several links
+    must take them in growing order too.
+    """
+    if number.shape != (8 * machine.size,):
+        raise InputError(f"the numbering has shape {number.shape}", machine.name, f"({8 * machine.size},)")
+    b = board(machine, "hops")
+    far = np.abs(b.leads - np.arange(machine.size)[:, None]) > np.array([1, 1, machine.cols, machine.cols])
+    dateline = far.reshape(-1)
+    for rows in row_chunks(graph):
+        row, edges = chunk_edges(graph, rows)
+        p, q = core[graph.source[row]], core[graph.targets[edges]]
+        steps = list(walk(b, p, q))
+        if machine.faulty_links:
+            steps.reverse()
+        last = np.full(len(p), -1, np.int64)
+        branches = []
+        for which, link in steps:
+            before, vc = last[which], np.zeros(len(which), np.int64)
+            if virtual_channels == 2:
+                straight = (before >= 0) & (before // 4 % 2 == link % 4 // 2)
+                vc = np.where(straight, before % 2, 0) | dateline[link]
+            channel = 2 * link + vc
+            bad = (before >= 0) & (number[channel] <= number[before]) | (number[channel] < 0)
+            if bad.any():
+                k = int(np.flatnonzero(bad)[0])
+                return f"channel {before[k]} is followed by {channel[k]}"
+            last[which] = channel
+            many = graph.multicast[row[which]]
+            branches.append(row[which[many]] * (8 * machine.size) + channel[many])
+        keys = np.unique(np.concatenate(branches)) if branches else np.zeros(0, np.int64)
+        a, c = keys[:-1], keys[1:]
+        first, second = a % (8 * machine.size), c % (8 * machine.size)
+        same = (a // 8 == c // 8) & (number[first] >= number[second])  # same row and core
+        if same.any():
+            k = int(np.flatnonzero(same)[0])
+            return f"channel {first[k]} is taken before {second[k]}"
+    return None

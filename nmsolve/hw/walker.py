@@ -1,0 +1,195 @@
+"""Routes walked hop by hop in plain NumPy, for verification only.
+
+Written from ``docs/objectives.md``. Shares nothing with the evaluator's kernels, tables or closed forms:
+the board is rebuilt from the machine's chips, cores and figures, distances with dead links come from
+SciPy's Dijkstra, and every number is the sum over the links that messages cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+#: (row step, column step) of directions 0 east, 1 west, 2 south, 3 north.
+STEPS = ((0, 1), (0, -1), (1, 0), (-1, 0))
+#: Most edges walked at once, which bounds memory.
+CHUNK = 400_000
+
+
+@dataclass(frozen=True, eq=False)
+class Board:
+    """Links of a mesh: where each ``leads`` (P, 4; -1 none), its ``cost`` (P, 4), cost ``once`` per remote message."""
+
+    machine: Machine
+    leads: IntArray
+    cost: FloatArray
+    once: float
+
+
+def board(machine: Machine, quantity: str) -> Board:
+    """Every link of the machine with its cost in ``hops`` (link weights) or ``energy`` (pJ)."""
+    rows, cols = machine.rows, machine.cols
+    at = np.arange(machine.size)
+    leads = np.full((machine.size, 4), -1, np.int64)
+    for d, (dr, dc) in enumerate(STEPS):
+        r, c = at // cols + dr, at % cols + dc
+        if machine.torus and rows > 2:
+            r = r % rows
+        if machine.torus and cols > 2:
+            c = c % cols
+        inside = (r >= 0) & (r < rows) & (c >= 0) & (c < cols)
+        leads[inside, d] = (r * cols + c)[inside]
+    chip = (at // cols // machine.cores[0]) * machine.chips[1] + at % cols // machine.cores[1]
+    crossing = (leads >= 0) & (chip[leads] != chip[:, None])
+    cost = np.where(crossing, machine.crossing_weight, machine.link_weight)
+    once = 0.0
+    if quantity == "energy":
+        figures = {k: f.value for k, f in machine.energy.items()}
+        if any(v > 0 for v in figures.values()):
+            router = figures.get("router", 0.0)
+            link = [figures.get("link_x", 0.0)] * 2 + [figures.get("link_y", 0.0)] * 2
+            cost = router + np.array(link)[None, :] + crossing * figures.get("crossing", 0.0)
+            once = figures.get("message", 0.0) + router
+        else:
+            cost, once = 1.0 + 0.1 * cost, 1.0
+    for a, b in machine.faulty_links:
+        leads[a, leads[a] == b] = -1
+    return Board(machine, leads, np.where(leads >= 0, cost, np.inf), once)
+
+
+def walk(b: Board, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Walk from cores ``p`` to cores ``q``, all at once, one link per turn.
+
+    Yields ``(which, link)``: indices into ``p`` that still travel and the link ``4 * core + direction``
+    each crosses, in order from ``p`` on a healthy board, from ``q`` backwards with dead links.
+    """
+    if b.machine.faulty_links:
+        yield from _walk_trees(b, p, q)
+        return
+    cols = b.machine.cols
+    here = p.copy()
+    for axis, (ahead, back) in ((1, (0, 1)), (0, (2, 3))):
+        goal = _line(q, axis, cols)
+        direction = np.where(_ahead(b, axis, ahead, _line(here, axis, cols), goal), ahead, back)
+        which = np.flatnonzero(_line(here, axis, cols) != goal)
+        while len(which):
+            d = direction[which]
+            yield which, 4 * here[which] + d
+            here[which] = b.leads[here[which], d]
+            which = which[_line(here[which], axis, cols) != goal[which]]
+
+
+def _line(core: IntArray, axis: int, cols: int) -> IntArray:
+    """Column (axis 1) or row (axis 0) of cores."""
+    return core % cols if axis == 1 else core // cols
+
+
+def _ahead(b: Board, axis: int, direction: int, start: IntArray, goal: IntArray) -> BoolArray:
+    """True where going towards growing numbers is possible and not dearer than the other way."""
+    lines = b.machine.cols if axis == 1 else b.machine.rows
+    stride = 1 if axis == 1 else b.machine.cols
+    first = np.arange(lines) * stride  # the lines as seen in row 0 or column 0
+    per_line = b.cost[first, direction]
+    if not np.isfinite(per_line[-1]):  # no torus
+        return goal >= start
+    upto = np.concatenate([[0.0], np.cumsum(per_line)])
+    forward = upto[goal] - upto[start] + np.where(goal < start, upto[-1], 0.0)
+    shorter: BoolArray = forward <= upto[-1] - forward + 1e-9 * upto[-1]
+    return shorter
+
+
+def _walk_trees(b: Board, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+    """Routes with dead links, backwards: among the last moves on a shortest route south, north, east, west."""
+    sources, row = np.unique(p, return_inverse=True)
+    dist = distances_from(b, sources)
+    comes_from = np.full_like(b.leads, -1)
+    u, d = np.nonzero(b.leads >= 0)
+    comes_from[b.leads[u, d], d] = u
+    here = q.copy()
+    which = np.flatnonzero(here != p)
+    while len(which):
+        v, s = here[which], row[which]
+        link = np.full(len(which), -1, np.int64)
+        for move in (2, 3, 0, 1):
+            last = comes_from[v, move]
+            tight = (last >= 0) & (dist[s, last] + b.cost[last, move] <= dist[s, v] * (1 + 1e-9))
+            link = np.where((link < 0) & tight, 4 * last + move, link)
+        if (link < 0).any():
+            k = int(np.flatnonzero(link < 0)[0])
+            raise InputError(f"no route reaches core {v[k]}", b.machine.name, "a route for every message")
+        yield which, link
+        here[which] = link // 4
+        which = which[here[which] != p[which]]
+
+
+def distances_from(b: Board, sources: IntArray) -> FloatArray:
+    """(len(sources), P) weight of a shortest route, by SciPy's Dijkstra."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import dijkstra
+
+    u, d = np.nonzero(b.leads >= 0)
+    links = coo_array((b.cost[u, d], (u, b.leads[u, d])), shape=(b.machine.size, b.machine.size))
+    out: FloatArray = np.atleast_2d(dijkstra(links.tocsr(), indices=sources))
+    return out
+
+
+def row_chunks(graph: LogicGraph) -> Iterator[slice]:
+    """Slices of rows with about ``CHUNK`` edges each (a longer row is a chunk of its own)."""
+    first = 0
+    while first < graph.rows:
+        last = int(np.searchsorted(graph.indptr, graph.indptr[first] + CHUNK, side="right")) - 1
+        last = min(max(last, first + 1), graph.rows)
+        yield slice(first, last)
+        first = last
+
+
+def chunk_edges(graph: LogicGraph, rows: slice) -> tuple[IntArray, slice]:
+    """Row of every edge of a chunk, and the chunk's slice of ``targets`` and ``weights``."""
+    edges = slice(int(graph.indptr[rows.start]), int(graph.indptr[rows.stop]))
+    row = np.repeat(np.arange(rows.start, rows.stop), np.diff(graph.indptr[rows.start : rows.stop + 1]))
+    return row, edges
+
+
+@dataclass
+class Totals:
+    """Sums over walked links: ``edgewise`` (every edge alone), ``by_tree`` (multicast rows by union), ``loads``."""
+
+    edgewise: float
+    by_tree: float
+    loads: FloatArray
+
+
+def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str) -> Totals:
+    """Walk every message of a mapping and add up ``quantity`` over the links (and once per remote core)."""
+    b = board(machine, quantity)
+    cost = b.cost.reshape(-1)
+    out = Totals(0.0, 0.0, np.zeros(4 * machine.size))
+    for rows in row_chunks(graph):
+        row, edges = chunk_edges(graph, rows)
+        p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
+        one = graph.multicast[row]
+        away = p != q
+        out.edgewise += b.once * float(w[away].sum())
+        out.by_tree += b.once * float(w[away & ~one].sum())
+        cores = np.unique(row[away & one] * machine.size + q[away & one])
+        out.by_tree += b.once * float(graph.rate[cores // machine.size].sum())
+        used = []
+        for which, link in walk(b, p, q):
+            out.edgewise += float(w[which] @ cost[link])
+            lone = ~one[which]
+            out.by_tree += float(w[which[lone]] @ cost[link[lone]])
+            out.loads += np.bincount(link[lone], w[which[lone]], 4 * machine.size)
+            used.append(np.unique(row[which[~lone]] * (4 * machine.size) + link[~lone]))
+        if used:
+            keys = np.unique(np.concatenate(used))
+            rate, link = graph.rate[keys // (4 * machine.size)], keys % (4 * machine.size)
+            out.by_tree += float(rate @ cost[link])
+            out.loads += np.bincount(link, rate, 4 * machine.size)
+    return out
