@@ -1,0 +1,1 @@
+"""One node per core: the placement problem, which is a quadratic assignment problem."""

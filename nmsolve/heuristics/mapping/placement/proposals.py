@@ -1,0 +1,32 @@
+"""What both annealing kernels share: where to propose a move to, and whether the rules allow it."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array
+
+#: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
+#: is Metropolis' rule without a logarithm in the loop.
+QUANTILES: FloatArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def line_near(here: int, reach: int, length: int, wrap: bool, bits: int) -> int:
+    """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
+    if wrap:
+        line = here - reach + np.int64((bits * np.uint64(2 * reach + 1)) >> np.uint64(16))
+        if line < 0:
+            return line + length
+        return line - length if line >= length else line
+    lo, hi = max(0, here - reach), min(length - 1, here + reach)
+    return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
+    """True if ``u`` may sit on core ``p`` and ``v`` (< 0: nobody) on ``q``."""
+    if domains.shape[0] == 1:
+        return True
+    return domains[domain[u], p] and (v < 0 or domains[domain[v], q])

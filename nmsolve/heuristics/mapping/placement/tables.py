@@ -1,0 +1,149 @@
+"""Position tables: what every node would pay in every column and every row.
+
+``lines[u, c]`` for ``c < cols`` is the sum over neighbours v of ``w_uv * dx[c, col v]``, ``lines[u, cols + r]``
+the same for rows. The price of a move is then two differences of look-ups and that of a swap four, whatever the degree;
+only a move that is made pays, with O(degree * (rows + cols)) contiguous additions in float32.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+
+class Net(NamedTuple):
+    """Symmetric traffic for the kernels: CSR with float32 weights."""
+
+    indptr: IntArray
+    indices: Int32Array
+    weights: FloatArray
+
+
+class Grid(NamedTuple):
+    """The board for the kernels: line distances (float32), torus flags, allowed cores by domain."""
+
+    dx: FloatArray
+    dy: FloatArray
+    wrap_x: bool
+    wrap_y: bool
+    domain: Int32Array
+    domains: BoolArray
+
+
+class Seats(NamedTuple):
+    """Who sits where: ``node[core]`` (-1 empty, -2 unusable), column ``cx[u]`` and row ``cy[u]``; int32."""
+
+    node: Int32Array
+    cx: Int32Array
+    cy: Int32Array
+
+
+class Tables(NamedTuple):
+    """``lines`` (n, cols + rows) float32, ``joined`` (n, words) int64 bits "is a neighbour", ``change`` scratch."""
+
+    lines: FloatArray
+    joined: IntArray
+    change: FloatArray
+
+
+@nb.njit(cache=True, nogil=True)
+def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
+    """Fill ``tables.lines`` from scratch (also clears the rounding of earlier additions)."""
+    cols, rows = grid.dx.shape[0], grid.dy.shape[0]
+    there = np.zeros(cols + rows, np.float32)
+    for u in range(len(seats.cx)):
+        there[:] = np.float32(0)
+        for k in range(net.indptr[u], net.indptr[u + 1]):
+            v = net.indices[k]
+            there[seats.cx[v]] += net.weights[k]
+            there[cols + seats.cy[v]] += net.weights[k]
+        line = tables.lines[u]
+        line[:] = np.float32(0)
+        for c in range(cols):
+            if there[c] > 0:
+                for j in range(cols):
+                    line[j] += there[c] * grid.dx[c, j]
+        for r in range(rows):
+            if there[cols + r] > 0:
+                for j in range(rows):
+                    line[cols + j] += there[cols + r] * grid.dy[r, j]
+
+
+@nb.njit(cache=True, nogil=True)
+def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> float:
+    """Traffic between ``u`` and ``v`` by binary search in the sorted row of ``u``; 0 if none."""
+    lo, end = indptr[u], indptr[u + 1]
+    hi = end
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if indices[mid] < v:
+            lo = mid + 1
+        else:
+            hi = mid
+    if lo < end and indices[lo] == v:
+        return weights[lo]
+    return np.float32(0)
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def line_price(u: int, v: int, x0: int, y0: int, x1: int, y1: int, cols: int, lines: FloatArray) -> float:
+    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (or nobody, < 0) the other way.
+
+    Each is charged as if the other stayed; for neighbours twice their own traffic times distance is to be added.
+    """
+    price = lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0]
+    if v >= 0:
+        price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
+    return price
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def neighbours(u: int, v: int, joined: IntArray) -> bool:
+    """True if ``u`` and ``v`` exchange traffic; False for ``v < 0``."""
+    return v >= 0 and ((joined[u, v >> 6] >> (v & 63)) & 1) == 1
+
+
+@nb.njit(cache=True, nogil=True)
+def shift_lines(
+    u: int,
+    indptr: IntArray,
+    indices: Int32Array,
+    weights: FloatArray,
+    lines: FloatArray,
+    change: FloatArray,
+) -> None:
+    """Add ``w_uv * change`` to the lines of every neighbour v of ``u``."""
+    length = change.shape[0]
+    for k in range(indptr[u], indptr[u + 1]):
+        line = lines[indices[k]]
+        w = weights[k]
+        for j in range(length):
+            line[j] += w * change[j]
+
+
+@nb.njit(cache=True, nogil=True)
+def make_swap(u: int, v: int, x1: int, y1: int, net: Net, grid: Grid, seats: Seats, tables: Tables) -> int:
+    """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
+    indptr, change = net.indptr, tables.change
+    cols, rows = grid.dx.shape[0], grid.dy.shape[0]
+    x0, y0 = np.int64(seats.cx[u]), np.int64(seats.cy[u])
+    for j in range(cols):
+        change[j] = grid.dx[x1, j] - grid.dx[x0, j]
+    for j in range(rows):
+        change[cols + j] = grid.dy[y1, j] - grid.dy[y0, j]
+    shift_lines(u, indptr, net.indices, net.weights, tables.lines, change)
+    entries = indptr[u + 1] - indptr[u]
+    seats.cx[u], seats.cy[u] = x1, y1
+    seats.node[y1 * cols + x1] = u
+    seats.node[y0 * cols + x0] = v
+    if v >= 0:
+        for j in range(cols + rows):
+            change[j] = -change[j]
+        shift_lines(v, indptr, net.indices, net.weights, tables.lines, change)
+        entries += indptr[v + 1] - indptr[v]
+        seats.cx[v], seats.cy[v] = x0, y0
+    return entries

@@ -1,0 +1,230 @@
+"""Walkers: a placement that can be annealed and polished; one on position tables, one on plain neighbour lists.
+
+Work is counted in nominal nanoseconds (``work``), from proposals and neighbour entries at fixed rates measured on one
+core of a 2025 server, so that a budget of work gives the same answer on every machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
+from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
+from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
+from nmsolve.heuristics.mapping.placement.proposals import QUANTILES
+from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Tables are used up to this many bytes for lines and neighbour bits; beyond, the caches no longer hold them.
+TABLE_BYTES = 2**26
+#: Entries of ``stats``: proposals, accepted, neighbour entries, change of cost, lines moved.
+STATS = 5
+#: Work of a slice of proposals, nominal ns; far below the 0.2 s after which engines must ask whether to stop.
+SLICE = 2e7
+#: Rebuild the tables after this many slices, to clear rounding.
+REBUILD = 25
+
+
+class Walker(Protocol):
+    """A placement under search. ``work`` is what was spent so far, in nominal ns."""
+
+    data: PlacementData
+    work: float
+
+    def core(self) -> IntArray:
+        """(n,) int64 core of every node now."""
+
+    def place(self, core: IntArray) -> None:
+        """Take another placement."""
+
+    def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
+        """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
+
+    def descend(self, should_stop: Callable[[], bool]) -> None:
+        """Moves and swaps to a local optimum."""
+
+
+def new_walker(data: PlacementData, seed: int) -> Walker:
+    """The faster walker for this problem. ``place`` must be called before anything else."""
+    size = data.n * (data.rows + data.cols) * 4 + data.n * data.n // 8
+    if data.separable and size <= TABLE_BYTES:
+        return TableWalker(data, seed)
+    return DirectWalker(data, seed)
+
+
+def _grid(data: PlacementData) -> Grid:
+    return Grid(data.dx, data.dy, data.wrap_x, data.wrap_y, data.domain, data.domains)
+
+
+def _seats(data: PlacementData, core: IntArray) -> Seats:
+    node = np.full(data.cores, -2, np.int32)
+    node[data.free] = -1
+    node[core] = np.arange(data.n)
+    row, col = np.divmod(core, data.cols)
+    return Seats(node, col.astype(np.int32), row.astype(np.int32))
+
+
+def _core(seats: Seats, cols: int) -> IntArray:
+    return seats.cy.astype(np.int64) * cols + seats.cx
+
+
+class TableWalker:
+    """Separable distances by position tables: proposals cost the same whatever the degree."""
+
+    def __init__(self, data: PlacementData, seed: int) -> None:
+        self.data, self.work = data, 0.0
+        self._rng = new_rng(seed, 1)
+        self._net = Net(data.indptr, data.indices, data.weights.astype(np.float32))
+        self._grid = _grid(data)
+        lines = data.rows + data.cols
+        self._tables = Tables(
+            np.zeros((data.n, lines), np.float32), _neighbour_bits(data), np.zeros(lines, np.float32)
+        )
+        self._slices = 0
+        # Rates in ns, measured: a proposal (cache misses grow with the board), a neighbour entry of a made move.
+        self._per_proposal = 9.0 + 3.0 * np.log2(max(2, data.n)) / 2
+        self._per_entry = 2.0 + 0.12 * lines
+
+    def core(self) -> IntArray:
+        """(n,) int64 core of every node now."""
+        return _core(self._seats, self.data.cols)
+
+    def place(self, core: IntArray) -> None:
+        """Take another placement."""
+        self._seats = _seats(self.data, core)
+        self._build()
+
+    def _build(self) -> None:
+        build_tables(self._net, self._grid, self._seats, self._tables)
+        d = self.data
+        self.work += len(d.indices) * 4.0 + d.n * min(d.degree, d.rows + d.cols) * (d.rows + d.cols) * 0.15
+
+    def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
+        """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
+        self._slices += 1
+        if self._slices % REBUILD == 0:
+            self._build()
+        stats = np.zeros(STATS)
+        anneal_table(
+            steps,
+            np.float32(temperature),
+            reach,
+            self._rng,
+            QUANTILES,
+            self._net,
+            self._grid,
+            self._seats,
+            self._tables,
+            stats,
+        )
+        self.work += self._per_proposal * steps + self._per_entry * float(stats[2])
+        return stats
+
+    def descend(self, should_stop: Callable[[], bool]) -> None:
+        """Moves and swaps to a local optimum, up to the rounding of the tables (1e-5 of a node's traffic)."""
+        d = self.data
+        reach = _descent_reach(d)
+        least = 1e-6 * float(np.abs(self._tables.lines).max(initial=0.0)) + 1e-9
+        chunk = max(1, int(1e7 / (15 * min(d.cores, (2 * reach + 1) ** 2))))
+        made = 1
+        while made:
+            self._build()
+            made = 0
+            for first in range(0, d.n, chunk):
+                end = min(d.n, first + chunk)
+                made += descend_table(
+                    first, end, reach, least, self._net, self._grid, self._seats, self._tables
+                )
+                self.work += (end - first) * min(d.cores, (2 * reach + 1) ** 2) * self._per_proposal / 2
+                if should_stop():
+                    return
+
+
+class DirectWalker:
+    """Any distances, O(degree) per proposal."""
+
+    def __init__(self, data: PlacementData, seed: int) -> None:
+        self.data, self.work = data, 0.0
+        self._rng = new_rng(seed, 1)
+        self._grid = _grid(data)
+        across = data.matrix if data.symmetric else np.ascontiguousarray(data.matrix.T)
+        self._links = Links(
+            data.indptr,
+            data.indices,
+            data.weights,
+            data.out,
+            data.back,
+            data.matrix,
+            across,
+            data.symmetric,
+        )
+        self._per_proposal = 20.0
+        self._per_entry = 1.5 if data.symmetric else 2.5
+
+    def core(self) -> IntArray:
+        """(n,) int64 core of every node now."""
+        return _core(self._seats, self.data.cols)
+
+    def place(self, core: IntArray) -> None:
+        """Take another placement."""
+        self._seats = _seats(self.data, core)
+
+    def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
+        """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
+        stats = np.zeros(STATS)
+        if self.data.rows == 1 and not self.data.separable:
+            reach = self.data.cols  # core numbers say nothing about distance
+        anneal_direct(
+            steps,
+            float(temperature),
+            reach,
+            self._rng,
+            QUANTILES,
+            self._links,
+            self._grid,
+            self._seats,
+            stats,
+        )
+        self.work += self._per_proposal * steps + self._per_entry * float(stats[2])
+        return stats
+
+    def descend(self, should_stop: Callable[[], bool]) -> None:
+        """Moves and swaps to a local optimum."""
+        d = self.data
+        reach = _descent_reach(d)
+        near = min(d.cores, (2 * reach + 1) ** 2)
+        least = 1e-9 * float(d.weights.sum()) / d.n + 1e-12
+        chunk = max(1, int(2e7 / (near * (10 + 4 * d.degree))))
+        made = 1
+        while made:
+            made = 0
+            for first in range(0, d.n, chunk):
+                end = min(d.n, first + chunk)
+                made += descend_direct(first, end, reach, least, self._links, self._grid, self._seats)
+                self.work += (end - first) * near * (10 + 2 * self._per_entry * d.degree)
+                if should_stop():
+                    return
+
+
+def _descent_reach(data: PlacementData) -> int:
+    """Lines to either side that a descent looks at: the whole board up to 2,000 cores or without geometry."""
+    if data.cores <= 2000 or (data.rows == 1 and not data.separable):
+        return max(data.rows, data.cols)
+    return 16
+
+
+def _neighbour_bits(data: PlacementData) -> IntArray:
+    """(n, words) int64: bit v of row u is set if u and v are neighbours."""
+    bits = np.zeros((data.n, (data.n + 63) // 64), np.uint64)
+    row = np.repeat(np.arange(data.n), np.diff(data.indptr))
+    np.bitwise_or.at(bits, (row, data.indices >> 6), np.uint64(1) << (data.indices & 63).astype(np.uint64))
+    return bits.view(np.int64)
+
+
+def walker_cost(walker: Walker) -> float:
+    """Exact cost of where the walker is."""
+    return placement_cost(walker.data, walker.core())
