@@ -301,7 +301,7 @@ def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> 
         return "gap"
     if budget.interrupted:
         return "interrupt"
-    if budget.over():
+    if budget.over() or portfolio.hurried:
         return "time"
     if "memory" in kinds:
         return "memory"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import resource
 import signal
 import struct
 import subprocess
@@ -129,28 +130,28 @@ class Child:
         Call :meth:`messages` once more after the end: what the child sent before it died is still there.
         """
         if self._process.returncode is None:
-            if os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            pid, status, usage = os.wait4(self.pid, os.WNOHANG)
+            if pid == 0:
                 self._press()
                 return None
-            self._reap()
+            self._book(status, usage)
         return self._describe(self._process.returncode)
 
     def kill(self) -> None:
         """End the process and everything it started, at once, and free what it used. Harmless if it is gone."""
         if self._process.returncode is None:
-            self._reap()
+            self._signal(signal.SIGKILL)
+            _, status, usage = os.wait4(self.pid, 0)
+            self._book(status, usage)
         os.close(self.fd)
         self._errors.close()
 
-    def _reap(self) -> None:
-        """Kill the whole group, wait for the child and count its CPU seconds.
-
-        The group goes first: a zombie still holds its number, so the signal cannot hit a stranger.
-        """
-        self._signal(signal.SIGKILL, quiet=True)
-        _, status, usage = os.wait4(self.pid, 0)
+    def _book(self, status: int, usage: resource.struct_rusage) -> None:
+        """The process is gone: keep its exit code and CPU seconds, and end what it started."""
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu = usage.ru_utime + usage.ru_stime
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _press(self) -> None:
         """Soft stop is the child's own business until the grace period is over."""
@@ -160,8 +161,8 @@ class Child:
         elif late > GRACE and self._last_signal == 0:
             self._signal(signal.SIGTERM)
 
-    def _signal(self, number: signal.Signals, quiet: bool = False) -> None:
-        self._last_signal = self._last_signal if quiet else number
+    def _signal(self, number: signal.Signals) -> None:
+        self._last_signal = number
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 

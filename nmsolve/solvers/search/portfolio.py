@@ -47,11 +47,12 @@ class Step:
 
 @dataclass
 class _Running:
-    """A child at work on a step, in which round, and whether it has changed anything."""
+    """A child at work on a step: in which round, with how many threads, and whether it has changed anything."""
 
     step: Step
     child: Child
     number: int
+    threads: int
     changed: bool = False
 
 
@@ -89,16 +90,19 @@ class Portfolio:
         self._referee, self._incumbent, self._budget = referee, incumbent, budget
         self._seed, self._workers, self._memory_limit = seed, workers, memory_limit
         self._pool: _Pool | None = None
+        self._threads = 1
         self._seen = -1
         self._vain: dict[str, int] = defaultdict(int)
         #: Last ending of every engine.
         self.endings: dict[str, Ending] = {}
+        #: True if a step was left out because too little time was left for it.
+        self.hurried = False
         #: CPU seconds of all children so far.
         self.child_cpu = 0.0
 
     def run(self, steps: Sequence[Step]) -> None:
         """Run the plan. Children are gone when this returns or raises."""
-        threads = max(1, self._workers // max(1, len(steps)))
+        self._threads = max(1, self._workers // max(1, sum(s.child for s in steps)))
         turns = self._turns(steps)
         try:
             more = True
@@ -108,7 +112,7 @@ class Portfolio:
                     if turn is None:
                         more = False
                     else:
-                        self._start(*turn, threads)
+                        self._start(*turn)
                 if self._stopping():
                     more = False
                 if self._pool and self._pool.running:
@@ -133,13 +137,14 @@ class Portfolio:
     def _healthy(self, step: Step) -> bool:
         return self.endings.get(step.engine.name, Ending()).kind == "done"
 
-    def _free(self) -> bool:
-        return self._pool is None or len(self._pool.running) < self._workers
+    def _free(self) -> int:
+        """Workers that have nothing to do."""
+        return self._workers - (sum(one.threads for one in self._pool.running) if self._pool else 0)
 
     def _stopping(self) -> bool:
         return self._budget.over() or self._incumbent.reached
 
-    def _start(self, step: Step, number: int, part: float, threads: int) -> None:
+    def _start(self, step: Step, number: int, part: float) -> None:
         """Start a step: in a child, or here to its end."""
         left = self._even(self._budget.left())
         span = min(left, left * part * self._workers, step.most)
@@ -147,6 +152,7 @@ class Portfolio:
         in_child = step.child or self._workers > 1
         span = min(left, max(span, CHILD_LEAST)) if in_child else span
         if in_child and left < CHILD_MINIMUM:
+            self.hurried = True
             if number == 0:
                 self._incumbent.finish(name, "not run: too little time for a child process", 0.0)
                 self._incumbent.record(
@@ -158,7 +164,7 @@ class Portfolio:
         if number == 0:
             self._incumbent.record("engine", name, "begins" + (" in a child process" if in_child else ""))
         if in_child:
-            self._start_child(step, number, seed, threads, span)
+            self._start_child(step, number, seed, span)
             return
         before, cpu = self._incumbent.changes, time.process_time()
         context = LocalContext(
@@ -172,10 +178,11 @@ class Portfolio:
         grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
         return left // grid * grid if 0 < grid < left < math.inf else left
 
-    def _start_child(self, step: Step, number: int, seed: int, threads: int, span: float) -> None:
+    def _start_child(self, step: Step, number: int, seed: int, span: float) -> None:
         if self._pool is None:
             self._pool = _Pool(SharedPickle(self._referee), Board(self._referee.size))
         self._publish(self._pool)
+        threads = min(self._threads, self._free()) if step.child else 1
         child = Child(
             step.engine,
             seed=seed,
@@ -187,7 +194,7 @@ class Portfolio:
             board=self._pool.board,
             size=self._referee.size,
         )
-        self._pool.running.append(_Running(step, child, number))
+        self._pool.running.append(_Running(step, child, number, threads))
 
     def _tend(self, pool: _Pool) -> None:
         """Wait a moment for messages, take them, tell the others, and see who has ended."""
