@@ -22,12 +22,6 @@ def _rows(model: Any, name: str) -> Any:
     return getattr(model, name)
 
 
-def _add(rows: Any, relation: Any) -> None:
-    """Add ``relation`` unless it has become a truth about numbers."""
-    if relation is not True:
-        rows.add(relation)
-
-
 def one_core_per_node(model: Any, data: ExactData) -> None:
     """Every node is on exactly one core: ``sum_p x[u,p] = 1`` for every u."""
     rows = _rows(model, "one_core_per_node")
@@ -80,7 +74,8 @@ def _inside(model: Any, data: ExactData, kind: str) -> None:
     for c in data.problem.constraints:
         if c.kind == kind:
             for u in c.nodes:
-                rows.add(sum(model.x[u, p] for p in sorted(set(c.cores))) + 0 * model.x[u, 0] == 1)
+                inside = [model.x[u, p] for p in sorted(set(c.cores))]
+                rows.add(sum(inside) == 1 if inside else model.x[u, 0] == 2)  # nowhere: impossible
 
 
 def forbid(model: Any, data: ExactData) -> None:
