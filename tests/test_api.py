@@ -152,6 +152,50 @@ def test_registered_engines_keep_the_contract(name):
     assert reason is None or (reason and "\n" not in reason)
 
 
+def sized(sizes):
+    """Nodes of these sizes in a ring, on two cores of 10."""
+    n = len(sizes)
+    graph = nmsolve.LogicGraph.from_edges(
+        n, range(n), [(u + 1) % n for u in range(n)], sizes=np.array(sizes)[:, None]
+    )
+    return nmsolve.Machine("two", (1, 1), (1, 2), capacity={"neurons": 10}), graph
+
+
+def test_an_exact_engine_in_a_child_proves_the_optimum():
+    """Sizes 6, 4, 6, 4 pack in two ways only, and each cuts the ring of four twice."""
+    machine, graph = sized([6, 4, 6, 4])
+    result = nmsolve.map(graph, machine, engines=["cpsat"], time_limit=60)
+    assert (result.status, result.stop_reason, result.objective, result.bound) == ("optimal", "gap", 2.0, 2.0)
+    assert [s.engine for s in result.engines] == ["cpsat"] and result.engines[0].cpu_seconds > 0
+
+
+def test_an_impossible_packing_is_proved_impossible():
+    """8, 5, 4, 3 have the total of two cores, but no two of them can stand beside the 8."""
+    machine, graph = sized([8, 5, 4, 3])
+    result = nmsolve.map(graph, machine, engines=["cpsat"], time_limit=60)
+    assert (result.status, result.stop_reason, result.core, result.gap) == (
+        "infeasible",
+        "exhausted",
+        None,
+        None,
+    )
+
+
+def test_a_solver_without_memory_costs_only_itself():
+    machine, graph = sized([6, 4, 6, 4])
+    result = nmsolve.map(
+        graph, machine, engines=["first-fit", "cpsat"], time_limit=60, memory_limit=30 * 2**20
+    )
+    assert result.status == "feasible" and result.stop_reason == "memory"
+    assert [s.status.split(":")[0] for s in result.engines] == ["done", "memory"]
+
+
+def test_several_workers_find_what_one_finds():
+    machine, graph = sized([6, 4, 6, 4])
+    result = nmsolve.map(graph, machine, workers=2, time_limit=60)
+    assert result.status == "optimal" and result.objective == 2.0
+
+
 CHILD = """
 import nmsolve, numpy as np, sys
 from nmsolve.solvers.mapping import api
