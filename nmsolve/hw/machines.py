@@ -8,6 +8,7 @@ import re
 from importlib import resources
 from pathlib import Path
 
+from nmsolve.hw.describe import describe as describe
 from nmsolve.hw.machine_file import machine_from_table, read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine

@@ -116,7 +116,12 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
         return out
     hops = walk_all(graph, machine, core, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
-    out["energy"] = walk_all(graph, machine, core, "energy").by_tree
+    if machine.torus or machine.faulty_links:  # the cheapest way may be another one
+        out["energy"] = walk_all(graph, machine, core, "energy").by_tree
+    else:
+        b = board(machine, "energy")
+        crossed = hops.loads > 0
+        out["energy"] = float(hops.loads[crossed] @ b.cost.reshape(-1)[crossed]) + b.once * hops.remote
     out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
     return out
 

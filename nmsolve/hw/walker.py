@@ -21,6 +21,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 STEPS = ((0, 1), (0, -1), (1, 0), (-1, 0))
 #: Most edges walked at once, which bounds memory.
 CHUNK = 400_000
+#: Most marks (bytes) set at once where distinct values are wanted.
+MARKS = 2**26
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,37 +161,53 @@ def chunk_edges(graph: LogicGraph, rows: slice) -> tuple[IntArray, slice]:
 
 @dataclass
 class Totals:
-    """Sums over walked links: ``edgewise`` (every edge alone), ``by_tree`` (multicast rows by union), ``loads``."""
+    """Sums over walked links: ``edgewise`` (every edge alone), ``by_tree`` (multicast rows by union).
+
+    ``loads`` (4 * P,) is the traffic over every link, ``remote`` the traffic times its remote destination cores.
+    """
 
     edgewise: float
     by_tree: float
     loads: FloatArray
+    remote: float
 
 
 def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str) -> Totals:
     """Walk every message of a mapping and add up ``quantity`` over the links (and once per remote core)."""
     b = board(machine, quantity)
     cost = b.cost.reshape(-1)
-    out = Totals(0.0, 0.0, np.zeros(4 * machine.size))
+    out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
     for rows in row_chunks(graph):
         row, edges = chunk_edges(graph, rows)
         p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
         one = graph.multicast[row]
         away = p != q
         out.edgewise += b.once * float(w[away].sum())
-        out.by_tree += b.once * float(w[away & ~one].sum())
+        out.remote += float(w[away & ~one].sum())
         cores = np.unique(row[away & one] * machine.size + q[away & one])
-        out.by_tree += b.once * float(graph.rate[cores // machine.size].sum())
+        out.remote += float(graph.rate[cores // machine.size].sum())
         used = []
         for which, link in walk(b, p, q):
             out.edgewise += float(w[which] @ cost[link])
             lone = ~one[which]
             out.by_tree += float(w[which[lone]] @ cost[link[lone]])
             out.loads += np.bincount(link[lone], w[which[lone]], 4 * machine.size)
-            used.append(np.unique(row[which[~lone]] * (4 * machine.size) + link[~lone]))
+            used.append((row[which[~lone]] - rows.start) * (4 * machine.size) + link[~lone])
         if used:
-            keys = np.unique(np.concatenate(used))
+            keys = distinct(used, (rows.stop - rows.start) * 4 * machine.size)
+            keys += rows.start * 4 * machine.size
             rate, link = graph.rate[keys // (4 * machine.size)], keys % (4 * machine.size)
             out.by_tree += float(rate @ cost[link])
             out.loads += np.bincount(link, rate, 4 * machine.size)
+    out.by_tree += b.once * out.remote
     return out
+
+
+def distinct(keys: list[IntArray], end: int) -> IntArray:
+    """Sorted distinct values of several arrays of numbers in ``0..end - 1``; by marking if that fits into memory."""
+    if end > MARKS:
+        return np.unique(np.concatenate(keys))
+    seen = np.zeros(end, bool)
+    for part in keys:
+        seen[part] = True
+    return np.flatnonzero(seen)

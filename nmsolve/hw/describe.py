@@ -1,0 +1,78 @@
+"""What ``nmsolve hw list`` and ``nmsolve hw show`` say about a machine: figures with unit, source and a mark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nmsolve.model.machine import Figure, Machine
+
+
+def describe(machine: Machine) -> list[dict[str, object]]:
+    """Everything about a machine, in the order a person wants it: shape, capacities, energy, latency, the rest.
+
+    Every row has ``group``, ``name``, ``value`` (number, or text for the shape), ``unit``, ``source`` and
+    ``verified`` (False marks a figure that was not read at its source).
+    """
+    m = machine
+    chips = f", {m.chips[0]} x {m.chips[1]} chips of {m.cores[0]} x {m.cores[1]}" if m.n_chips > 1 else ""
+    kind = "distance matrix" if m.distance_matrix is not None else "torus" if m.torus else "mesh"
+    rows = [_text("shape", "cores", f"{m.rows} x {m.cols} {kind}{chips} ({m.size} cores)")]
+    if (m.link_weight, m.crossing_weight) != (1, 1):
+        rows.append(_text("shape", "link weight", f"{m.link_weight:g}, between chips {m.crossing_weight:g}"))
+    for what, count in (
+        ("faulty cores", len(m.faulty_cores)),
+        ("taken cores", len(m.taken_cores)),
+        ("faulty links", len(m.faulty_links)),
+    ):
+        if count:
+            rows.append(_text("shape", what, str(count)))
+    for name, limit in m.capacity.items():
+        stated = m.figures.get(f"capacity.{name}", Figure(limit, "per core", verified=True))
+        rows.append(_row("capacity", name, Figure(limit, stated.unit, stated.source, stated.verified)))
+    for group, table in (("energy", m.energy), ("latency", m.latency)):
+        rows += [_row(group, f"{group}: {name}", f) for name, f in table.items()]
+        if not any(f.value > 0 for f in table.values()):
+            units = f"router 1, link {0.1 if group == 'energy' else 0.01:g} (Jin et al. 2023, no scale)"
+            rows.append(_text(group, group, units))
+    rest = {k: f for k, f in m.figures.items() if not k.startswith("capacity.")}
+    rows += [_row("figure", name.replace("_", " "), f) for name, f in rest.items()]
+    if m.notes:
+        rows.append(_text("notes", "notes", m.notes))
+    return rows
+
+
+def _text(group: str, name: str, value: str) -> dict[str, object]:
+    return {"group": group, "name": name, "value": value, "unit": "", "source": "", "verified": True}
+
+
+def _row(group: str, name: str, f: Figure) -> dict[str, object]:
+    value = int(f.value) if f.value == int(f.value) else f.value
+    row = {"group": group, "name": name, "value": value, "unit": f.unit, "source": f.source}
+    return {**row, "verified": f.verified}
+
+
+def unverified(machine: Machine) -> list[str]:
+    """Names of the figures of a machine that were not read at their source."""
+    tables: Mapping[str, Mapping[str, Figure]] = {
+        "": machine.figures,
+        "energy.": machine.energy,
+        "latency.": machine.latency,
+    }
+    return [prefix + name for prefix, table in tables.items() for name, f in table.items() if not f.verified]
+
+
+def preset_table() -> str:
+    """All presets as a Markdown table (docs/machines.md holds it; a test keeps the two equal)."""
+    from nmsolve.hw.machines import list_presets, load_machine
+
+    lines = [
+        "| preset | board | capacity per core | energy | unverified |",
+        "|---|---|---|---|---|",
+    ]
+    for name in list_presets():
+        m = load_machine(name)
+        capacity = ", ".join(f"{limit:,} {resource}" for resource, limit in m.capacity.items())
+        energy = ", ".join(f"{k} {f.value:g} pJ" for k, f in m.energy.items()) or "units"
+        shape = f"{m.rows} x {m.cols}{' torus' if m.torus else ''}"
+        lines.append(f"| `{name}` | {shape} | {capacity} | {energy} | {', '.join(unverified(m)) or '-'} |")
+    return "\n".join(lines) + "\n"
