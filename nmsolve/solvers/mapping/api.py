@@ -163,16 +163,16 @@ def solve(
 
         reduced = referee.problem
         if engines is None:
-            steps = automatic(reduced, refused, mip_solver)
+            steps = automatic(reduced, time_limit, refused, mip_solver)
         else:
             steps = chosen(reduced, engines, refused, mip_solver)
         portfolio = Portfolio(
             referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
         )
-        if time_limit < HURRY:
+        wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
+        if wanted and time_limit < HURRY:
             _first_fit(referee, incumbent, budget, seed)
         portfolio.run(steps)
-        wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
         if wanted and incumbent.lifted is None and not incumbent.infeasible:
             _first_fit(referee, incumbent, budget, seed)
         placement = _placement_bound(problem, incumbent, budget)

@@ -58,6 +58,12 @@ REGISTRY: dict[str, Entry] = {
 EXACT_NODES, EXACT_CORES = 40, 64
 #: On problems that small, seconds for every heuristic and bound before the exact engines start.
 QUICK = 0.5
+#: Seconds in which the spectral bounds get most of what they ever get; a fifth of shorter runs, 6 % of long ones.
+SPECTRAL = 2.5
+#: Seconds that a bound needs at least, per cores cubed (measured), and the part of the time limit this may be.
+#: Linear algebra cannot be interrupted, so what would take longer is not begun.
+CUBIC_COST = {"gilmore-lawler": 2.5e-10, "projection": 1.6e-9}
+COST_PART = 0.1
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
@@ -102,14 +108,23 @@ def chosen(
     return steps
 
 
-def automatic(problem: MappingProblem, refused: Refused, mip_solver: str = "highs") -> list[Step]:
+def automatic(
+    problem: MappingProblem, seconds: float, refused: Refused, mip_solver: str = "highs"
+) -> list[Step]:
     """The plan of automatic mode: cheap bounds, then heuristics, then exact engines where they have a chance.
 
     Shares are parts of the whole time. On small problems heuristics and bounds get half a second each and the exact
     engines the rest, in rising order of cost; on others the bounds get about a tenth and the heuristics the rest.
+    ``seconds`` is the time limit.
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
-    shares: dict[str, float] = {"star": 0.01, "gilmore-lawler": 0.04, "projection": 0.06, "joint": 0.06}
+    spectral = min(0.2, max(0.06, SPECTRAL / seconds))
+    shares: dict[str, float] = {
+        "star": 0.01,
+        "gilmore-lawler": 0.04,
+        "projection": spectral,
+        "joint": spectral,
+    }
     shares |= _heuristics(problem)
     if small:
         shares |= {"branch-bound": 0.3, "cpsat": 1.0}
@@ -119,7 +134,7 @@ def automatic(problem: MappingProblem, refused: Refused, mip_solver: str = "high
             engine = make_engine(name, mip_solver)
         except (ImportError, AttributeError):
             continue
-        reason = engine.refuses(problem)
+        reason = engine.refuses(problem) or _too_slow(name, problem, seconds)
         if reason is not None:
             refused(name, reason)
             continue
@@ -127,6 +142,14 @@ def automatic(problem: MappingProblem, refused: Refused, mip_solver: str = "high
         step = Step(engine, share, child=entry.child, repeat=entry.repeat)
         steps.append(replace(step, most=QUICK) if small and not entry.child else step)
     return steps
+
+
+def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
+    """Why a bound does not pay in so short a run, or None."""
+    cost = CUBIC_COST.get(name, 0.0) * problem.cores**3
+    if cost <= COST_PART * seconds:
+        return None
+    return f"it would take about {cost:.1f} of {seconds:g} seconds"
 
 
 def _heuristics(problem: MappingProblem) -> dict[str, float]:

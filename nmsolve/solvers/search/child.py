@@ -20,6 +20,8 @@ from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.shared import Board, SharedPickle
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
+#: Numerical libraries in a child use as many threads as the engine, unless the user set something else.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Seconds a child may overrun its deadline before it is terminated, and then before it is killed.
 GRACE, LAST_GRACE = 0.5, 0.3
 
@@ -74,6 +76,7 @@ class Child:
                     stdin=stdin,
                     stdout=subprocess.DEVNULL,
                     stderr=self._errors,
+                    env={**dict.fromkeys(_THREADS, str(workers)), **os.environ},
                     pass_fds=(shared.fd, board.fd, out_fd),
                     process_group=0,
                 )

@@ -21,8 +21,8 @@ from nmsolve.solvers.search.shared import Board, SharedPickle
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
-#: A child gets at least this many seconds if there are so many: engines import their libraries when they run.
-CHILD_LEAST = 2.0
+#: An engine gets at least this many seconds if there are so many; in a child it has to import its libraries first.
+LEAST, CHILD_LEAST = 0.2, 2.0
 _POLL = 0.05
 
 
@@ -150,7 +150,7 @@ class Portfolio:
         span = min(left, left * part * self._workers, step.most)
         name, seed = step.engine.name, self._seed + number
         in_child = step.child or self._workers > 1
-        span = min(left, max(span, CHILD_LEAST)) if in_child else span
+        span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
         if in_child and left < CHILD_MINIMUM:
             self.hurried = True
             if number == 0:
