@@ -114,7 +114,7 @@ def _net_rows(nets: NetColumns, index: NodeIndex, where: str) -> Rows:
     """Rows of a hypergraph, in the same shape."""
     source = index.lookup(nets.source, f"{where}.source")
     target = index.lookup(nets.target, f"{where}.target")
-    indptr = np.array(nets.indptr, np.int64)
+    indptr = np.array([min(max(v, -1), len(target) + 1) for v in nets.indptr], np.int64)
     rows = len(source)
     if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(target) or (np.diff(indptr) < 0).any():
         raise InputError(

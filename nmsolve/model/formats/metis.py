@@ -33,14 +33,14 @@ def load(path: Path) -> LogicGraph:
     step = 2 if fmt[2] == "1" else 1
     start = _vertex_starts(lines, n, m, per_vertex, step)
     tokens = lines.tokens
+    entries = (np.diff(start) - per_vertex) // step
+    _check_entries(lines, start, per_vertex, step, entries, m)
     sizes = None
     resources: tuple[str, ...] = ("neurons",)
     if fmt[1] == "1":
         first = start[:-1] + int(fmt[0] == "1")
         sizes = tokens[first[:, None] + np.arange(ncon)]
         resources = ("neurons", *(f"weight{i + 1}" for i in range(1, ncon)))
-    entries = (np.diff(start) - per_vertex) // step
-    _check_entries(lines, start, per_vertex, step, entries, m)
     body = np.ones(len(tokens), bool)
     body[: start[0]] = False
     for i in range(per_vertex):

@@ -11,9 +11,12 @@ partitioners are given. ``meta["fan_out"]`` says that there was one.
 from __future__ import annotations
 
 import io
+import lzma
+import struct
 import zipfile
 import zlib
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any
 
 import msgspec
@@ -28,6 +31,19 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 #: Above this many unpacked bytes an archive may not shrink by more than PACKING.
 UNSUSPICIOUS = 2**30
 PACKING = 100
+
+#: What the standard library raises for damaged, encrypted or exotic archives.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OSError,
+    ValueError,
+    RuntimeError,
+    MemoryError,
+)
 
 OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "header")
 
@@ -72,15 +88,7 @@ def _read(path: Path) -> dict[str, AnyArray]:
                     out[name] = _member(archive, member, path)
             if "d_indptr" in names:
                 out["fan_out"] = np.ones(1)
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        EOFError,
-        OSError,
-        NotImplementedError,
-        RuntimeError,
-        MemoryError,
-    ) as error:
+    except DAMAGE as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or "truncated"
         raise InputError(reason.lower(), str(path), "a complete .npz archive") from None
     return out
@@ -110,7 +118,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> An
                 else np.lib.format.read_array_header_2_0
             )
             shape, _, dtype = read(file)
-        except (ValueError, SyntaxError) as error:
+        except (ValueError, SyntaxError, TokenError) as error:
             raise InputError(f"no array: {error}".splitlines()[0], where, "a .npy array") from None
         if dtype.hasobject:
             raise InputError("the array holds Python objects", where, "numbers or text")
