@@ -112,9 +112,7 @@ def machines(draw, faults: bool = False) -> Machine:
     cores = (draw(st.integers(1, 4)), draw(st.integers(1, 4)))
     torus = draw(st.booleans())
     energy = {k: Figure(v) for k, v in ENERGY.items()} if draw(st.booleans()) else {}
-    machine = Machine(
-        "m", chips, cores, torus, {}, 1.0, draw(st.sampled_from([1.0, 3.0])), energy=energy
-    )
+    machine = Machine("m", chips, cores, torus, {}, 1.0, draw(st.sampled_from([1.0, 3.0])), energy=energy)
     if not faults or machine.size < 4:
         return machine
     links = [(p, q) for p in range(machine.size) for q in machine.neighbours(p)]
