@@ -60,9 +60,10 @@ def run_map(o: MapOptions) -> int:
     problem, start = _load(o)
     _prepare_folder(o.out)
     if o.write_model is not None:
-        from nmsolve.solvers.mapping.write import write_model
+        from nmsolve.model.mapping.reduce import merge_together
+        from nmsolve.solvers.mapping.write_model import write_model
 
-        for path in write_model(problem, o.write_model):
+        for path in write_model(merge_together(problem).reduced, o.write_model):
             print(f"wrote {path}", file=sys.stderr)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)

@@ -90,12 +90,10 @@ def _board(ax: Axes, machine: Machine) -> None:
 
 
 def _board_size(machine: Machine) -> tuple[float, float]:
-    """Inches that suit the board's shape, colour bar included."""
-    width = 5.6
-    height = width * machine.rows / machine.cols + 0.6
-    if height > 6.4:
-        width, height = max(2.6, 5.8 * machine.cols / machine.rows + 1.2), 6.4
-    return width, max(2.2, height)
+    """Inches that suit the board's shape: the mesh takes what colour bar and labels leave."""
+    bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
+    inch = min(widest / machine.cols, highest / machine.rows)
+    return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)
 
 
 def core_use(machine: Machine, used: FloatArray, label: str) -> str:
@@ -116,8 +114,8 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
             r, c = np.divmod(np.asarray(cores), machine.cols)
             ax.scatter(c, r, marker=mark, color=PALETTE[1], s=18, label=name)
     if machine.faulty_cores or machine.taken_cores:
-        ax.legend(loc="upper left", bbox_to_anchor=(0, -0.12), frameon=False, ncols=2)
-    figure.colorbar(image, ax=ax, label=label, shrink=0.85)
+        figure.legend(loc="outside lower left", frameon=False, ncols=2)
+    figure.colorbar(image, ax=ax, label=label)
     return _svg(figure, "core use")
 
 
@@ -131,6 +129,7 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
     hottest : indices into ``links`` that get a rank number
     """
     from matplotlib.collections import LineCollection
+    from matplotlib.ticker import EngFormatter
 
     figure, ax = _figure(*_board_size(machine))
     r0, c0 = np.divmod(links[:, 0], machine.cols)
@@ -158,12 +157,14 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
             str(rank), (x, y), ha="center", va="center", fontsize=7, color=INK,
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": PALETTE[0], "lw": 0.8},
         )  # fmt: skip
-    figure.colorbar(lines, ax=ax, label="traffic per step on the link", shrink=0.85)
+    figure.colorbar(lines, ax=ax, label="traffic per step on the link", format=EngFormatter(sep=""))
     return _svg(figure, "link loads")
 
 
 def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     """Incumbent (coloured by engine) and bound over time; the area between them is the gap."""
+    from matplotlib.ticker import EngFormatter
+
     figure, ax = _figure(7.2, 3.2)
     found = [e for e in events if e.kind == "incumbent" and e.objective is not None]
     bounds = [e for e in events if e.kind == "bound" and e.bound is not None]
@@ -193,6 +194,7 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     ax.set_xlim(0, max(end, 1e-9))
     ax.set_xlabel("seconds since start")
     ax.set_ylabel("objective")
+    ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return _svg(figure, "incumbent and bound over time")
 
@@ -208,6 +210,7 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
     """
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as NewFigure
+    from matplotlib.ticker import EngFormatter
 
     _figure(1, 1)  # sets the style
     count = max(1, len(names))
@@ -227,6 +230,7 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
             ax.set_ylim(0, max(limit, int(values[0]) if len(values) else 0) * 1.2)
         ax.set_xlim(0, len(values))
         ax.set_ylabel(name)
+        ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes[-1].set_xlabel("cores, fullest first")
     return _svg(figure, "resource use per core")
 
