@@ -119,20 +119,57 @@ def _merge_rows(
 
 
 @nb.njit(cache=True, nogil=True)
-def transpose(
-    indptr: IntArray, indices: Int32Array, weights: AnyArray, name: Int32Array
-) -> tuple[Int32Array, AnyArray]:
+def _transpose(indptr: IntArray, indices: Int32Array, weights: AnyArray) -> tuple[Int32Array, AnyArray]:
     """Indices and weights of the transpose of a symmetric CSR: the same matrix with sorted rows."""
-    k = len(indptr) - 1
     fill = indptr[:-1].copy()
     idx, w = np.empty_like(indices), np.empty_like(weights)
-    for c in range(k):
+    for c in range(len(indptr) - 1):
         for e in range(indptr[c], indptr[c + 1]):
             d = indices[e]
-            idx[fill[d]] = name[c]
+            idx[fill[d]] = c
             w[fill[d]] = weights[e]
             fill[d] += 1
     return idx, w
+
+
+@nb.njit(cache=True, nogil=True)
+def _permute_rows(
+    indptr: IntArray, indices: Int32Array, weights: AnyArray, order: Int32Array, name: Int32Array
+) -> tuple[IntArray, Int32Array, AnyArray]:
+    """Rows in the given order, with columns renamed; rows unsorted."""
+    ptr = np.zeros_like(indptr)
+    idx, w = np.empty_like(indices), np.empty_like(weights)
+    for i in range(len(order)):
+        u, end = order[i], ptr[i]
+        for e in range(indptr[u], indptr[u + 1]):
+            idx[end] = name[indices[e]]
+            w[end] = weights[e]
+            end += 1
+        ptr[i + 1] = end
+    return ptr, idx, w
+
+
+def renumber(net: Net, order: Int32Array) -> Net:
+    """The same graph with node ``order[i]`` as node ``i`` (neighbours in memory are then neighbours on the board)."""
+    name = np.empty_like(order)
+    name[order] = np.arange(len(order), dtype=order.dtype)
+    ptr, idx, w = _permute_rows(net.indptr, net.indices, net.weights, order, name)
+    idx, w = _transpose(ptr, idx, w)
+    apart_ptr, apart = net.apart_ptr, net.apart
+    if len(apart):
+        apart_ptr, apart, _ = _permute_rows(
+            net.apart_ptr, net.apart, np.zeros(len(net.apart), np.float32), order, name
+        )
+    return Net(
+        ptr,
+        idx,
+        w,
+        net.sizes[order].copy(),
+        net.volume[order].copy(),
+        net.domain[order].copy(),
+        apart_ptr,
+        apart,
+    )
 
 
 def cluster(
@@ -162,7 +199,7 @@ def contract(net: Net, label: Int32Array) -> Net:
     """The graph of clusters. ``label`` is what :func:`cluster` returned."""
     k = int(label.max()) + 1
     ptr, idx, w = _merge_rows(net.indptr, net.indices, net.weights, label, k)
-    idx, w = transpose(ptr, idx, w, np.arange(k, dtype=np.int32))
+    idx, w = _transpose(ptr, idx, w)
     sizes = np.zeros((k, net.sizes.shape[1]), np.int64)
     np.add.at(sizes, label, net.sizes)
     domain = np.zeros(k, np.int32)

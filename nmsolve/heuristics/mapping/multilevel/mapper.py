@@ -12,12 +12,12 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.multilevel.bisection import recursive_bisection
-from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
+from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net, metric_of
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
-from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for
-from nmsolve.heuristics.mapping.multilevel.state import State, new_state
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
+from nmsolve.heuristics.mapping.multilevel.state import State, line_cost, new_state
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
@@ -29,7 +29,9 @@ COARSEST = 16
 #: Shares of the first cycle's work that coarsest, middle (together) and finest level get.
 SHARES = (0.3, 0.2, 0.5)
 #: Start and end temperature in units of the median step between neighbouring lines.
-COARSEST_HEAT, HEAT, COLD = 2.0, 0.7, 0.02
+COARSEST_HEAT, HEAT, COLD = 2.0, 1.0, 0.02
+#: Rise of the cost (share) that the start of a level may cause.
+RISE = 0.0
 
 
 @dataclass
@@ -41,7 +43,15 @@ class _Run:
     budget: Budget
     rng: AnyArray
     scratch: Scratch
-    offer: Callable[[IntArray, str], object]
+    report: Callable[[IntArray, str], object]
+    order: Int32Array
+
+    def offer(self, pos: Int32Array, move: str) -> IntArray:
+        """Offer a placement of the finest level in the problem's own numbering, which is returned."""
+        core = np.empty(len(pos), np.int64)
+        core[self.order] = pos
+        self.report(core, move)
+        return core
 
 
 def map_multilevel(
@@ -69,10 +79,17 @@ def map_multilevel(
     distance = core_distance(problem)
     board = board_of(problem, distance)
     run = _Run(
-        problem, board, Budget(max(1.0, work), should_stop, elapsed), new_rng(seed), scratch_for(board), offer
+        problem,
+        board,
+        Budget(max(1.0, work), should_stop, elapsed),
+        new_rng(seed),
+        scratch_for(board),
+        offer,
+        np.arange(problem.n, dtype=np.int32),
     )
     levels, labels = _coarsen(finest_net(problem), run)
     start = recursive_bisection(levels[-1], board, metric_of(distance), problem.machine, run.rng)
+    start = _sort_by_core(levels, labels, start, run)
     _offer_early(levels[0], labels, start, run)
     return _descend_levels(levels, labels, start, run)
 
@@ -121,6 +138,25 @@ def line_step(board: Board, s: State) -> float:
     return float(np.median(values)) if len(values) else 1.0
 
 
+def neutral_temperature(net: Net, s: State, highest: float, run: _Run) -> float:
+    """The highest temperature, from ``highest`` down in steps, at which a few sweeps do not raise the cost.
+
+    What a coarser level has found then survives at this level, and nothing colder is wasted on it.
+    """
+    before = line_cost(run.board, s)
+    saved = [a.copy() for a in s]
+    temperature = highest
+    for _ in range(12):
+        warm_up(net, run.board, s, temperature, 3, run.budget, run.rng, run.scratch)
+        after = line_cost(run.board, s)
+        for a, b in zip(s, saved, strict=True):
+            a[...] = b
+        if after <= before * (1 + RISE) or run.budget.stop():
+            break
+        temperature *= 0.75
+    return temperature
+
+
 def _descend_levels(
     levels: list[Net], labels: list[Int32Array], pos: Int32Array, run: _Run
 ) -> IntArray | None:
@@ -143,8 +179,8 @@ def _descend_levels(
         if number:
             evict(net, run.board, s, run.scratch.step)
         unit = line_step(run.board, s)
+        hot = COARSEST_HEAT * unit if number == last else neutral_temperature(net, s, HEAT * unit, run)
         until += SHARES[0] if number == last else (middle if number else 1.0)
-        hot = (COARSEST_HEAT if number == last else HEAT) * unit
         anneal(
             net,
             run.board,
@@ -159,9 +195,20 @@ def _descend_levels(
         if number == 0:
             _polish(net, s, run)
         pos = s.pos
-    best = pos.astype(np.int64)
-    run.offer(best, "multilevel")
-    return best
+    return run.offer(pos, "multilevel")
+
+
+def _sort_by_core(levels: list[Net], labels: list[Int32Array], start: Int32Array, run: _Run) -> Int32Array:
+    """Renumber the finest level so that nodes close on the board are close in memory. Returns the new ``start``."""
+    pos = start
+    for label in reversed(labels):
+        pos = pos[label]
+    order = np.argsort(pos, kind="stable").astype(np.int32)
+    levels[0] = renumber(levels[0], order)
+    if labels:
+        labels[0] = labels[0][order]
+    run.order = run.order[order]
+    return start if labels else start[order]
 
 
 def _offer_early(net: Net, labels: list[Int32Array], pos: Int32Array, run: _Run) -> None:
@@ -170,7 +217,7 @@ def _offer_early(net: Net, labels: list[Int32Array], pos: Int32Array, run: _Run)
         pos = pos[label]
     feasible = _strict(net, pos, run)
     if feasible is not None:
-        run.offer(feasible.astype(np.int64), "bisection")
+        run.offer(feasible, "bisection")
 
 
 def _strict(net: Net, pos: Int32Array, run: _Run) -> Int32Array | None:

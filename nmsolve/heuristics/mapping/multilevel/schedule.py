@@ -78,24 +78,47 @@ def anneal(
 
     Late phases are squeezed, not cut: if the clock runs ahead of the work, the temperature follows the clock.
     """
-    n = len(s.pos)
-    degree = len(net.indices) / max(1, n)
     begin = budget.done()
     span = max(until - begin, 1e-9)
-    node = 0
-    slowest = visit_price(board) + 2 * degree * edge_price(board)
+    runner = _Runner(net, board, s, budget, rng, scratch)
     while not budget.stop():
         over = (budget.done() - begin) / span
         if over >= 1.0:
             break
-        temperature = hot * (cold / hot) ** over
-        # At least 300 temperature steps per phase, no call longer than a slice, no more than 20 sweeps a call.
-        visits = int(min(SLICE, span * budget.total / 300) / slowest)
-        visits = max(1, min(visits, 20 * n))
+        # At least 300 temperature steps per phase.
+        runner.advance(hot * (cold / hot) ** over, span * budget.total / 300)
+
+
+def warm_up(
+    net: Net, board: Board, s: State, temperature: float, sweeps: int, budget: Budget, rng: AnyArray, scratch: Scratch
+) -> None:  # fmt: skip
+    """A few sweeps at one temperature."""
+    runner = _Runner(net, board, s, budget, rng, scratch)
+    while runner.visited < sweeps * len(s.pos) and not budget.stop():
+        runner.advance(temperature, SLICE, len(s.pos))
+
+
+class _Runner:
+    """Visits the nodes of one level in cyclic order, in kernel calls of limited work."""
+
+    def __init__(
+        self, net: Net, board: Board, s: State, budget: Budget, rng: AnyArray, scratch: Scratch
+    ) -> None:  # fmt: skip
+        self.net, self.board, self.s = net, board, s
+        self.budget, self.rng, self.scratch = budget, rng, scratch
+        self.visited = 0
+        degree = len(net.indices) / max(1, len(s.pos))
+        self.price = visit_price(board) + 2 * degree * edge_price(board)
+
+    def advance(self, temperature: float, work: float, most: int = 1 << 60) -> None:
+        """One kernel call of about ``work`` units (at most a slice), 20 sweeps and ``most`` visits."""
+        n, board, scratch = len(self.s.pos), self.board, self.scratch
+        visits = max(1, min(int(min(SLICE, work) / self.price), 20 * n, most))
         _, touched = heat_sweep(
-            net, board, s, node, visits, temperature, scratch.bits, scratch.prob, scratch.step, rng
-        )
-        node = (node + visits) % n
-        budget.spent += visits * visit_price(board) + touched * edge_price(board)
+            self.net, board, self.s, self.visited % n, visits, temperature, scratch.bits, scratch.prob, scratch.step,
+            self.rng,
+        )  # fmt: skip
+        self.visited += visits
+        self.budget.spent += visits * visit_price(board) + touched * edge_price(board)
         # Calls get longer as moves get rarer.
-        slowest = visit_price(board) + max(0.05, 1.5 * touched / visits) * edge_price(board)
+        self.price = visit_price(board) + max(0.05, 1.5 * touched / visits) * edge_price(board)
