@@ -49,7 +49,7 @@ REGISTRY: dict[str, Entry] = {
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
-    "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core", child=True),
+    "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True),
     "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True),
 }  # fmt: skip
