@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nmsolve.cli.options import instance
+from nmsolve.cli.options import turns as turn_option
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
@@ -86,7 +87,7 @@ def run_verify(
     stated = _constraints(rules, loaded)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=_turns(turns or loaded.inputs.get("prohibit_turns")),
+        turns=turn_option(turns or loaded.inputs.get("prohibit_turns")),
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     if bound:
@@ -117,7 +118,7 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
     assert result.core is not None
     report = verify(
         problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
-        turns=_turns(turns),
+        turns=turn_option(turns),
     )  # fmt: skip
     return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
 
@@ -167,13 +168,6 @@ def _constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
     from nmsolve.model.mapping.constraints_file import load_constraints
 
     return () if path is None else load_constraints(path, loaded.graph, loaded.machine)
-
-
-def _turns(text: str | None) -> str | list[str] | None:
-    """A turn model's name stays a name; ``WS,EN`` becomes a list."""
-    if text is None or "," not in text:
-        return text
-    return [t.strip() for t in text.split(",") if t.strip()]
 
 
 def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | None) -> list[CheckPart]:
