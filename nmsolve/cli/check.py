@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nmsolve.cli.options import instance
-from nmsolve.cli.options import turns as turn_option
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
@@ -87,7 +86,7 @@ def run_verify(
     stated = _constraints(rules, loaded)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turn_option(turns or loaded.inputs.get("prohibit_turns")),
+        turns=turns or loaded.inputs.get("prohibit_turns"),
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     if bound:
@@ -118,7 +117,7 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
     assert result.core is not None
     report = verify(
         problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
-        turns=turn_option(turns),
+        turns=turns,
     )  # fmt: skip
     return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
 

@@ -79,7 +79,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     from nmsolve.solvers.mapping.api import make_problem
 
     if o.prohibit_turns is not None:
-        turn_rule(opt.turns(o.prohibit_turns) or "")  # a wrong name must not wait for the end of the search
+        turn_rule(o.prohibit_turns)  # a wrong name must not wait for the end of the search
     graph, machine = opt.instance(o.graph, o.machine, o.chips)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     problem = make_problem(graph, machine, objective=o.objective, constraints=constraints, balance=o.balance)

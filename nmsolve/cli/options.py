@@ -78,13 +78,6 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
     return squarest(int(match[1]))
 
 
-def turns(text: str | None) -> str | list[str] | None:
-    """A turn model's name stays a name; ``WS,EN`` becomes a list; None stays None."""
-    if text is None or "," not in text:
-        return text
-    return [t.strip() for t in text.split(",") if t.strip()]
-
-
 def instance(graph: Path, machine: str | None, chips: str | None) -> tuple[LogicGraph, Machine]:
     """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
 
