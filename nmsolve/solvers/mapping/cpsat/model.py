@@ -85,10 +85,8 @@ def build(
     data = exact_data(problem)
     model = cp_model.CpModel()
     v = make_variables(model, data)
-    rows = (*RULES, *MEASURES, *HINTS)
-    if mappings(data) > SMALL_SEARCH:
-        rows += STRENGTHENERS
-    for rule in rows:
+    strengtheners = STRENGTHENERS if mappings(data) > SMALL_SEARCH else ()
+    for rule in (*RULES, *MEASURES, *HINTS, *strengtheners):
         rule(model, data, v)
     start = _break_symmetry(model, data, v, start) if break_symmetry else start
     minimise(model, data, v)

@@ -1,0 +1,67 @@
+"""The linear assignment problem with its duals, as a kernel."""
+
+from __future__ import annotations
+
+import numba as nb
+
+from nmsolve.model.types import IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def assign(
+    cost: IntArray,
+    rows: int,
+    cols: int,
+    row_dual: IntArray,
+    col_dual: IntArray,
+    row_of: IntArray,
+    before: IntArray,
+    slack: IntArray,
+    done: IntArray,
+) -> int:
+    """Least cost of giving each of ``rows`` rows its own of ``cols >= rows`` columns (shortest augmenting paths).
+
+    Parameters
+    ----------
+    cost : (>= rows, >= cols) int64
+    row_dual, col_dual : (>= rows + 1,), (>= cols + 1,) int64, output, entry 0 unused otherwise:
+        ``cost[i, j] - row_dual[i + 1] - col_dual[j + 1] >= 0`` is the reduced cost; fixing a cell costs that much more
+    row_of, before, slack, done : (>= cols + 1,) int64 work space; ``row_of[j + 1] - 1`` is the row of column j
+    """
+    far = 2**62
+    row_dual[: rows + 1] = 0
+    col_dual[: cols + 1] = 0
+    row_of[: cols + 1] = 0
+    for i in range(1, rows + 1):
+        row_of[0] = i
+        at = 0
+        for j in range(cols + 1):
+            slack[j] = far
+            done[j] = 0
+        while row_of[at] != 0:
+            done[at] = 1
+            row, least, nearest = row_of[at], far, 0
+            for j in range(1, cols + 1):
+                if done[j] == 0:
+                    reduced = cost[row - 1, j - 1] - row_dual[row] - col_dual[j]
+                    if reduced < slack[j]:
+                        slack[j] = reduced
+                        before[j] = at
+                    if slack[j] < least:
+                        least = slack[j]
+                        nearest = j
+            for j in range(cols + 1):
+                if done[j] == 1:
+                    row_dual[row_of[j]] += least
+                    col_dual[j] -= least
+                else:
+                    slack[j] -= least
+            at = nearest
+        while at != 0:
+            row_of[at] = row_of[before[at]]
+            at = before[at]
+    total = 0
+    for j in range(1, cols + 1):
+        if row_of[j] != 0:
+            total += cost[row_of[j] - 1, j - 1]
+    return total
