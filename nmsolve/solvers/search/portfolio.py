@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from nmsolve.model.engine import Engine
 from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.child import Child
+from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.referee import Referee
@@ -214,8 +214,9 @@ class Portfolio:
         self._publish(pool)
         if self._stopping() and not pool.board.stopped:
             pool.board.stop()
+            hurry = GRACE if self._incumbent.reached else 0.0  # nothing more to hope for: no grace
             for one in pool.running:
-                one.child.stop_by(time.monotonic())
+                one.child.stop_by(time.monotonic() - hurry)
 
     def _take(self, one: _Running) -> None:
         """Pass on what a child has sent."""
@@ -236,11 +237,13 @@ class Portfolio:
         """Book the end of one run of an engine."""
         self._vain[name] = 0 if changed else self._vain[name] + 1
         self.endings[name] = ending
-        stopped = ending.kind == "done" and self._stopping()
-        status = "stopped" if stopped else ending.kind + (f": {ending.text}" if ending.text else "")
+        needless = ending.kind == "killed" and self._incumbent.reached
+        on_request = needless or (ending.kind == "done" and self._stopping())
+        status = "stopped" if on_request else ending.kind + (f": {ending.text}" if ending.text else "")
         self._incumbent.finish(name, status, cpu)
-        if ending.kind != "done":
-            self._incumbent.record("error", name, f"{ending.kind}: {ending.text}")
+        if ending.kind != "done" and not on_request:
+            kind = "note" if ending.kind == "killed" else "error"
+            self._incumbent.record(kind, name, f"{ending.kind}: {ending.text}")
         elif number == 0:
             self._incumbent.record("engine", name, "ends")
 
