@@ -140,7 +140,8 @@ def automatic(
             continue
         entry = REGISTRY[name]
         step = Step(engine, share, child=entry.child, repeat=entry.repeat)
-        steps.append(replace(step, most=QUICK) if small and not entry.child else step)
+        proves = entry.child or name == "branch-bound"  # cut short, its proof would be lost
+        steps.append(replace(step, most=QUICK) if small and not proves else step)
     return steps
 
 
