@@ -55,7 +55,7 @@ def test_node_larger_than_any_core_is_named_with_numbers() -> None:
 def test_total_names_the_smallest_mesh() -> None:
     assert only(problem([2] * 9, mesh(2, 2, 4))) == (
         "the nodes need 18 neurons in total, the 4 usable cores hold 16 (4 each);"
-        " the smallest of the kind that holds them is mesh:2x3"
+        " the smallest near-square mesh that holds them is mesh:2x3"
     )
 
 
@@ -63,13 +63,15 @@ def test_total_names_the_fewest_chips_and_does_not_count_dead_cores() -> None:
     chip = Machine("chippy", (1, 1), (2, 2), capacity={"neurons": 4}, faulty_cores=(3,))
     reason = only(problem([1] * 26, chip))
     assert "the 3 usable cores hold 12" in reason
-    assert reason.endswith("the smallest of the kind that holds them is one with 2 chips (--chips 1x2)")
+    assert reason.endswith(
+        "the smallest machine of the kind that holds them is one with 2 chips (--chips 1x2)"
+    )
 
 
 def test_smallest_machine_is_honest_where_packing_is_uncertain() -> None:
     """13 nodes of 2 on cores of 3: by volume 9 cores, in truth 13."""
     reason = only(problem([2] * 13, mesh(2, 4, 3)))
-    assert reason.endswith("the smallest of the kind that holds them is mesh:4x4")  # 13 halves
+    assert reason.endswith("the smallest near-square mesh that holds them is mesh:4x4")  # 13 halves
     uneven = problem([3, 3, 3, 4, 4, 4, 3, 3, 4], mesh(1, 2, 10))
     assert "no machine of the kind smaller than mesh:2x2 holds them" in only(uneven) or "smallest" in only(
         uneven

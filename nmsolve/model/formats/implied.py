@@ -83,6 +83,4 @@ def _matrix(value: object, where: str) -> np.ndarray[tuple[int, ...], np.dtype[n
         raise InputError(f"found shape {matrix.shape}", where, "a square matrix")
     if not np.isfinite(matrix).all() or matrix.min() < 0:
         raise InputError("found a negative or infinite distance", where, "finite numbers >= 0")
-    if not (matrix == matrix.T).all():
-        raise InputError("the distances are not symmetric", where, "distance[p][q] == distance[q][p]")
     return matrix

@@ -4,7 +4,7 @@ Cost = sum over ordered pairs of ``first[i, j] * second[p(i), p(j)]`` (Burkard, 
 permutation exchanges the roles of the matrices, so either may be the traffic. Which one is the distance matrix:
 
 1. a matrix that is exactly the Manhattan distance of a row-major mesh (the first is looked at first);
-2. else the second, unless only the first is symmetric: distances in nmsolve are symmetric.
+2. else the second, unless only the first is symmetric: symmetric distances are handled faster and bounded better.
 
 The traffic graph is directed with both directions, so ``hops`` equals the QAPLIB cost; where both diagonals are
 non-zero and one of them is constant, the cost is ``hops + meta["constant"]``.
@@ -28,17 +28,15 @@ def load(path: Path) -> LogicGraph:
 
     Raises
     ------
-    InputError : truncated or too long, negative numbers, two asymmetric matrices, or diagonals whose product
-        depends on the assignment (a node's traffic with itself times a place's distance to itself)
+    InputError : truncated or too long, negative numbers, or diagonals whose product depends on the assignment
+        (a node's traffic with itself times a place's distance to itself)
     """
     first, second = _matrices(path)
     mesh, traffic, distance = mesh_shape(first), second, first
     if mesh is None:
         mesh, traffic, distance = mesh_shape(second), first, second
-    if mesh is None and not _symmetric(distance):
+    if mesh is None and _symmetric(traffic) and not _symmetric(distance):
         traffic, distance = distance, traffic
-        if not _symmetric(distance):
-            raise InputError("both matrices are asymmetric", str(path), "one symmetric (distance) matrix")
     meta: dict[str, object] = {"mesh": list(mesh)} if mesh else {"distances": _offdiagonal(distance).tolist()}
     own, home = traffic.diagonal(), distance.diagonal()
     if own.any() and home.any():

@@ -88,16 +88,16 @@ def _smallest_machine(machine: Machine, least: int, enough: int) -> str:
     if machine.distance_matrix is not None:
         return f"at least {least} such cores are needed"
     if machine.n_chips == 1 and machine.name.startswith("mesh"):
-        return _advice(_mesh(least), _mesh(enough))
+        return _advice("near-square mesh", _mesh(least), _mesh(enough))
     per_chip = machine.cores[0] * machine.cores[1]
     low, high = (_chips(machine, -(-cores // per_chip)) for cores in (least, enough))
-    return _advice(low, high)
+    return _advice("machine of the kind", low, high)
 
 
-def _advice(low: str, high: str) -> str:
+def _advice(kind: str, low: str, high: str) -> str:
     if low == high:
-        return f"the smallest of the kind that holds them is {low}"
-    return f"no machine of the kind smaller than {low} holds them, {high} surely does"
+        return f"the smallest {kind} that holds them is {low}"
+    return f"no {kind} smaller than {low} holds them, {high} surely does"
 
 
 def _chips(machine: Machine, count: int) -> str:
