@@ -438,7 +438,7 @@ def test_plain_rows(tmp_path: Path) -> None:
         (csr(indices=[1.0, 0.0]), "indices: found float64"),
         (csr(indptr=[0, 2, 1]), "indptr does not cut"),
         (csr(indptr=[0, 1, 1]), "indptr does not cut"),
-        (csr(weights=[3, 4]), "has weight 3 at one end and 4 at the other"),
+        (csr(weights=[3, 4]), "row 0: edge 0-1 has weight 3 at one end and 4 at the other"),
         (csr(weights=[-3, -3]), "has weight -3"),
         (csr(weights=[np.nan, np.nan]), "has weight nan"),
         (csr(weights=[3]), "weights: 1 values"),

@@ -61,6 +61,7 @@ def load(path: Path) -> LogicGraph:
         neighbour,
         weights,
         lambda u: lines.where(u + 1),
+        1,
         resources=resources,
         sizes=sizes,
         name=path.stem,

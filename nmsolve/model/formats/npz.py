@@ -200,6 +200,7 @@ def _plain(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
         indices,
         weights,
         lambda u: f"{path}: row {u}",
+        0,
         resources=resources,
         sizes=sizes,
         name=path.stem,

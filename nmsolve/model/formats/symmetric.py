@@ -16,6 +16,7 @@ def undirected_from_symmetric(
     indices: IntArray,
     weights: AnyArray,
     where: Callable[[int], str],
+    base: int,
     *,
     resources: tuple[str, ...] = ("neurons",),
     sizes: IntArray | None = None,
@@ -28,6 +29,7 @@ def undirected_from_symmetric(
     ----------
     indptr, indices, weights : CSR; indices in 0..n-1; rows need not be sorted
     where : where vertex ``u`` stands in the file, for errors
+    base : number of the first vertex in the file's own counting (0 or 1), for errors
 
     Raises
     ------
@@ -39,9 +41,11 @@ def undirected_from_symmetric(
     bad = np.flatnonzero(~(np.isfinite(w) & (w >= 0)))
     if len(bad):
         u, v = _ends(indptr, indices, int(bad[0]))
-        raise InputError(f"edge {u + 1}-{v + 1} has weight {w[bad[0]]}", where(u), "a finite number >= 0")
+        raise InputError(
+            f"edge {u + base}-{v + base} has weight {w[bad[0]]}", where(u), "a finite number >= 0"
+        )
     ptr, ind, val, mirror = _sorted_and_mirrored(n, indptr, indices, w)
-    _check_pairs(ptr, ind, val, mirror, where)
+    _check_pairs(ptr, ind, val, mirror, where, base)
     row = np.repeat(np.arange(n), np.diff(ptr))
     upper = ind > row
     out_ptr = np.zeros(n + 1, np.int64)
@@ -82,17 +86,20 @@ def _check_pairs(
     val: AnyArray,
     mirror: tuple[IntArray, IntArray, AnyArray],
     where: Callable[[int], str],
+    base: int,
 ) -> None:
     """Raise for self-loops, repeated edges and edges whose two ends do not agree."""
     row = np.repeat(np.arange(len(ptr) - 1), np.diff(ptr))
     loops = np.flatnonzero(ind == row)
     if len(loops):
         u = int(row[loops[0]])
-        raise InputError(f"vertex {u + 1} has an edge to itself", where(u), "no self-loops")
+        raise InputError(f"vertex {u + base} has an edge to itself", where(u), "no self-loops")
     twice = np.flatnonzero((ind[1:] == ind[:-1]) & (row[1:] == row[:-1]))
     if len(twice):
         u, v = int(row[twice[0]]), int(ind[twice[0]])
-        raise InputError(f"edge {u + 1}-{v + 1} is listed twice", where(u), "each neighbour once per vertex")
+        raise InputError(
+            f"edge {u + base}-{v + base} is listed twice", where(u), "each neighbour once per vertex"
+        )
     m_ptr, m_ind, m_val = mirror
     same = len(m_ind) == len(ind) and bool((m_ptr == ptr).all() and (m_ind == ind).all())
     if not same:
@@ -101,7 +108,7 @@ def _check_pairs(
         lonely = np.setdiff1d(row * n + ind, m_row * n + m_ind)
         u, v = (int(x) for x in divmod(int(lonely[0]), n))
         raise InputError(
-            f"vertex {u + 1} lists neighbour {v + 1}, but not the other way round",
+            f"vertex {u + base} lists neighbour {v + base}, but not the other way round",
             where(u),
             "each edge at both ends",
         )
@@ -110,7 +117,7 @@ def _check_pairs(
         k = differs[0]
         u, v = int(row[k]), int(ind[k])
         raise InputError(
-            f"edge {u + 1}-{v + 1} has weight {val[k]:g} at one end and {m_val[k]:g} at the other",
+            f"edge {u + base}-{v + base} has weight {val[k]:g} at one end and {m_val[k]:g} at the other",
             where(u),
             "equal weights",
         )
