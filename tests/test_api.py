@@ -196,6 +196,45 @@ def test_several_workers_find_what_one_finds():
     assert result.status == "optimal" and result.objective == 2.0
 
 
+@pytest.mark.parametrize(
+    ("n", "spec", "limit", "objective", "wanted", "unwanted"),
+    [
+        (
+            9,
+            "mesh:3x3",
+            1,
+            "hops",
+            {"star", "anneal", "tabu", "branch-bound", "cpsat"},
+            {"multilevel", "nets"},
+        ),
+        (
+            100,
+            "mesh:10x10",
+            1,
+            "hops",
+            {"projection", "anneal", "tabu"},
+            {"multilevel", "cpsat", "branch-bound"},
+        ),
+        (
+            8,
+            "mesh:2x2",
+            2,
+            "hops",
+            {"star", "joint", "multilevel", "cpsat"},
+            {"anneal", "nets", "projection"},
+        ),
+        (500, "mesh:4x4", 33, "cut", {"star", "multilevel"}, {"anneal", "nets", "cpsat"}),
+        (500, "mesh:4x4", 33, "connectivity", {"star", "multilevel", "nets"}, {"anneal", "cpsat"}),
+    ],
+)
+def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, wanted, unwanted):
+    problem = MappingProblem(random_graph(n, 4 * n), nmsolve.machine(spec), objective, (), limit)
+    refused = {}
+    names = {s.engine.name for s in auto.automatic(problem, 60.0, refused.__setitem__)}
+    assert wanted <= names and not unwanted & names
+    assert not names & set(refused)
+
+
 CHILD = """
 import nmsolve, numpy as np, sys
 from nmsolve.solvers.mapping import api

@@ -192,7 +192,7 @@ def test_repeatable_steps_run_again_with_other_seeds_until_they_are_given_up():
     assert (again.lifted == incumbent.lifted).all()
 
 
-@pytest.mark.parametrize("seconds", [0, -1, math.nan])
+@pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])
 def test_a_time_limit_must_be_positive(seconds):
     with pytest.raises(InputError, match="time limit"):
         Budget(seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -118,7 +119,9 @@ print("best", incumbent.objective, "interrupted", budget.interrupted, flush=True
 
 def start_parent(last, child=True, workers=1):
     code = PARENT.format(tests=str(TESTS), last=last, child=child, workers=workers)
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, process_group=0
+    )
     for line in parent.stdout:
         if line.startswith("incumbent"):
             return parent
@@ -127,8 +130,9 @@ def start_parent(last, child=True, workers=1):
 
 @pytest.mark.parametrize("child", [True, False])
 def test_ctrl_c_ends_with_the_best_answer(child):
+    """A terminal signals the whole foreground group; children must not notice."""
     parent = start_parent("until-stop", child)
-    parent.send_signal(2)
+    os.killpg(parent.pid, signal.SIGINT)
     out, _ = parent.communicate(timeout=30)
     assert "best 20.0 interrupted True" in out and parent.returncode == 0
 

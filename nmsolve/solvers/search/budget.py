@@ -18,18 +18,18 @@ class Budget:
 
     Parameters
     ----------
-    seconds : time limit, > 0 (may be inf)
+    seconds : time limit, > 0
     started : ``time.monotonic()`` at the moment the limit counts from; now if not given
     reserve : seconds kept back at the end for stopping children and for the last figures
 
     Raises
     ------
-    InputError : the limit is not a positive number
+    InputError : the limit is not a positive, finite number
     """
 
     def __init__(self, seconds: float, *, started: float | None = None, reserve: float = 0.0) -> None:
-        if math.isnan(seconds) or seconds <= 0:
-            raise InputError(f"the time limit is {seconds} seconds", "", "a number > 0")
+        if not (math.isfinite(seconds) and seconds > 0):
+            raise InputError(f"the time limit is {seconds} seconds", "", "a finite number > 0")
         self.started = time.monotonic() if started is None else started
         self.limit = self.started + seconds
         self.deadline = self.limit - min(reserve, seconds)

@@ -183,6 +183,8 @@ class Child:
             return Ending(
                 "memory", f"{'out of memory' if starved else 'probably out of memory'}{limit}; {how}"
             )
+        if code == -signal.SIGKILL:
+            how += " (by a person, or by the system for lack of memory)"
         return Ending("failed", f"the process died: {how}" + (f"; {last}" if last else ""))
 
     def _last_error(self) -> str:

@@ -176,7 +176,7 @@ class Portfolio:
     def _even(self, left: float) -> float:
         """Time left on a grid (0.25 s, less in short runs): small delays must not change how much work engines plan."""
         grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
-        return left // grid * grid if 0 < grid < left < math.inf else left
+        return left // grid * grid if 0 < grid < left else left
 
     def _start_child(self, step: Step, number: int, seed: int, span: float) -> None:
         if self._pool is None:
