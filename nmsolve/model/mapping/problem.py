@@ -101,26 +101,24 @@ class MappingProblem:
 
     @cached_property
     def _domains(self) -> tuple[Int32Array, BoolArray]:
-        by_cores: dict[bytes, int] = {}
-        masks: list[BoolArray] = []
-        allowed: dict[int, BoolArray] = {}
-        for c in self.constraints:
-            if c.kind in ("pin", "region", "forbid"):
-                mask = np.zeros(self.cores, bool)
-                mask[list(c.cores)] = True
-                for u in c.nodes:
-                    start = allowed.get(u, self.machine.usable)
-                    allowed[u] = start & (~mask if c.kind == "forbid" else mask)
-        masks.append(self.machine.usable.copy())
-        by_cores[masks[0].tobytes()] = 0
+        masks = [self.machine.usable.copy()]
+        row_of = {masks[0].tobytes(): 0}
         domain = np.zeros(self.n, np.int32)
-        for u, mask in allowed.items():
-            key = mask.tobytes()
-            if key not in by_cores:
-                by_cores[key] = len(masks)
-                masks.append(mask)
-            domain[u] = by_cores[key]
-        return frozen(domain), frozen(np.stack(masks))
+        for c in self.constraints:
+            if c.kind not in ("pin", "region", "forbid"):
+                continue
+            named = np.zeros(self.cores, bool)
+            named[list(c.cores)] = True
+            nodes = np.asarray(c.nodes, np.int64)
+            before = domain[nodes]
+            for row in np.unique(before).tolist():
+                mask = masks[row] & (~named if c.kind == "forbid" else named)
+                new = row_of.setdefault(mask.tobytes(), len(masks))
+                if new == len(masks):
+                    masks.append(mask)
+                domain[nodes[before == row]] = new
+        used = np.union1d([0], domain)  # steps on the way to an intersection are dropped
+        return frozen(np.searchsorted(used, domain).astype(np.int32)), frozen(np.stack(masks)[used])
 
     @property
     def domain_of(self) -> Int32Array:
