@@ -1,18 +1,25 @@
 """Deadlock check (M1.9): the channel dependency graph of a mapping's routes, and a numbering that proves
 it acyclic.
 
-A *channel* is a directed link, or one of its two virtual channels: ``2 * link + vc``. A message that holds
-a channel and wants the next one makes the second a dependency of the first. If channels can be numbered so
-that numbers grow along every dependency, no ring of messages can wait for each other (Dally and Seitz 1987).
+A *channel* is a directed link, or one of its virtual channels. A message that holds a channel and wants
+the next one makes the second a dependency of the first. If channels can be numbered so that numbers grow
+along every dependency, no ring of messages can wait for each other (Dally and Seitz 1987).
 
-Multicast: a message that branches in a router depends, from its incoming channel, on every outgoing one;
-and as the outgoing channels are taken one by one (east, west, south, north) and held, each on the later
-ones. It is assumed that a message fits into one channel's buffer (spikes are single packets) and that
-cores always take what arrives. Long wormhole messages that advance in lockstep on all branches are *not*
-covered.
+Multicast: a message that branches in a router depends, from its incoming channel, on every outgoing one; and as
+the outgoing channels are taken one by one (in channel order, see below) and held, each on the later ones. It
+is assumed that a message fits into one channel's buffer (spikes are single packets) and that cores always take
+what arrives. Long wormhole messages that advance in lockstep on all branches are *not* covered.
 
-Torus: a ring closes a cycle, so XY routes need the second virtual channel. A message changes to it on the
-link that closes the ring (the dateline) and back to the first one where it turns.
+Virtual channels, where the routes need them:
+
+* dateline: a torus ring closes a cycle. A message changes to the second channel of a ring on the link that closes
+  it, and back to the first where it turns.
+* layers: detours round dead links turn from a column into a row, which XY routes never do. From each such turn on a
+  message uses the next layer of channels; within a layer all routes are XY.
+
+Channel ``k`` of a core, ``0 <= k < 4 * V``, is ``(4 * layer + direction) * D + ring``: ``D`` is 2 with a
+dateline, else 1, and ``V = layers * D`` virtual channels are on every link. Channel ``k`` of core ``p``
+has number ``4 * V * p + k`` in arrays.
 """
 
 from __future__ import annotations
@@ -27,7 +34,7 @@ from nmsolve.hw.cost import checked_core, machine_distance
 from nmsolve.hw.detours import link_ends, route_trees
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.turns import LETTERS, turn_rule
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -39,20 +46,26 @@ class DeadlockReport:
 
     Attributes
     ----------
-    virtual_channels : fewest per link with which the routes cannot deadlock: 1 (none needed), 2
-        (dateline), or 0 if neither suffices
-    numbering : (8 * P,) int64: number of every channel ``2 * link + vc`` in use, -1 for the others; grows
-        strictly along every dependency. Empty if ``virtual_channels`` is 0
+    layers : layers of virtual channels that the numbering uses (1 if no route turns from a column into a row)
+    dateline : True if the numbering uses a second channel per torus ring
+    numbering : (4 * V * P,) int64: number of every channel in use, -1 for the others; grows strictly along every
+        dependency
     cycle : links of one cycle of dependencies without virtual channels; empty if there is none
     prohibited : the rule the routes were held against, or "" if none
     violations : prohibited turns that routes take, in words
     """
 
-    virtual_channels: int
+    layers: int
+    dateline: bool
     numbering: IntArray
     cycle: tuple[int, ...]
     prohibited: str
     violations: tuple[str, ...]
+
+    @property
+    def virtual_channels(self) -> int:
+        """Channels per link with which no deadlock is possible; 1 means that no virtual channels are needed."""
+        return self.layers * (2 if self.dateline else 1)
 
     @property
     def free(self) -> bool:
@@ -75,59 +88,70 @@ def check_deadlock(
     """
     if machine.distance_matrix is not None:
         raise InputError("the machine is given by a distance matrix", machine.name, "a mesh")
-    follow, beside, used = dependencies(graph, machine, core)
     ends = link_ends(machine)
-    merged = _merged(follow), _merged(beside)
-    first = np.zeros_like(used)
-    first[::2] = used.reshape(-1, 2).any(axis=1)
-    number, left = _number_channels(*merged, first, ends)
-    cycle: tuple[int, ...] = ()
-    channels = 1
-    if left > 0:
-        cycle = _cycle(number, *merged, ends)
-        number, left = _number_channels(follow, beside, used, ends)
-        channels = 2 if left == 0 else 0
-    if channels == 0:
-        number = np.zeros(0, np.int64)
+    plain = dependencies(graph, machine, core)
+    number, left = _number_channels(plain.follow, plain.beside, plain.used, ends, 1)
     name, violations = "", []
     if turns is not None:
         rule = turn_rule(turns)
         name = rule.name
-        taken = follow.reshape(machine.size, 4, 2, 4, 2).any(axis=(2, 4))
-        for p, before, after in np.argwhere(taken).tolist():
-            at = int(ends[4 * p + before])
+        for channel, after in np.argwhere(plain.follow).tolist():
+            at, before = int(ends[channel]), channel % 4
             if rule.prohibits(before, after, at % machine.cols):
                 row, col = divmod(at, machine.cols)
                 violations.append(f"turn {LETTERS[before]}{LETTERS[after]} in core row {row}, column {col}")
-    return DeadlockReport(channels, number, cycle, name, tuple(violations))
+    if left == 0:
+        return DeadlockReport(1, False, number, (), name, tuple(violations))
+    cycle = _cycle(number, plain, ends)
+    virtual = dependencies(graph, machine, core, plain.turns_back + 1, machine.torus)
+    number, left = _number_channels(
+        virtual.follow, virtual.beside, virtual.used, ends, 2 if machine.torus else 1
+    )
+    if left:
+        raise BackendError(f"{left} channels of {machine.name} got no number in spite of virtual channels")
+    return DeadlockReport(plain.turns_back + 1, machine.torus, number, cycle, name, tuple(violations))
+
+
+@dataclass(frozen=True, eq=False)
+class Dependencies:
+    """Channel dependencies of the routes of a mapping; channels as in the module's text.
+
+    Attributes
+    ----------
+    follow : (4 * V * P, 4 * V) bool: some message goes from channel ``c`` straight on to channel ``k`` of
+        the core that ``c`` leads to
+    beside : (4 * V * P, 4 * V) bool: some message leaves a core over channel ``c`` and over the later channel ``k``
+    used : (4 * V * P,) bool: some message crosses channel ``c``
+    turns_back : most turns from a column into a row on any route
+    """
+
+    follow: BoolArray
+    beside: BoolArray
+    used: BoolArray
+    turns_back: int
 
 
 def dependencies(
-    graph: LogicGraph, machine: Machine, core: AnyArray
-) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Channel dependencies of the routes of a mapping.
+    graph: LogicGraph, machine: Machine, core: AnyArray, layers: int = 1, dateline: bool = False
+) -> Dependencies:
+    """Walk the routes of a mapping and record which channels depend on which.
 
-    Returns
-    -------
-    follow : (8 * P, 8) bool: some message goes from channel ``c`` straight on to channel ``k = 2 *
-        direction + vc`` of the core that ``c`` leads to
-    beside : (8 * P, 8) bool: some message leaving a core over channel ``c`` also leaves it over channel
-        ``k``, later in the order of directions
-    used : (8 * P,) bool: some message crosses channel ``c``
+    With one layer (or no dateline) all layers (both channels of a ring) count as one channel.
     """
     d = machine_distance(machine, "hops")
-    follow = np.zeros((8 * machine.size, 8), bool)
-    beside = np.zeros((8 * machine.size, 8), bool)
-    used = np.zeros(8 * machine.size, bool)
+    k = 4 * layers * (2 if dateline else 1)
+    follow = np.zeros((k * machine.size, k), bool)
+    beside = np.zeros((k * machine.size, k), bool)
+    used = np.zeros(k * machine.size, bool)
     before: Int32Array = np.zeros((0, 0), np.int32)
     if machine.faulty_links:
         before = route_trees(machine).before
-    _collect(
+    most = _collect(
         graph.indptr, graph.source, graph.targets, graph.multicast, checked_core(graph, machine, core),
-        machine.rows, machine.cols, d.x, d.y, d.wrap_x, d.wrap_y, before, link_ends(machine), follow, beside,
-        used,
+        machine.rows, machine.cols, d.x, d.y, d.wrap_x, d.wrap_y, before, link_ends(machine), layers,
+        2 if dateline else 1, follow, beside, used,
     )  # fmt: skip
-    return follow, beside, used
+    return Dependencies(follow, beside, used, int(most))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -145,21 +169,22 @@ def _collect(
     wrap_y: float,
     before: Int32Array,
     ends: IntArray,
+    layers: int,
+    rings: int,
     follow: BoolArray,
     beside: BoolArray,
     used: BoolArray,
-) -> None:
-    """Walk the route of every edge and record what follows what, and what leaves a router beside what."""
-    tree = before.shape[0] > 0
-    size = rows * cols
-    way = np.empty(size, np.int64)
-    leaves = np.zeros((size, 8), np.bool_)
-    touched = np.empty(size, np.int64)
+) -> int:
+    """Walk the route of every edge; record what follows what, what leaves beside what, and the most turns back."""
+    tree, per_core = before.shape[0] > 0, follow.shape[1]
+    way = np.empty(rows * cols, np.int64)
+    leaves = np.zeros((rows * cols, per_core), np.bool_)
+    touched = np.empty(rows * cols, np.int64)
+    most = 0
     for i in range(source.shape[0]):
-        p = core[source[i]]
-        n_touched = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            q = core[targets[k]]
+        p, n_touched = core[source[i]], 0
+        for j in range(indptr[i], indptr[i + 1]):
+            q = core[targets[j]]
             across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
             along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
             v, hops = q, 0
@@ -174,52 +199,54 @@ def _collect(
                 way[hops] = 4 * u + d
                 hops += 1
                 v = u
-            last, vc = -1, 0
+            last, axis, layer, ring, back = -1, 0, 0, 0, 0
             for h in range(hops - 1, -1, -1):
                 u, d = way[h] // 4, way[h] % 4
-                if last >= 0 and (last // 2) % 4 // 2 != d // 2:
-                    vc = 0
-                gap = ends[way[h]] - u  # a jump over the edge of the board is the dateline
-                if (d < 2 and abs(gap) > 1) or (d >= 2 and abs(gap) > cols):
-                    vc = 1
+                if d // 2 != axis:
+                    ring = 0
+                    if axis == 1:
+                        back += 1
+                        layer = min(layer + 1, layers - 1)
+                    axis = d // 2
+                gap = abs(ends[way[h]] - u)  # a jump over the edge of the board is the dateline
+                if gap > (1 if d < 2 else cols):
+                    ring = rings - 1
+                k = (4 * layer + d) * rings + ring
                 if last >= 0:
-                    follow[last, 2 * d + vc] = True
-                last = 2 * way[h] + vc
+                    follow[last, k] = True
+                last = per_core * u + k
                 used[last] = True
                 if multicast[i]:
                     if not leaves[u].any():
                         touched[n_touched] = u
                         n_touched += 1
-                    leaves[u, 2 * d + vc] = True
+                    leaves[u, k] = True
+            most = max(most, back)
         for j in range(n_touched):
             u = touched[j]
-            for a in range(8):
-                for b in range(a + 1, 8):
+            for a in range(per_core):
+                for b in range(a + 1, per_core):
                     if leaves[u, a] and leaves[u, b]:
-                        beside[8 * u + a, b] = True
+                        beside[per_core * u + a, b] = True
             leaves[u] = False
-
-
-def _merged(table: BoolArray) -> BoolArray:
-    """The dependencies if both virtual channels of every link are one (the first)."""
-    out = np.zeros_like(table)
-    out[::2, ::2] = table.reshape(-1, 2, 4, 2).any(axis=(1, 3))
-    return out
+    return most
 
 
 @nb.njit(cache=True, nogil=True)
 def _number_channels(
-    follow: BoolArray, beside: BoolArray, used: BoolArray, ends: IntArray
+    follow: BoolArray, beside: BoolArray, used: BoolArray, ends: IntArray, rings: int
 ) -> tuple[IntArray, int]:
     """Topological numbers of the channels in use (-1: unused, or on or after a cycle); how many are the latter."""
-    n = follow.shape[0]
-    wanted = np.zeros(n, np.int64)
+    n, per_core = follow.shape
+    wanted, leads = np.zeros(n, np.int64), np.empty(n, np.int64)
     for c in range(n):
-        for k in range(8):
+        core, k = c // per_core, c % per_core
+        leads[c] = per_core * ends[4 * core + (k // rings) % 4]
+        for k in range(per_core):
             if follow[c, k]:
-                wanted[8 * ends[c // 2] + k] += 1
+                wanted[leads[c] + k] += 1
             if beside[c, k]:
-                wanted[8 * (c // 8) + k] += 1
+                wanted[per_core * core + k] += 1
     number, queue = np.full(n, -1, np.int64), np.empty(n, np.int64)
     head, tail, total = 0, 0, 0
     for c in range(n):
@@ -232,21 +259,23 @@ def _number_channels(
         c = queue[head]
         number[c] = head
         head += 1
-        for k in range(8):
-            for pick in range(2):
-                hit = follow[c, k] if pick == 0 else beside[c, k]
-                if hit:
-                    to = 8 * (ends[c // 2] if pick == 0 else c // 8) + k
-                    wanted[to] -= 1
-                    if wanted[to] == 0:
-                        queue[tail] = to
-                        tail += 1
+        for k in range(2 * per_core):
+            straight = k < per_core
+            if follow[c, k] if straight else beside[c, k - per_core]:
+                to = leads[c] + k if straight else c // per_core * per_core + k - per_core
+                wanted[to] -= 1
+                if wanted[to] == 0:
+                    queue[tail] = to
+                    tail += 1
     return number, total - head
 
 
-def _cycle(number: IntArray, follow: BoolArray, beside: BoolArray, ends: IntArray) -> tuple[int, ...]:
+def _cycle(number: IntArray, plain: Dependencies, ends: IntArray) -> tuple[int, ...]:
     """Links of one cycle among the channels without a number, by walking back: each has such a predecessor."""
-    sources, targets = _arcs(follow, beside, ends)
+    a, k = np.nonzero(plain.follow)
+    b, j = np.nonzero(plain.beside)
+    sources = np.concatenate([a, b])
+    targets = np.concatenate([4 * ends[a] + k, b // 4 * 4 + j])
     keep = (number[sources] < 0) & (number[targets] < 0)
     into = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
     seen: dict[int, int] = {}
@@ -256,11 +285,4 @@ def _cycle(number: IntArray, follow: BoolArray, beside: BoolArray, ends: IntArra
         seen[c] = len(path)
         path.append(c)
         c = into[c]
-    return tuple(channel // 2 for channel in reversed(path[seen[c] :]))
-
-
-def _arcs(follow: BoolArray, beside: BoolArray, ends: IntArray) -> tuple[IntArray, IntArray]:
-    """Dependencies as pairs of channels."""
-    a, k = np.nonzero(follow)
-    b, j = np.nonzero(beside)
-    return np.concatenate([a, b]), np.concatenate([8 * ends[a // 2] + k, 8 * (b // 8) + j])
+    return tuple(reversed(path[seen[c] :]))

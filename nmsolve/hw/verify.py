@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.walker import board, chunk_edges, row_chunks, walk, walk_all
+from nmsolve.hw.walker import board, chunk_edges, distinct, row_chunks, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -213,57 +213,65 @@ def deadlock_check(
     if report.violations:
         text = f"{len(report.violations)} prohibited turns ({report.prohibited}): {report.violations[0]}"
         return Check("deadlock", False, text)
-    if report.virtual_channels == 0:
-        return Check("deadlock", False, f"links {list(report.cycle)} can wait for each other in a cycle")
-    wrong = check_numbering(graph, machine, core, report.numbering, report.virtual_channels)
+    wrong = check_numbering(graph, machine, core, report.numbering, report.layers, report.dateline)
     if wrong is not None:
         return Check("deadlock", False, f"the channel numbering is wrong: {wrong}")
     channels = int((report.numbering >= 0).sum())
     text = f"{channels} channels numbered so that every route climbs{rule}"
-    if report.virtual_channels == 2:
-        text += "; needs two virtual channels with a dateline (without them the torus closes a cycle)"
+    if not report.free:
+        reasons = ["the torus closes a cycle"] * report.dateline + ["detours do"] * (report.layers > 1)
+        text += f"; needs {report.virtual_channels} virtual channels per link ({', '.join(reasons)})"
     return Check("deadlock", True, text)
 
 
 def check_numbering(
-    graph: LogicGraph, machine: Machine, core: IntArray, number: IntArray, virtual_channels: int
+    graph: LogicGraph,
+    machine: Machine,
+    core: IntArray,
+    number: IntArray,
+    layers: int = 1,
+    dateline: bool = False,
 ) -> str | None:
     """Walk all routes and say where the numbers of their channels do not grow; None if they always do.
 
-    ``number`` is (8 * P,), by channel ``2 * link + vc``. A message that leaves a core on several links
-    must take them in growing order too.
+    ``number`` is (4 * V * P,), channels as in :mod:`nmsolve.hw.deadlock`. A message that leaves a core on several
+    links must take them in growing order too.
     """
-    if number.shape != (8 * machine.size,):
-        raise InputError(f"the numbering has shape {number.shape}", machine.name, f"({8 * machine.size},)")
+    per_core = 4 * layers * (1 + dateline)
+    if number.shape != (per_core * machine.size,):
+        raise InputError(
+            f"the numbering has shape {number.shape}", machine.name, f"({per_core * machine.size},)"
+        )
     b = board(machine, "hops")
-    far = np.abs(b.leads - np.arange(machine.size)[:, None]) > np.array([1, 1, machine.cols, machine.cols])
-    dateline = far.reshape(-1)
+    reach = np.array([1, 1, machine.cols, machine.cols])
+    closes_ring = (np.abs(b.leads - np.arange(machine.size)[:, None]) > reach).reshape(-1)
     for rows in row_chunks(graph):
         row, edges = chunk_edges(graph, rows)
-        p, q = core[graph.source[row]], core[graph.targets[edges]]
-        steps = list(walk(b, p, q))
+        steps = list(walk(b, core[graph.source[row]], core[graph.targets[edges]]))
         if machine.faulty_links:
             steps.reverse()
-        last = np.full(len(p), -1, np.int64)
+        last, axis, layer, ring = (np.full(len(row), start, np.int64) for start in (-1, 0, 0, 0))
         branches = []
         for which, link in steps:
-            before, vc = last[which], np.zeros(len(which), np.int64)
-            if virtual_channels == 2:
-                straight = (before >= 0) & (before // 4 % 2 == link % 4 // 2)
-                vc = np.where(straight, before % 2, 0) | dateline[link]
-            channel = 2 * link + vc
-            bad = (before >= 0) & (number[channel] <= number[before]) | (number[channel] < 0)
+            now, before = link % 4 // 2, axis[which]
+            layer[which] = np.minimum(layer[which] + ((before == 1) & (now == 0)), layers - 1)
+            ring[which] = np.where(now == before, ring[which], 0) | (closes_ring[link] & dateline)
+            axis[which] = now
+            held = last[which]
+            channel = per_core * (link // 4) + (4 * layer[which] + link % 4) * (1 + dateline) + ring[which]
+            bad = ((held >= 0) & (number[channel] <= number[held])) | (number[channel] < 0)
             if bad.any():
                 k = int(np.flatnonzero(bad)[0])
-                return f"channel {before[k]} is followed by {channel[k]}"
+                return f"channel {held[k]} is followed by {channel[k]}"
             last[which] = channel
             many = graph.multicast[row[which]]
-            branches.append(row[which[many]] * (8 * machine.size) + channel[many])
-        keys = np.unique(np.concatenate(branches)) if branches else np.zeros(0, np.int64)
-        a, c = keys[:-1], keys[1:]
-        first, second = a % (8 * machine.size), c % (8 * machine.size)
-        same = (a // 8 == c // 8) & (number[first] >= number[second])  # same row and core
-        if same.any():
+            branches.append((row[which[many]] - rows.start) * (per_core * machine.size) + channel[many])
+        if not branches:
+            continue
+        keys = distinct(branches, (rows.stop - rows.start) * per_core * machine.size)
+        first, second = keys[:-1] % len(number), keys[1:] % len(number)
+        same = (keys[:-1] // per_core == keys[1:] // per_core) & (number[first] >= number[second])
+        if same.any():  # same row and core
             k = int(np.flatnonzero(same)[0])
             return f"channel {first[k]} is taken before {second[k]}"
     return None
