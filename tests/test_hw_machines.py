@@ -80,7 +80,7 @@ def test_plain_meshes(spec, chips, cores):
         ("lohi1", "expected loihi1 (the nearest)"),
         ("spinaker", "expected spinnaker"),
         ("zzz", "one of darwin3"),
-        ("no/such/file.toml", "No such file"),
+        ("no/such/file.toml", "no such file"),
         ("", "unknown machine"),
     ],
 )
@@ -144,6 +144,14 @@ def test_a_machine_file_with_everything(tmp_path):
     assert (message_energy(m), message_latency(m)) == (12, 0)
     assert latency_lines(m, 0).tolist() == [4] and latency_lines(m, 1).tolist() == [0] * 6
     assert not m.energy["router"].verified and m.figures["clock"].unit == "MHz"
+
+
+def test_files_that_are_no_text_and_folders_are_refused(tmp_path):
+    (tmp_path / "mesh.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="UTF-8"):
+        load_machine(str(tmp_path / "mesh.toml"))
+    with pytest.raises(InputError):
+        load_machine(str(tmp_path) + "/")
 
 
 def test_a_preset_with_changes(tmp_path):

@@ -11,10 +11,14 @@ from pathlib import Path
 from nmsolve.hw.describe import describe as describe
 from nmsolve.hw.machine_file import machine_from_table, read_table
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Machine
 
 #: More cores than this are taken for a mistake (4 million; the largest published meshes have one million).
 MOST_CORES = 2**22
+
+#: No machine file is longer than this (bytes).
+LARGEST_FILE = 2**24
 
 _MESH = re.compile(r"mesh:(\d+)x(\d+)(?:,(\d+)(?:x(\d+))?)?")
 
@@ -49,7 +53,7 @@ def list_presets() -> list[str]:
 
 
 def _load(spec: str) -> Machine:
-    if spec.lower().startswith("mesh"):
+    if spec.lower().startswith("mesh:"):
         return _mesh(spec)
     names = list_presets()
     if spec.lower() in names:
@@ -64,10 +68,9 @@ def _load(spec: str) -> Machine:
             f"{hint}one of {', '.join(names)}, mesh:RxC[,chips] or a TOML file",
         )
     try:
-        text = Path(spec).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8 text"
-        raise InputError(f"cannot read the machine: {reason}", spec, "a TOML file") from None
+        text = read_limited(spec, LARGEST_FILE).decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", spec, "a TOML file") from None
     table = read_table(text, spec)
     if "preset" in table:
         table = _on_preset(table, spec)
