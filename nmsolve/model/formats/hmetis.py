@@ -13,9 +13,9 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
-from nmsolve.model.formats.text import IntegerLines, read_integer_lines
+from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import IntArray
 
 
 def load(path: Path) -> LogicGraph:
@@ -105,16 +105,11 @@ def save(graph: LogicGraph, path: Path) -> None:
         indptr, targets = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[full])]), graph.targets
     if not (rate == np.rint(rate)).all():
         raise InputError("hMETIS knows whole weights only", str(path), "another format, such as .json")
-    text = _net_lines(heads, indptr, targets.astype(np.int64), rate)
+    pins = (targets + 1).tolist()
+    starts = pairwise(indptr.tolist())
+    columns = (rate.astype(np.int64).tolist(), (heads + 1).tolist(), starts)
+    rows = [[w, head, *pins[a:b]] for w, head, (a, b) in zip(*columns, strict=True)]
     sized = len(graph.resources) > 0 and bool((graph.sizes[:, 0] != 1).any())
     if sized:
-        text += "".join(f"{size}\n" for size in graph.sizes[:, 0].tolist())
-    write_atomic(path, f"{len(heads)} {graph.n} {11 if sized else 1}\n{text}")
-
-
-def _net_lines(heads: IntArray, indptr: IntArray, targets: IntArray, rate: FloatArray) -> str:
-    """One line per net: weight, first pin, other pins (counted from 1)."""
-    words = list(map(str, (targets + 1).tolist()))
-    cuts = indptr.tolist()
-    parts = zip(rate.astype(np.int64).tolist(), (heads + 1).tolist(), pairwise(cuts), strict=True)
-    return "".join(f"{w} {h} {' '.join(words[a:b])}".rstrip() + "\n" for w, h, (a, b) in parts)
+        rows += graph.sizes[:, :1].tolist()
+    write_atomic(path, f"{len(heads)} {graph.n} {11 if sized else 1}\n".encode() + integer_text(rows))

@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.symmetric import undirected_from_symmetric
-from nmsolve.model.formats.text import IntegerLines, read_integer_lines
+from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -165,12 +165,9 @@ def save(graph: LogicGraph, path: Path) -> None:
     flat: AnyArray = indices + 1
     if weighted:
         flat = np.column_stack([indices + 1, w.astype(np.int64)]).ravel()
-    words = list(map(str, flat.tolist()))
+    numbers = flat.tolist()
     cuts = (indptr * (2 if weighted else 1)).tolist()
-    rows = [" ".join(words[a:b]) for a, b in pairwise(cuts)]
+    rows = [numbers[a:b] for a, b in pairwise(cuts)]
     if sized:
-        rows = [
-            " ".join([*map(str, size), row]).rstrip()
-            for size, row in zip(graph.sizes.tolist(), rows, strict=True)
-        ]
-    write_atomic(path, header + "\n" + "\n".join(rows) + "\n")
+        rows = [size + row for size, row in zip(graph.sizes.tolist(), rows, strict=True)]
+    write_atomic(path, f"{header}\n".encode() + integer_text(rows))

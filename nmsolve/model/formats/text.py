@@ -122,3 +122,12 @@ def _bad_token(text: bytes, path: str) -> InputError:
                 shown = token[:30].decode("utf-8", "replace")
                 return InputError(f"found {shown!r}", f"{path}:{number}", "a whole number from 0 to 10^18")
     return InputError("the file is no text of whole numbers", path)
+
+
+def integer_text(rows: list[list[int]]) -> bytes:
+    """One line per row, numbers separated by blanks (written by the JSON encoder, which is ten times as fast)."""
+    import msgspec
+
+    if not rows:
+        return b""
+    return msgspec.json.encode(rows)[2:-2].replace(b"],[", b"\n").replace(b",", b" ") + b"\n"
