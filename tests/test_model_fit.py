@@ -206,3 +206,27 @@ def test_whatever_is_called_infeasible_has_no_mapping(
     p = problem(sizes, mesh(2, 2, limit, faulty_cores=tuple(sorted(dead))), *constraints)
     if explain_misfit(p):
         assert all(check_mapping(p, np.array(core)) for core in product(range(4), repeat=len(sizes)))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    sizes=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), min_size=1, max_size=5),
+    limits=st.tuples(st.integers(5, 8), st.integers(3, 5)),
+)
+def test_advice_brackets_the_true_number_of_cores(
+    sizes: list[tuple[int, int]], limits: tuple[int, int]
+) -> None:
+    """No packing needs fewer cores than ``least``, and ``enough`` cores are enough, by trying all packings."""
+    from nmsolve.model.mapping.overflow import _cores_needed
+
+    size, limit = np.array(sizes), np.array(limits)
+    least, enough = _cores_needed(size, limit)
+    true = next(
+        cores
+        for cores in range(1, len(sizes) + 1)
+        if any(
+            all((size[np.array(core) == p].sum(axis=0) <= limit).all() for p in range(cores))
+            for core in product(range(cores), repeat=len(sizes))
+        )
+    )
+    assert least <= true <= enough
