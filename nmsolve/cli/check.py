@@ -184,16 +184,16 @@ def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | Non
     problem = MappingProblem(
         loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit
     )
-    reduced = merge_together(
-        problem
-    ).reduced  # what the engines bounded; `together` groups are one node there
-    bounds = certificates_from_json(read_limited(path), str(path))
+    merged = merge_together(problem)  # what the engines bounded: a `together` group is one node there
     checks, proved = [], {"full": 0.0, "placement": 0.0}
-    for b in bounds:
-        ok, value, text = check_bound(problem if b.scope == "placement" else reduced, b, loaded.core)
-        checks.append(CheckPart(f"bound {b.method} ({b.scope})", ok, text))
-        if ok and b.scope in proved:
-            proved[b.scope] = max(proved[b.scope], value)
+    for b in certificates_from_json(read_limited(path), str(path)):
+        if b.scope == "placement":
+            found = check_bound(problem, b, loaded.core)
+        else:
+            found = check_bound(merged.reduced, b, merged.restrict(loaded.core))
+        checks.append(CheckPart(f"bound {b.method} ({b.scope})", found.ok, found.text))
+        if found.ok and b.scope in proved:
+            proved[b.scope] = max(proved[b.scope], min(found.value, b.value))
     for scope, name in (("full", "bound"), ("placement", "placement_bound")):
         said = loaded.report.get(name)
         if isinstance(said, int | float):
