@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import next_bits
-from nmsolve.heuristics.mapping.placement.proposals import allowed, line_near
+from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -129,9 +128,12 @@ def anneal_direct(
     n, cols, rows = seats.cx.shape[0], grid.dx.shape[0], grid.dy.shape[0]
     rx, ry = min(reach, cols - 1), min(reach, rows - 1)
     low16 = np.uint64(0xFFFF)
-    accepted, entries, moved, gain = 0, 0, 0, 0.0
+    accepted, entries, moved, gain, count = 0, 0, 0, 0.0, rng[0]
     for _ in range(steps):
-        bits, more = next_bits(rng), next_bits(rng)
+        count += STEP
+        bits = mix(count)
+        count += STEP
+        more = mix(count)
         u = np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
         x0, y0 = np.int64(seats.cx[u]), np.int64(seats.cy[u])
         x1 = line_near(x0, rx, cols, grid.wrap_x, bits & low16)
@@ -150,6 +152,7 @@ def anneal_direct(
         gain += price
         moved += max(abs(x1 - x0), abs(y1 - y0))
         _seat(u, v, p, q, cols, seats)
+    rng[0] = count
     stats[0] += steps
     stats[1] += accepted
     stats[2] += entries

@@ -5,21 +5,32 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
-from nmsolve.heuristics.mapping.placement.data import placement_data
-from nmsolve.heuristics.mapping.placement.schedule import anneal, temperature_scale
+from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.walker import new_walker
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
 
-#: Temperatures of a full run in units of :func:`temperature_scale`.
-HOT, COLD = 2.0, 0.01
-#: Shares of the time: a quick first answer, then one long run; the rest is for polishing.
-QUICK, LONG = 0.04, 0.8
+#: Temperatures in units of :func:`temperature_scale`: a full run's first and last, and the one that keeps the overall
+#: arrangement but loosens everything inside it.
+HOT, COLD, WARM = 2.0, 0.01, 0.3
+#: A later run ends where the first one had all but this share of its descent behind it.
+FROZEN = 2e-4
+#: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several
+#: quick runs, the best refined), and needs patience on others (one long run); both get their half.
+FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 8, 0.27, 0.4, 0.03
+#: No plan is longer than this many seconds per node.
+MOST_PER_NODE = 0.5
 
 
 class Anneal:
-    """Anneal one placement from hot to frozen, offer it, then keep improving it while time is left."""
+    """Anneal placements from hot to frozen and offer what comes out; until time is up, loosen and refreeze the best.
+
+    The budget of work follows from the time left at the start at fixed rates (see :mod:`walker`), so results depend on
+    the seed and that time only, unless the machine is too slow for the plan: then every run is compressed.
+    """
 
     name = "anneal"
     finds = "mappings"
@@ -29,29 +40,69 @@ class Anneal:
         return refuse_placement(problem)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Search until time is up; the budget of work is fixed by the time left at the start."""
-        seconds = nominal_seconds(context.time_left())
+        """Search until time is up."""
+        seconds = min(nominal_seconds(context.time_left()), MOST_PER_NODE * problem.n)
         data = placement_data(problem)
         start = first_fit(problem, context.seed, context.should_stop)
         if start is None:
             return
         context.offer(start, "first fit")
-        if len(data.indices) == 0 or context.should_stop():
-            return
-        walker = new_walker(data, context.seed)
-        walker.place(start)
-        scale = temperature_scale(data)
-        began, total = context.time_left(), seconds * 1e9
-        for name, share, until in (("quick annealing", QUICK, QUICK), ("annealing", LONG, QUICK + LONG)):
-            lead = context.time_left()
+        if len(data.indices) > 0 and not context.should_stop():
+            _Plan(data, start, context, seconds).run()
 
-            def time_used(lead: float = lead, until: float = until) -> float:
-                goal = lead - began * (1 - until)
-                return (lead - context.time_left()) / goal if goal > 0 else 1.0
 
-            anneal(walker, share * total, HOT * scale, COLD * scale, time_used, context.should_stop)
-            walker.descend(context.should_stop)
-            context.offer(walker.core(), name)
+class _Plan:
+    """One run of the engine: the walker, the best placement, and the time that each stage may take."""
+
+    def __init__(self, data: PlacementData, start: IntArray, context: Context, seconds: float) -> None:
+        self._context, self._seconds, self._began = context, seconds, context.time_left()
+        self._walker = new_walker(data, context.seed)
+        self._walker.place(start)
+        self._scale = temperature_scale(data)
+        self._hot, self._cold = HOT * self._scale, COLD * self._scale
+        self._until = 0.0
+        self._best, self._cost = start, placement_cost(data, start)
+
+    def run(self) -> None:
+        """All stages in order."""
+        self._scramble()
+        cooling = self._stage("quick annealing", FIRST, self._hot)
+        self._cold = max(self._cold, cooling.frozen_below(FROZEN))
+        for _ in range(QUICK_RUNS):
+            self._scramble()
+            self._stage("quick annealing", QUICK, self._hot)
+        self._walker.place(self._best)
+        self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
+        self._scramble()
+        self._stage("long annealing", LONG, self._hot)
+        while not self._context.should_stop():
+            self._walker.place(self._best)
+            self._stage("reheated", REHEAT, max(self._cold, WARM * self._scale / 3))
+
+    def _scramble(self) -> None:
+        """Forget the present placement (moves at a temperature where nearly all are accepted)."""
+        n = self._walker.data.n
+        for _ in range(0, 20 * n, 10_000):
+            self._walker.anneal(min(20 * n, 10_000), 1e4 * self._hot, 2**20)
+
+    def _stage(self, name: str, share: float, hot: float) -> Cooling:
+        """Anneal for ``share`` of the plan from temperature ``hot``, polish, offer the result if it is the best."""
+        self._until += share
+        lead = self._context.time_left()
+        goal = lead - self._began * (1.0 - self._until) if self._until < 1.0 else lead
+
+        def time_used() -> float:
+            return (lead - self._context.time_left()) / goal if goal > 0 else 1.0
+
+        stop = self._context.should_stop
+        cooling = anneal(self._walker, share * self._seconds * 1e9, hot, self._cold, time_used, stop)
+        self._walker.descend(stop)
+        core = self._walker.core()
+        cost = placement_cost(self._walker.data, core)
+        if cost < self._cost:
+            self._best, self._cost = core, cost
+            self._context.offer(core, name)
+        return cooling
 
 
 def refuse_placement(problem: MappingProblem) -> str | None:

@@ -12,7 +12,19 @@ from nmsolve.model.types import BoolArray, FloatArray, Int32Array
 QUANTILES: FloatArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+#: The kernels count splitmix64 steps (see common/rng.py) in a local variable, which keeps it in a register.
+STEP = np.uint64(0x9E3779B97F4A7C15)
+
+
+@nb.njit(cache=True, nogil=True)
+def mix(z: int) -> int:
+    """Output function of splitmix64: 64 random bits of a counter."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@nb.njit(cache=True, nogil=True)
 def line_near(here: int, reach: int, length: int, wrap: bool, bits: int) -> int:
     """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
     if wrap:
@@ -24,7 +36,7 @@ def line_near(here: int, reach: int, length: int, wrap: bool, bits: int) -> int:
     return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@nb.njit(cache=True, nogil=True)
 def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
     """True if ``u`` may sit on core ``p`` and ``v`` (< 0: nobody) on ``q``."""
     if domains.shape[0] == 1:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.data import PlacementData
 from nmsolve.heuristics.mapping.placement.walker import SLICE, Walker
+from nmsolve.model.types import FloatArray
 
 #: Proposals per slice at first, and at most.
 FIRST_STEPS, MOST_STEPS = 1000, 200_000
@@ -26,6 +28,20 @@ def temperature_scale(data: PlacementData) -> float:
     return traffic * float(data.matrix.std()) / 2
 
 
+@dataclass(frozen=True)
+class Cooling:
+    """What an annealing run went through, slice by slice: temperatures and costs relative to its start."""
+
+    temperature: FloatArray
+    cost: FloatArray
+
+    def frozen_below(self, share: float) -> float:
+        """The temperature below which less than ``share`` of the whole descent was made."""
+        left = self.cost - self.cost.min(initial=0.0)
+        moving = np.flatnonzero(left > share * left.max(initial=0.0))
+        return float(self.temperature[moving[-1]]) if len(moving) else float(self.temperature[-1])
+
+
 def anneal(
     walker: Walker,
     work: float,
@@ -33,27 +49,28 @@ def anneal(
     cold: float,
     time_used: Callable[[], float],
     should_stop: Callable[[], bool],
-) -> bool:
+) -> Cooling:
     """Cool the walker from temperature ``hot`` to ``cold``, geometrically in work.
 
     Parameters
     ----------
     work : budget in nominal ns
-    time_used : share of this run's time that has passed; the schedule is compressed if it runs ahead of the work
-
-    Returns False if it was stopped on the way.
+    time_used : share of this run's time that has passed; the schedule is compressed if that runs ahead of the work
+    should_stop : asked between slices; if it says so, the walker stays where it is
     """
     lines = max(walker.data.rows, walker.data.cols)
     start, reach, steps = walker.work, float(lines), FIRST_STEPS
-    small = min(SLICE, work / 200)
+    small, cost = min(SLICE, work / 200), 0.0
+    log = [(hot, cost)]
     while True:
         done = max((walker.work - start) / work, time_used())
-        if done >= 1.0:
-            return True
-        if should_stop():
-            return False
+        if done >= 1.0 or should_stop():
+            return Cooling(*np.array(log).T)
         before = walker.work
-        stats = walker.anneal(steps, hot * (cold / hot) ** done, max(1, round(reach)))
+        temperature = hot * (cold / hot) ** done
+        stats = walker.anneal(steps, temperature, max(1, round(reach)))
+        cost += float(stats[3])
+        log.append((temperature, cost))
         if stats[1] > 0:
             share = SMOOTHING * min(1.0, stats[1] / 200)
             reach += share * (min(float(lines), REACH * stats[4] / stats[1]) - reach)

@@ -3,6 +3,11 @@
 ``lines[u, c]`` for ``c < cols`` is the sum over neighbours v of ``w_uv * dx[c, col v]``, ``lines[u, cols + r]``
 the same for rows. The price of a move is then two differences of look-ups and that of a swap four, whatever the degree;
 only a move that is made pays, with O(degree * (rows + cols)) contiguous additions in float32.
+
+The price of ``u`` going from (x0, y0) to (x1, y1) is ``lines[u, x1] - lines[u, x0] + lines[u, cols + y1] -
+lines[u, cols + y0]``. In a swap both nodes are charged as if the other stayed; for neighbours twice their own traffic times
+their distance, which does not change, has to be added. The kernels spell this out: compiled as a function it takes twice
+as long.
 """
 
 from __future__ import annotations
@@ -89,19 +94,7 @@ def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: 
     return np.float32(0)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
-def line_price(u: int, v: int, x0: int, y0: int, x1: int, y1: int, cols: int, lines: FloatArray) -> float:
-    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (or nobody, < 0) the other way.
-
-    Each is charged as if the other stayed; for neighbours twice their own traffic times distance is to be added.
-    """
-    price = lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0]
-    if v >= 0:
-        price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
-    return price
-
-
-@nb.njit(cache=True, nogil=True, inline="always")
+@nb.njit(cache=True, nogil=True)
 def neighbours(u: int, v: int, joined: IntArray) -> bool:
     """True if ``u`` and ``v`` exchange traffic; False for ``v < 0``."""
     return v >= 0 and ((joined[u, v >> 6] >> (v & 63)) & 1) == 1
@@ -126,24 +119,38 @@ def shift_lines(
 
 
 @nb.njit(cache=True, nogil=True)
-def make_swap(u: int, v: int, x1: int, y1: int, net: Net, grid: Grid, seats: Seats, tables: Tables) -> int:
+def make_swap(
+    u: int,
+    v: int,
+    x1: int,
+    y1: int,
+    indptr: IntArray,
+    indices: Int32Array,
+    weights: FloatArray,
+    dx: FloatArray,
+    dy: FloatArray,
+    node: Int32Array,
+    cx: Int32Array,
+    cy: Int32Array,
+    lines: FloatArray,
+    change: FloatArray,
+) -> int:
     """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
-    indptr, change = net.indptr, tables.change
-    cols, rows = grid.dx.shape[0], grid.dy.shape[0]
-    x0, y0 = np.int64(seats.cx[u]), np.int64(seats.cy[u])
+    cols, rows = dx.shape[0], dy.shape[0]
+    x0, y0 = np.int64(cx[u]), np.int64(cy[u])
     for j in range(cols):
-        change[j] = grid.dx[x1, j] - grid.dx[x0, j]
+        change[j] = dx[x1, j] - dx[x0, j]
     for j in range(rows):
-        change[cols + j] = grid.dy[y1, j] - grid.dy[y0, j]
-    shift_lines(u, indptr, net.indices, net.weights, tables.lines, change)
+        change[cols + j] = dy[y1, j] - dy[y0, j]
+    shift_lines(u, indptr, indices, weights, lines, change)
     entries = indptr[u + 1] - indptr[u]
-    seats.cx[u], seats.cy[u] = x1, y1
-    seats.node[y1 * cols + x1] = u
-    seats.node[y0 * cols + x0] = v
+    cx[u], cy[u] = x1, y1
+    node[y1 * cols + x1] = u
+    node[y0 * cols + x0] = v
     if v >= 0:
         for j in range(cols + rows):
             change[j] = -change[j]
-        shift_lines(v, indptr, net.indices, net.weights, tables.lines, change)
+        shift_lines(v, indptr, indices, weights, lines, change)
         entries += indptr[v + 1] - indptr[v]
-        seats.cx[v], seats.cy[v] = x0, y0
+        cx[v], cy[v] = x0, y0
     return entries
