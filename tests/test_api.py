@@ -230,7 +230,7 @@ def test_several_workers_find_what_one_finds():
 def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, wanted, unwanted):
     problem = MappingProblem(random_graph(n, 4 * n), nmsolve.machine(spec), objective, (), limit)
     refused = {}
-    names = {s.engine.name for s in auto.automatic(problem, 60.0, refused.__setitem__)}
+    names = {s.engine.name for s in auto.automatic(problem, 60.0, 1, refused.__setitem__)}
     assert wanted <= names and not unwanted & names
     assert not names & set(refused)
 

@@ -15,15 +15,17 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.mapping.auto import automatic, chosen
+from nmsolve.solvers.mapping.auto import automatic, chosen, cubic_cost
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.portfolio import Portfolio
 
-#: Part of the time limit, and most seconds, kept back to stop children and to bound the final placement.
+#: Part of the time limit, and most seconds, kept back to stop children and to score the answer.
 RESERVE_PART, RESERVE = 0.03, 0.5
+#: Most of the time limit kept back to bound the final placement.
+PLACEMENT_PART = 0.1
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
 
@@ -146,7 +148,7 @@ def solve(
     """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
     _check(gap, workers, memory_limit, seed)
     cpu = time.process_time()
-    budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
+    budget = Budget(time_limit, started=started, reserve=_reserve(problem, time_limit))
     with budget.ctrl_c():
         referee = MappingReferee(merge_together(problem))
         incumbent = Incumbent(referee, budget, observers, gap)
@@ -163,7 +165,7 @@ def solve(
 
         reduced = referee.problem
         if engines is None:
-            steps = automatic(reduced, time_limit, refused, mip_solver)
+            steps = automatic(reduced, time_limit, workers, refused, mip_solver)
         else:
             steps = chosen(reduced, engines, refused, mip_solver)
         portfolio = Portfolio(
@@ -234,19 +236,21 @@ def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, se
         incumbent.record("note", "first-fit", ending.text)
 
 
+def _reserve(problem: MappingProblem, time_limit: float) -> float:
+    """Seconds kept back at the end of the run."""
+    needed = 0.0 if problem.one_per_core else 1.25 * cubic_cost("projection", problem)
+    return max(min(RESERVE, RESERVE_PART * time_limit), min(needed, PLACEMENT_PART * time_limit))
+
+
 def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
     """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
-    from nmsolve.hw.cost import uses_nets
-
     core = incumbent.lifted
-    if core is None or problem.one_per_core or uses_nets(problem) or incumbent.optimal:
+    if core is None or problem.one_per_core or incumbent.optimal:
         return None
-    try:
-        from nmsolve.solvers.mapping.bounds import placement_bound
-    except ImportError:
-        return None
+    from nmsolve.solvers.mapping.bounds import placement_bound
 
-    return placement_bound(problem, core)
+    end = max(budget.limit, time.monotonic() + RESERVE) - cubic_cost("projection", problem)
+    return placement_bound(problem, core, incumbent.objective, lambda: time.monotonic() >= end)
 
 
 def _result(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 
 from nmsolve.hw.cost import uses_nets
@@ -26,6 +27,7 @@ class Entry:
     module, cls : imported when the engine is first wanted
     child : native solver, runs in a child process
     repeat : worth another run with another seed
+    quick : takes milliseconds
     about : one line for people
     """
 
@@ -34,18 +36,23 @@ class Entry:
     about: str
     child: bool = False
     repeat: bool = False
+    quick: bool = False
+
+    def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
+        """The engine's place in a plan."""
+        return Step(engine, share, child=self.child, repeat=self.repeat, quick=self.quick, most=most)
 
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "anneal": Entry(_H + "placement.engine", "Anneal", "annealed swaps and iterated local search, one node per core", repeat=True),
+    "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
-    "star": Entry(_S + "bounds.engines", "Star", "star bound"),
+    "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
@@ -56,6 +63,8 @@ REGISTRY: dict[str, Entry] = {
 
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
 EXACT_NODES, EXACT_CORES = 40, 64
+#: The exact engines of automatic mode, with their shares.
+EXACT = {"branch-bound": 0.3, "cpsat": 1.0}
 #: On problems that small, seconds for every heuristic and bound before the exact engines start.
 QUICK = 0.5
 #: Seconds in which the spectral bounds get most of what they ever get; a fifth of shorter runs, 6 % of long ones.
@@ -99,7 +108,7 @@ def chosen(
         engine = make_engine(name, mip_solver)
         reason = engine.refuses(problem)
         if reason is None:
-            steps.append(Step(engine, child=REGISTRY[name].child, repeat=REGISTRY[name].repeat))
+            steps.append(REGISTRY[name].step(engine))
         else:
             reasons.append(f"{name}: {reason}")
             refused(name, reason)
@@ -109,25 +118,21 @@ def chosen(
 
 
 def automatic(
-    problem: MappingProblem, seconds: float, refused: Refused, mip_solver: str = "highs"
+    problem: MappingProblem, seconds: float, workers: int, refused: Refused, mip_solver: str = "highs"
 ) -> list[Step]:
     """The plan of automatic mode: cheap bounds, then heuristics, then exact engines where they have a chance.
 
     Shares are parts of the whole time. On small problems heuristics and bounds get half a second each and the exact
     engines the rest, in rising order of cost; on others the bounds get about a tenth and the heuristics the rest.
-    ``seconds`` is the time limit.
+    With several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     spectral = min(0.2, max(0.06, SPECTRAL / seconds))
-    shares: dict[str, float] = {
-        "star": 0.01,
-        "gilmore-lawler": 0.04,
-        "projection": spectral,
-        "joint": spectral,
-    }
-    shares |= _heuristics(problem)
+    bounds = {"gilmore-lawler": 0.04, "projection": spectral, "joint": spectral}
+    heuristics = _heuristics(problem)
+    shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
     if small:
-        shares |= {"branch-bound": 0.3, "cpsat": 1.0}
+        shares |= EXACT
     steps = []
     for name, share in shares.items():
         try:
@@ -138,16 +143,19 @@ def automatic(
         if reason is not None:
             refused(name, reason)
             continue
-        entry = REGISTRY[name]
-        step = Step(engine, share, child=entry.child, repeat=entry.repeat)
-        proves = entry.child or name == "branch-bound"  # cut short, its proof would be lost
-        steps.append(replace(step, most=QUICK) if small and not proves else step)
+        brief = small and name not in EXACT  # cut short, a proof would be lost
+        steps.append(REGISTRY[name].step(engine, share, QUICK if brief else math.inf))
     return steps
+
+
+def cubic_cost(name: str, problem: MappingProblem) -> float:
+    """Seconds that a bound needs at least; 0 for those that take as much time as they get."""
+    return CUBIC_COST.get(name, 0.0) * problem.cores**3
 
 
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
-    cost = CUBIC_COST.get(name, 0.0) * problem.cores**3
+    cost = cubic_cost(name, problem)
     if cost <= COST_PART * seconds:
         return None
     return f"it would take about {cost:.1f} of {seconds:g} seconds"

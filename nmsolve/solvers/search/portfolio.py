@@ -35,6 +35,7 @@ class Step:
     share : its part of the time, relative to the shares of the steps after it; what it leaves goes to them
     child : it must run in a child process (exact engines: they may crash, overrun, or eat all memory)
     repeat : run it again with another seed while time is left
+    quick : it takes milliseconds, and runs in this process even with several workers
     most : never more than this many seconds in one run
     """
 
@@ -42,6 +43,7 @@ class Step:
     share: float = 1.0
     child: bool = False
     repeat: bool = False
+    quick: bool = False
     most: float = math.inf
 
 
@@ -126,8 +128,9 @@ class Portfolio:
         """``(step, round, share of the time that is left)``: all steps once, then the repeatable ones in rounds."""
         number, todo = 0, list(steps)
         while todo:
+            shared = self._workers > 1 and any(s.repeat for s in todo)  # what is left over goes to the rounds
             for i, step in enumerate(todo):
-                rest = sum(s.share for s in todo[i:])
+                rest = sum(s.share for s in (todo if shared else todo[i:]))
                 yield step, number, step.share / rest if rest > 0 else 1.0
             number += 1
             todo = [
@@ -149,7 +152,7 @@ class Portfolio:
         left = self._even(self._budget.left())
         span = min(left, left * part * self._workers, step.most)
         name, seed = step.engine.name, self._seed + number
-        in_child = step.child or self._workers > 1
+        in_child = step.child or (self._workers > 1 and not step.quick)
         span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
         if in_child and left < CHILD_MINIMUM:
             self.hurried = True
