@@ -68,3 +68,24 @@ class Projection:
         bounds = projection_bounds(problem, lambda: context.incumbent()[1], should_stop=context.should_stop)
         for bound in bounds:
             context.raise_bound(bound)
+
+
+class Joint:
+    """Eigenvalue bound for many nodes per core: parts not fixed, sizes free within the capacity."""
+
+    name = "joint"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Net objectives, given distance matrices, more than 1,024 cores, or room for everything on one core."""
+        from nmsolve.solvers.mapping.bounds.joint import refuses_joint
+
+        return refuses_joint(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until the ascent ends."""
+        from nmsolve.solvers.mapping.bounds.joint import joint_bounds
+
+        upper, stop = (lambda: context.incumbent()[1]), context.should_stop
+        for bound in joint_bounds(problem, upper, should_stop=stop, seed=context.seed):
+            context.raise_bound(bound)

@@ -25,6 +25,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.codes import core_codes
 from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pair_form, refuses_pairs
 
 #: Dense eigen-decompositions up to this many cores.
@@ -106,29 +107,18 @@ def _mesh(form: PairForm) -> _Mesh:
     k, d = len(form.cores), form.distance
     mu: FloatArray
     reach = np.concatenate([block.sum(axis=1) for _, block in form.blocks()]) - d.step * (k - 1)
-    if d.separable and d.wrap_x == 0 and d.wrap_y == 0:
-        code = line_codes(form)
+    if d.separable:
+        code = core_codes(d, form.cores)
         code = code - code.mean(axis=0)
         mu = -2.0 * np.linalg.eigvalsh(code.T @ code)[::-1]
     else:
         dense = np.concatenate([block for _, block in form.blocks()])
         dense -= d.step
         np.fill_diagonal(dense, 0.0)
-        if not d.separable:
-            reach = dense.sum(axis=1)
+        reach = dense.sum(axis=1)
         mu = np.sort(np.linalg.eigvalsh(project(dense)))
     keep = np.abs(mu) > 1e-13 * np.abs(mu).max(initial=0.0)
     return _Mesh(k, mu[keep], reach, form.distance.step * form.total)
-
-
-def line_codes(form: PairForm) -> FloatArray:
-    """(k, lines) unary codes: entry -1/2 or +1/2 times the root of the line's weight; squared distance = hops."""
-    d, cores = form.distance, form.cores
-    wx, wy = np.diff(d.x), np.diff(d.y)
-    right = (cores % d.cols)[:, None] > np.arange(len(wx))[None, :]
-    below = (cores // d.cols)[:, None] > np.arange(len(wy))[None, :]
-    code: FloatArray = np.column_stack([(right - 0.5) * np.sqrt(wx), (below - 0.5) * np.sqrt(wy)])
-    return code
 
 
 def _padded(form: PairForm, k: int) -> FloatArray:

@@ -1,0 +1,177 @@
+"""Certificates of bounds: written to JSON, read back, and re-checked without the code that found them.
+
+:func:`check_bound` recomputes what a certificate proves from the problem alone, in plain NumPy (nothing from
+:mod:`nmsolve.solvers.mapping.bounds` is used), and refuses a claim above that. The bounds and why they hold are in
+docs/bounds.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
+from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_projection
+
+RECHECKS = {
+    "star": recheck_star,
+    "fan-out": recheck_fan_out,
+    "gilmore-lawler": recheck_gilmore_lawler,
+    "projection": recheck_projection,
+    "joint": recheck_joint,
+}
+FORMAT = "nmsolve-certificates-1"
+
+
+class BoundCheck(NamedTuple):
+    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why."""
+
+    ok: bool
+    value: float
+    text: str
+
+
+def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = None) -> BoundCheck:
+    """Re-check a bound from its certificate.
+
+    Parameters
+    ----------
+    problem : what was bounded (``together`` groups merged for scope ``full``)
+    core : (n,) mapping; needed for scope ``placement`` (the parts are its parts), and if given no bound of scope
+        ``full`` may exceed its objective
+
+    Notes
+    -----
+    Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass if no
+    known mapping contradicts them, and the text says that they rest on the solver's word.
+    """
+    method = bound.certificate.get("method", bound.method)
+    if method != bound.method:
+        return BoundCheck(
+            False, np.nan, f"the certificate is for {method!r}, the bound claims {bound.method!r}"
+        )
+    if bound.scope not in ("full", "placement"):
+        return BoundCheck(False, np.nan, f"unknown scope {bound.scope!r}")
+    if bound.scope == "placement":
+        if core is None:
+            return BoundCheck(False, np.nan, "a placement bound needs the mapping whose parts it keeps")
+        problem = _parts(problem, core)
+    elif core is not None and len(core) == problem.n:
+        cost = objective_value(problem, core)
+        if bound.value > cost * (1 + 1e-9) + 1e-9:
+            return BoundCheck(
+                False, cost, f"{bound.value:.10g} is above the cost {cost:.10g} of a known mapping"
+            )
+    if bound.value <= 0:
+        return BoundCheck(True, 0.0, "no objective is below 0")
+    if bound.method not in RECHECKS:
+        return _on_trust(bound)
+    try:
+        value = RECHECKS[bound.method](problem, bound.certificate)
+    except CertificateError as broken:
+        return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
+    value = _rounded(value, granularity(problem))
+    if bound.value > value * (1 + 1e-9) + 1e-9:
+        text = f"the certificate proves only {value:.10g}, the claim is {bound.value:.10g}"
+        return BoundCheck(False, value, text)
+    return BoundCheck(True, value, f"recomputed from the certificate: {value:.10g}")
+
+
+def _on_trust(bound: Bound) -> BoundCheck:
+    status = bound.certificate.get("status", "none")
+    text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
+    return BoundCheck(True, bound.value, text)
+
+
+def _rounded(value: float, step: float) -> float:
+    """Up to the next value the objective can take, after a margin for floating error."""
+    safe = value - 1e-9 * abs(value) - 1e-9
+    return max(0.0, float(np.ceil(safe / step - 1e-12)) * step if step > 0 else safe)
+
+
+def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
+    """The parts of a mapping as nodes, one per core."""
+    graph = problem.graph
+    number = np.full(problem.cores, -1, np.int64)
+    used = np.flatnonzero(np.bincount(core, minlength=problem.cores))
+    number[used] = np.arange(len(used))
+    between = np.zeros((len(used), len(used)))
+    np.add.at(between, (number[core[graph.edge_source]], number[core[graph.targets]]), graph.weights)
+    np.fill_diagonal(between, 0.0)
+    a, b = np.nonzero(between)
+    parts = LogicGraph.from_edges(len(used), a, b, between[a, b], name=graph.name)
+    return MappingProblem(parts, problem.machine, problem.objective, (), 1)
+
+
+def certificate_to_json(certificate: Mapping[str, Any]) -> dict[str, Any]:
+    """A certificate as plain JSON values; arrays become lists (floats survive exactly)."""
+    out: dict[str, Any] = {}
+    for key, value in certificate.items():
+        if isinstance(value, np.ndarray):
+            out[key] = value.tolist()
+        elif isinstance(value, np.generic):
+            out[key] = value.item()
+        else:
+            out[key] = value
+    return out
+
+
+def certificate_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Inverse of :func:`certificate_to_json`: non-empty lists of numbers become float arrays."""
+    out: dict[str, Any] = {}
+    for key, value in data.items():
+        numbers = isinstance(value, list) and all(isinstance(v, int | float) for v in value)
+        out[key] = np.asarray(value, np.float64) if numbers else value
+    return out
+
+
+def certificates_to_json(problem: MappingProblem, bounds: Sequence[Bound]) -> str:
+    """The file ``certificates.json``: every bound with its certificate, and the hash of the problem it is about."""
+    rows = [
+        {
+            "method": b.method,
+            "scope": b.scope,
+            "value": b.value if np.isfinite(b.value) else None,
+            "certificate": certificate_to_json(b.certificate),
+        }
+        for b in bounds
+    ]
+    return json.dumps({"format": FORMAT, "problem": problem.hash, "bounds": rows}, allow_nan=False) + "\n"
+
+
+def certificates_from_json(data: bytes | str, where: str = "certificates.json") -> list[Bound]:
+    """Read ``certificates.json``. A value of ``null`` is infinite (no mapping exists).
+
+    Raises
+    ------
+    InputError : not JSON, or not of this shape
+    """
+    try:
+        file = json.loads(data)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
+    if not isinstance(file, dict) or file.get("format") != FORMAT or not isinstance(file.get("bounds"), list):
+        raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
+    out = []
+    for i, row in enumerate(file["bounds"]):
+        at = f"{where}: $.bounds[{i}]"
+        if not isinstance(row, dict) or not isinstance(row.get("certificate"), dict):
+            raise InputError("no certificate", at, "an object with method, scope, value and certificate")
+        method, scope, value = row.get("method"), row.get("scope"), row.get("value")
+        if not isinstance(method, str) or not isinstance(scope, str):
+            raise InputError("method or scope is missing", at, "text")
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            raise InputError(f"value is {value!r}", at, "a number, or null for infinite")
+        number = float("inf") if value is None else float(value)
+        out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
+    return out

@@ -1,0 +1,95 @@
+"""What every re-check needs, recomputed plainly: traffic, distances, room on a core, fields of a certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+
+
+class CertificateError(Exception):
+    """A certificate that proves nothing; the text says which part is wrong."""
+
+
+def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArray:
+    """The field ``name`` as (length,) finite floats. Raises CertificateError."""
+    if name not in certificate:
+        raise CertificateError(f"{name!r} is missing")
+    try:
+        array = np.asarray(certificate[name], np.float64)
+    except (TypeError, ValueError) as error:
+        raise CertificateError(f"{name!r} does not hold numbers") from error
+    if array.shape != (length,):
+        raise CertificateError(f"{name!r} has shape {array.shape}, expected ({length},)")
+    if not np.isfinite(array).all():
+        raise CertificateError(f"{name!r} holds a number that is not finite")
+    return array
+
+
+def usable_cores(problem: MappingProblem) -> IntArray:
+    """Core numbers that may hold nodes."""
+    out: IntArray = np.flatnonzero(problem.machine.usable).astype(np.int64)
+    return out
+
+
+def one_way_traffic(problem: MappingProblem) -> csr_array:
+    """(n, n) traffic as stored, w_uv."""
+    g = problem.graph
+    return coo_array((g.weights, (g.edge_source, g.targets)), shape=(g.n, g.n)).tocsr()
+
+
+def both_ways(problem: MappingProblem) -> csr_array:
+    """(n, n) symmetric traffic w_uv + w_vu."""
+    w = one_way_traffic(problem)
+    return csr_array(w + w.T)
+
+
+def distances(problem: MappingProblem) -> FloatArray:
+    """(k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser."""
+    cores = usable_cores(problem)
+    d = core_distance(problem).dense()[np.ix_(cores, cores)]
+    if (d == d.T).all():
+        return d
+    w = one_way_traffic(problem)
+    if abs(w - w.T).sum() == 0:
+        return (d + d.T) / 2
+    return np.minimum(d, d.T)
+
+
+def granularity(problem: MappingProblem) -> float:
+    """A step that divides every value of the objective, 0 if none is known."""
+    d = core_distance(problem)
+    if not (problem.graph.integral and d.integral):
+        return 0.0
+    if uses_nets(problem):
+        return 1.0
+    w = both_ways(problem).data
+    if d.separable:
+        values = np.concatenate([d.x, d.y, [d.wrap_x, d.wrap_y, d.step]])
+    else:
+        values = distances(problem).ravel()
+        given = d.dense()
+        one_way = one_way_traffic(problem)
+        if not (given == given.T).all() and (abs(one_way - one_way.T).sum() or (values % 1).any()):
+            return 1.0
+    return float(_divisor(w) * _divisor(values))
+
+
+def _divisor(values: FloatArray) -> int:
+    """Greatest common divisor of whole numbers; 0 for none."""
+    return gcd(*(int(v) for v in np.unique(values)))
+
+
+def fits_with(sizes: IntArray, limit: IntArray, taken: IntArray) -> int:
+    """How many of the nodes with ``sizes`` (m, R) fit on a core of ``limit`` (R,) where ``taken`` (R,) is used."""
+    if sizes.shape[1] == 0:
+        return len(sizes)
+    filled = np.cumsum(np.sort(sizes, axis=0), axis=0) + taken
+    return int((filled <= limit).sum(axis=0).min())
