@@ -48,7 +48,7 @@ REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
-    "tabu": Entry(_H + "placement", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
+    "tabu": Entry(_H + "placement.tabu", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
