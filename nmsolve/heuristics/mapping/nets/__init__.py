@@ -1,0 +1,9 @@
+"""Mapping for messages with many destinations: exact local search on the net objectives.
+
+``model`` states the messages and their tables, ``tables`` keeps them, ``moves`` changes them, ``changes``
+weighs all cores for a node at once, ``anneal`` is the search kernel and ``engine`` its schedule.
+"""
+
+from nmsolve.heuristics.mapping.nets.engine import Nets
+
+__all__ = ["Nets"]

@@ -1,0 +1,118 @@
+"""One slice of annealing on a net objective: nodes weigh all cores and go where the heat lets them."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
+from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.heuristics.mapping.nets.moves import may_move, move, move_change
+from nmsolve.model.types import AnyArray, FloatArray
+
+#: Partners tried for a node that wants to go to a full core.
+PARTNERS = 1
+
+
+@nb.njit(cache=True, nogil=True)
+def anneal(
+    s: NetState, ramps: Ramps, change: FloatArray, heat: float, work: int, rng: AnyArray, tally: AnyArray
+) -> float:
+    """Visit random nodes until ``work`` (table entries looked at) is used up; the change of the objective.
+
+    Each visit draws the largest change it accepts (Metropolis: ``-heat * log(random)``, with ``heat`` 0 only
+    improvements) and goes to a random one of the cores within it: as a move where there is room, else as a
+    swap with a node of that core if the sum of both changes is within it too. ``tally`` counts [visits,
+    moves, swaps]; ``change`` (P,) is scratch.
+    """
+    total = 0.0
+    while work > 0:
+        u = below(rng, len(s.core))
+        tally[0] += 1
+        work -= all_changes(s, ramps, u, change)
+        limit = -1e-9
+        if heat > 0.0:
+            limit = -heat * np.log(uniform(rng) + 1e-300)
+        goal, room = _choose(s, u, change, limit, rng)
+        if goal < 0:
+            continue
+        if room:
+            total += change[goal]
+            move(s, u, goal)
+            tally[1] += 1
+            work -= degree(s, u)
+        else:
+            gain = try_swaps(s, u, goal, change[goal], limit)
+            work -= PARTNERS * degree(s, u)
+            if gain != 0.0:
+                tally[2] += 1
+                total += gain
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _choose(s: NetState, u: int, change: FloatArray, limit: float, rng: AnyArray) -> tuple[int, bool]:
+    """A random core with room among those of change within ``limit``, else a random full one of them."""
+    p = s.core[u]
+    roomy, full = 0, 0
+    goal, other = -1, -1
+    for q in range(len(change)):
+        if change[q] > limit or q == p:
+            continue
+        if may_move(s, u, q, -1):
+            roomy += 1
+            if below(rng, roomy) == 0:
+                goal = q
+        elif roomy == 0:
+            full += 1
+            if below(rng, full) == 0:
+                other = q
+    return (goal, True) if roomy > 0 else (other, False)
+
+
+@nb.njit(cache=True, nogil=True)
+def degree(s: NetState, u: int) -> int:
+    """Messages that a move of ``u`` looks at."""
+    return s.in_ptr[u + 1] - s.in_ptr[u] + s.out_ptr[u + 1] - s.out_ptr[u] + 4  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def try_swaps(s: NetState, u: int, q: int, first: float, limit: float) -> float:
+    """Exchange ``u`` with one of the next nodes of core ``q`` if that changes the objective by at most
+    ``limit``.
+
+    ``first`` is the change of moving ``u`` alone. The sum of both moves' changes is the swap's own unless
+    the nodes share a message, so it decides whether the exact change is worth computing. Returns the change
+    made, or 0.
+    """
+    p = s.core[u]
+    for _ in range(PARTNERS):
+        v = s.head[q]
+        if v < 0:
+            break
+        s.head[q] = s.after[v]
+        if not (may_move(s, u, q, v) and may_move(s, v, p, u)):
+            continue
+        if first + move_change(s, v, p) > limit:
+            continue
+        move(s, u, q)
+        change: float = first + move_change(s, v, p)
+        if change <= limit:
+            move(s, v, p)
+            return change
+        move(s, u, p)
+    return 0.0
+
+
+@nb.njit(cache=True, nogil=True)
+def measure(
+    s: NetState, ramps: Ramps, change: FloatArray, samples: int, rng: AnyArray
+) -> tuple[FloatArray, float]:
+    """For ``samples`` random nodes the mean change over all cores (samples,), and the work of a visit."""
+    out = np.zeros(samples)
+    work = 0
+    for i in range(samples):
+        work += all_changes(s, ramps, below(rng, len(s.core)), change)
+        out[i] = change.mean()
+    return out, work / samples

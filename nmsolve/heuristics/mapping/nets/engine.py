@@ -1,0 +1,126 @@
+"""The engine ``nets``: annealing on the true objective of multicast messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.nets.anneal import anneal, measure
+from nmsolve.heuristics.mapping.nets.changes import new_ramps
+from nmsolve.heuristics.mapping.nets.model import build, state_bytes, supports
+from nmsolve.heuristics.mapping.nets.tables import total_cost
+from nmsolve.model.engine import Context
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+#: Table entries looked at per second of time limit, without and with route trees; fixed, so that equal runs are
+#: equal. On a slower machine the clock drives the schedule instead.
+WORK_PER_SECOND = (80e6, 35e6)
+#: First temperature in parts of the median cost of a random move, and the last in parts of the first.
+HEAT, COOLING = 0.12, 0.1
+#: Visits per node for which the first temperature is meant; with fewer it is lower.
+VISITS = 60.0
+#: Share of the schedule spent on improvements only, at its end.
+GREEDY = 0.06
+#: Seconds of work in one kernel call, and nodes measured for the temperature.
+SLICE, SAMPLES = 0.05, 1000
+#: Largest state in bytes.
+MEMORY = 16 * 2**30
+
+
+class Nets:
+    """Local search on multicast hops, connectivity and multicast energy, from the best mapping so far.
+
+    Unicast traffic is only a surrogate for these objectives: partitions with the best cut send 15 to 20 %
+    more messages than ones made for it. Every visit of a node weighs all cores exactly
+    (:func:`all_changes`).
+    """
+
+    name = "nets"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Pairwise objectives, route trees that are not XY, or tables that do not fit in memory."""
+        reason = supports(problem)
+        if reason is None and state_bytes(problem) > MEMORY:
+            reason = f"its tables would take {state_bytes(problem) / 2**30:.0f} GiB"
+        return reason
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """One cooling schedule over the time left; offers improvements as it cools and at the end."""
+        core = start(problem, context)
+        if core is None or context.should_stop() or problem.cores == 1:
+            return
+        seconds = max(1e-3, context.time_left())
+        refine(
+            problem,
+            core,
+            context.seed,
+            seconds * WORK_PER_SECOND[problem.objective != "connectivity"],
+            context.should_stop,
+            context.offer,
+            lambda: 1.0 - context.time_left() / seconds,
+        )
+
+
+def start(problem: MappingProblem, context: Context) -> IntArray | None:
+    """The best mapping so far, else one by method M2 on unicast traffic (offered), else any legal one."""
+    from nmsolve.heuristics.mapping.m2.engine import M2
+    from nmsolve.heuristics.mapping.m2.repair import repair
+
+    core, _ = context.incumbent()
+    if core is None and M2().refuses(problem) is None:
+        M2().run(problem, context)
+        core, _ = context.incumbent()
+    if core is None and not context.should_stop():
+        core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
+        if core is not None:
+            context.offer(core, "nearest room")
+    return core
+
+
+def refine(
+    problem: MappingProblem,
+    core: IntArray,
+    seed: int,
+    work: float,
+    should_stop: Callable[[], bool],
+    offer: Callable[[IntArray, str], bool],
+    clock: Callable[[], float] = lambda: 0.0,
+) -> IntArray:
+    """Anneal a legal mapping on a net objective, then descend; returns the last mapping (offered, too).
+
+    The temperature falls geometrically with the share of the work done, or with ``clock()`` (share of the
+    time gone) where that is ahead.
+
+    Parameters
+    ----------
+    core : (n,) legal mapping
+    work : table entries to look at
+    offer : called with mappings that beat the best cost of this run
+    """
+    state, rng = build(problem, core), new_rng(seed)
+    ramps, change = new_ramps(state), np.zeros(problem.cores)
+    tall = problem.objective != "connectivity"
+    costs, effort = measure(state, ramps, change, min(SAMPLES, problem.n), rng)
+    visits = work / (max(effort, 1.0) * problem.n)
+    hot = HEAT * float(np.median(costs)) * min(1.0, (visits / VISITS) ** 0.5)
+    cost = best = total_cost(state)
+    tally, done = np.zeros(3, np.int64), 0.0
+    slice_work = int(SLICE * WORK_PER_SECOND[tall])
+    while not should_stop():
+        share = max(done / work, clock())
+        if share >= 1.0:
+            break
+        cooled = share / (1.0 - GREEDY)
+        heat = hot * COOLING**cooled if cooled < 1.0 else 0.0
+        cost += anneal(state, ramps, change, heat, min(slice_work, int(work - done) + 1), rng, tally)
+        done += slice_work
+        if cost < best * (1.0 - 1e-3) - 1e-9:
+            best = cost
+            offer(state.core.copy(), "annealing")
+    if cost < best - 1e-9:
+        offer(state.core.copy(), "descent")
+    return state.core.copy()

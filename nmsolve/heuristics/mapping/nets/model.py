@@ -1,0 +1,192 @@
+"""Messages as the net kernels see them, and the tables that make the change of a move exact and cheap."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.model.graph import compress_rows
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+
+class NetState(NamedTuple):
+    """Everything the kernels need; a tuple of flat arrays, changed in place.
+
+    A *net* is a message with one or more destinations: a row that is charged by the union of its routes, or
+    one edge of any other row. It costs ``rate * (step * remote destination cores + length of its XY-route
+    union)``.
+
+    Fixed: ``source`` (N,), ``rate`` (N,), nets' destinations ``pin_ptr``/``pins``, nodes' nets as destination
+    ``in_ptr``/``in_net`` and as source ``out_ptr``/``out_net``; ``x`` (cols,), ``y`` (rows,) and ``step``
+    as in ``CoreDistance``; side constraints and sizes as in ``MappingProblem``; ``tall`` whether ``x`` and
+    ``y`` count at all (connectivity takes the cores as one column of lines without length).
+
+    Changing: ``core`` (n,), ``load`` (P, R), ``origin`` (N,) core of each net's source; destination pins
+    per net and core in ``hits``, found by :func:`slot` (a net's piece of it starts at ``base`` and is a
+    hash table with ``keys``, or holds all P cores); ``row_bits``, board rows reached per net and column;
+    ``col_bits``, board columns reached per net; ``head``, ``after``, ``before``: rings of the nodes of each
+    core.
+    """
+
+    source: Int32Array
+    rate: FloatArray
+    pin_ptr: IntArray
+    pins: Int32Array
+    in_ptr: IntArray
+    in_net: Int32Array
+    out_ptr: IntArray
+    out_net: Int32Array
+    x: FloatArray
+    y: FloatArray
+    step: float
+    tall: bool
+    sizes: IntArray
+    capacity: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
+    core: IntArray
+    load: IntArray
+    origin: Int32Array
+    base: IntArray
+    keys: Int32Array
+    hits: Int32Array
+    row_bits: AnyArray
+    col_bits: AnyArray
+    head: IntArray
+    after: IntArray
+    before: IntArray
+
+
+class Nets(NamedTuple):
+    """The messages of a problem: (N,) source and rate, CSR of destinations."""
+
+    source: Int32Array
+    rate: FloatArray
+    pin_ptr: IntArray
+    pins: Int32Array
+
+
+def nets_of(problem: MappingProblem) -> Nets:
+    """One net per row charged by its route union, one per edge of every other row; free ones left out."""
+    graph = problem.graph
+    whole = np.ones(graph.rows, bool) if problem.objective == "connectivity" else graph.multicast
+    length = np.diff(graph.indptr)
+    whole = whole & (length > 0) & (graph.rate > 0)
+    row = np.repeat(np.arange(graph.rows), length)
+    single = ~(graph.multicast | (problem.objective == "connectivity"))[row] & (graph.weights > 0)
+    source = np.concatenate([graph.source[whole], graph.edge_source[single]])
+    rate = np.concatenate([graph.rate[whole], graph.weights[single]])
+    pins = np.concatenate([graph.targets[whole[row]], graph.targets[single]])
+    pin_ptr = np.zeros(len(source) + 1, np.int64)
+    np.cumsum(np.concatenate([length[whole], np.ones(int(single.sum()), np.int64)]), out=pin_ptr[1:])
+    return Nets(source.astype(np.int32), rate, pin_ptr, pins.astype(np.int32))
+
+
+def table_sizes(length: IntArray, cores: int) -> IntArray:
+    """(N,) int64 entries of the count tables of nets with ``length`` (N,) destinations.
+
+    A power of two that stays at most half full, or ``cores`` if that is not more.
+    """
+    size = 2 ** np.ceil(np.log2(2 * np.minimum(length, cores) + 2)).astype(np.int64)
+    return np.where(size >= cores, cores, size)
+
+
+def state_bytes(problem: MappingProblem) -> int:
+    """Estimated memory of :func:`build`, in bytes."""
+    graph, machine = problem.graph, problem.machine
+    length = np.diff(graph.indptr)
+    if problem.objective == "connectivity":
+        rows, cols, singles = machine.size, 1, 0
+    else:
+        rows, cols = machine.rows, machine.cols
+        singles = int(length[~graph.multicast].sum())
+        length = length[graph.multicast]
+    count = int(table_sizes(length, machine.size).sum()) + 4 * singles
+    bits = (len(length) + singles) * (cols * words(rows) + words(cols))
+    return 8 * count + 8 * bits + 16 * graph.m
+
+
+def words(lines: int) -> int:
+    """64-bit words for one bit per line."""
+    return (lines + 63) // 64
+
+
+def build(problem: MappingProblem, core: IntArray) -> NetState:
+    """The state of mapping ``core``; tables are filled by
+    :func:`nmsolve.heuristics.mapping.nets.tables.fill`.
+
+    Parameters
+    ----------
+    problem : with a net objective on a machine whose distance is separable without torus (or connectivity)
+    core : (n,) a legal mapping
+    """
+    from nmsolve.heuristics.mapping.nets.tables import fill
+
+    nets, machine, distance = nets_of(problem), problem.machine, core_distance(problem)
+    n, many = problem.n, len(nets.source)
+    in_ptr, in_net, _ = compress_rows(
+        n,
+        nets.pins.astype(np.int64),
+        np.repeat(np.arange(many), np.diff(nets.pin_ptr)),
+        np.ones(len(nets.pins)),
+        max(many, 1),
+    )
+    out_ptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(nets.source, minlength=n), out=out_ptr[1:])
+    size = table_sizes(np.diff(nets.pin_ptr), machine.size)
+    base = np.zeros(many + 1, np.int64)
+    np.cumsum(size, out=base[1:])
+    tall = problem.objective != "connectivity"
+    x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
+    hashed = bool((size < machine.size).any())
+    state = NetState(
+        source=nets.source,
+        rate=nets.rate,
+        pin_ptr=nets.pin_ptr,
+        pins=nets.pins,
+        in_ptr=in_ptr,
+        in_net=in_net,
+        out_ptr=out_ptr,
+        out_net=np.argsort(nets.source, kind="stable").astype(np.int32),
+        x=x,
+        y=y,
+        step=distance.step,
+        tall=tall,
+        sizes=problem.sizes,
+        capacity=problem.capacity,
+        domain_of=problem.domain_of,
+        domains=problem.domains,
+        apart_ptr=problem.apart[0],
+        apart=problem.apart[1],
+        core=np.array(core, np.int64),
+        load=np.zeros(problem.capacity.shape, np.int64),
+        origin=np.zeros(many, np.int32),
+        base=base,
+        keys=np.full(int(base[-1]) if hashed else 0, -1, np.int32),
+        hits=np.zeros(int(base[-1]), np.int32),
+        row_bits=np.zeros((many, len(x), words(len(y))), np.uint64),
+        col_bits=np.zeros((many, words(len(x))), np.uint64),
+        head=np.full(machine.size, -1, np.int64),
+        after=np.full(n, -1, np.int64),
+        before=np.full(n, -1, np.int64),
+    )
+    fill(state)
+    return state
+
+
+def supports(problem: MappingProblem) -> str | None:
+    """Why the tables cannot hold this problem's objective exactly, or None."""
+    if not uses_nets(problem):
+        return "the objective is pairwise: other engines do it better"
+    machine = problem.machine
+    if problem.objective != "connectivity":
+        if machine.torus:
+            return "route trees that wrap round a torus are not supported"
+        if machine.distance_matrix is not None or machine.faulty_links:
+            return "route trees that are not XY (dead links, distance matrix) are not supported"
+    return None

@@ -1,0 +1,126 @@
+"""Exact change of the objective when one node moves, and making the move."""
+
+from __future__ import annotations
+
+import numba as nb
+
+from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.heuristics.mapping.nets.tables import (
+    add_pin,
+    drop_pin,
+    ring_in,
+    ring_out,
+    set_bit,
+    slot,
+    span,
+    tree_length,
+)
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def move_change(s: NetState, u: int, q: int) -> float:
+    """Exact change of the objective when node ``u`` moves to core ``q``."""
+    p = s.core[u]
+    total: float = _destination_change(
+        s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], p, q, s.rate, s.step, s.tall, s.x, s.y, s.origin, s.base,
+        s.keys, s.hits, len(s.head), s.row_bits, s.col_bits,
+    )  # fmt: skip
+    for i in range(s.out_ptr[u], s.out_ptr[u + 1]):
+        e = s.out_net[i]
+        change = 0.0
+        if s.hits[slot(s.keys, s.base, e, p, len(s.head))] > 0:
+            change += s.step
+        if s.hits[slot(s.keys, s.base, e, q, len(s.head))] > 0:
+            change -= s.step
+        if s.tall:
+            change += tree_length(s, e, q) - tree_length(s, e, p)
+        total += s.rate[e] * change
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _destination_change(
+    nets: Int32Array, p: int, q: int, rate: FloatArray, step: float, tall: bool, x: FloatArray,
+    y: FloatArray, origin: Int32Array, base: IntArray, keys: Int32Array, count: Int32Array, cores: int,
+    row_bits: AnyArray, col_bits: AnyArray,
+) -> float:  # fmt: skip
+    """Change of the cost of ``nets`` when one destination of each goes from core ``p`` to ``q``."""
+    cols = len(x)
+    total = 0.0
+    for e in nets:
+        last = count[slot(keys, base, e, p, cores)] == 1
+        first = count[slot(keys, base, e, q, cores)] == 0
+        if not (last or first):
+            continue
+        o = origin[e]
+        change = 0.0
+        if first and q != o:
+            change += step
+        if last and p != o:
+            change -= step
+        if tall:
+            own, cp, cq = o // cols, p % cols, q % cols
+            drop = p // cols if last else -1
+            put = q // cols if first else -1
+            if cp == cq:
+                change += (
+                    span(row_bits[e, cp], y, own, drop, put)[0] - span(row_bits[e, cp], y, own, -1, -1)[0]
+                )
+            else:
+                before, kept = span(row_bits[e, cp], y, own, -1, -1)
+                after, kept = span(row_bits[e, cp], y, own, drop, -1)
+                change += after - before
+                before, reached = span(row_bits[e, cq], y, own, -1, -1)
+                after, _ = span(row_bits[e, cq], y, own, -1, put)
+                change += after - before
+                if not (kept and reached):
+                    gone, come = -1 if kept else cp, cq if first else -1
+                    before, _ = span(col_bits[e], x, o % cols, -1, -1)
+                    after, _ = span(col_bits[e], x, o % cols, gone, come)
+                    change += after - before
+        total += rate[e] * change
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def move(s: NetState, u: int, q: int) -> None:
+    """Move node ``u`` to core ``q`` and bring all tables up to date."""
+    p, cores, cols = s.core[u], len(s.head), len(s.x)
+    ring_out(s, u, p)
+    ring_in(s, u, q)
+    s.core[u] = q
+    for r in range(s.sizes.shape[1]):
+        s.load[p, r] -= s.sizes[u, r]
+        s.load[q, r] += s.sizes[u, r]
+    for i in range(s.in_ptr[u], s.in_ptr[u + 1]):
+        e = s.in_net[i]
+        last = drop_pin(s.keys, s.base, s.hits, e, p, cores)
+        first = add_pin(s.keys, s.base, s.hits, e, q, cores)
+        if last:
+            set_bit(s.row_bits[e, p % cols], p // cols, False)
+            _, some = span(s.row_bits[e, p % cols], s.y, 0, -1, -1)
+            if not some:
+                set_bit(s.col_bits[e], p % cols, False)
+        if first:
+            set_bit(s.row_bits[e, q % cols], q // cols, True)
+            set_bit(s.col_bits[e], q % cols, True)
+    for i in range(s.out_ptr[u], s.out_ptr[u + 1]):
+        s.origin[s.out_net[i]] = q
+
+
+@nb.njit(cache=True, nogil=True)
+def may_move(s: NetState, u: int, q: int, without: int) -> bool:
+    """True if node ``u`` may join core ``q``; node ``without`` (-1: none) is treated as gone from it."""
+    if not s.domains[s.domain_of[u], q]:
+        return False
+    for r in range(s.sizes.shape[1]):
+        spare = s.capacity[q, r] - s.load[q, r]
+        if without >= 0:
+            spare += s.sizes[without, r]
+        if s.sizes[u, r] > spare:
+            return False
+    clear = True
+    for i in range(s.apart_ptr[u], s.apart_ptr[u + 1]):
+        clear = clear and (s.core[s.apart[i]] != q or s.apart[i] == without)
+    return clear

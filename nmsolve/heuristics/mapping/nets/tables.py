@@ -1,0 +1,160 @@
+"""The tables of a net state: pins per core, rows and columns reached, rings of nodes; tree lengths."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
+from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def slot(keys: Int32Array, base: IntArray, e: int, p: int, cores: int) -> int:
+    """Where the count of net ``e`` on core ``p`` is, or would be put."""
+    start, size = base[e], base[e + 1] - base[e]
+    if size == cores:
+        return start + p  # type: ignore[no-any-return]
+    i = p & (size - 1)
+    while keys[start + i] != p and keys[start + i] != -1:
+        i = (i + 1) & (size - 1)
+    return start + i  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def add_pin(keys: Int32Array, base: IntArray, count: Int32Array, e: int, p: int, cores: int) -> bool:
+    """One more destination of ``e`` on ``p``; True if it is the first."""
+    i = slot(keys, base, e, p, cores)
+    if base[e + 1] - base[e] != cores:
+        keys[i] = p
+    count[i] += 1
+    return count[i] == 1  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def drop_pin(keys: Int32Array, base: IntArray, count: Int32Array, e: int, p: int, cores: int) -> bool:
+    """One destination of ``e`` fewer on ``p``; True if it was the last."""
+    i = slot(keys, base, e, p, cores)
+    count[i] -= 1
+    if count[i] > 0:
+        return False
+    start, size = base[e], base[e + 1] - base[e]
+    if size != cores:  # close the gap that the key leaves in its run of the hash table
+        hole, i = i - start, i - start
+        while True:
+            i = (i + 1) & (size - 1)
+            key = keys[start + i]
+            if key == -1:
+                break
+            if ((i - (key & (size - 1))) & (size - 1)) >= ((i - hole) & (size - 1)):
+                keys[start + hole], count[start + hole] = key, count[start + i]
+                hole = i
+        keys[start + hole] = -1
+        count[start + hole] = 0
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tuple[float, bool]:
+    """Length from ``own`` over all set lines of one bit set, and whether any is set.
+
+    ``drop`` and ``put`` (-1: none) are lines to treat as cleared and as set.
+    """
+    low, high = own, own
+    some = False
+    for w in range(len(bits)):
+        word = bits[w]
+        if drop >> 6 == w:
+            word &= ~(np.uint64(1) << np.uint64(drop & 63))
+        if put >> 6 == w:
+            word |= np.uint64(1) << np.uint64(put & 63)
+        if word != np.uint64(0):
+            some = True
+            low = min(low, 64 * w + trailing_zeros(word))
+            high = max(high, 64 * w + 63 - leading_zeros(word))
+    return line[high] - line[low], some
+
+
+@nb.njit(cache=True, nogil=True)
+def tree_length(s: NetState, e: int, p: int) -> float:
+    """Length of the XY-route union of net ``e`` if its source were on core ``p``."""
+    cols = len(s.x)
+    total: float = span(s.col_bits[e], s.x, p % cols, -1, -1)[0]
+    for w in range(s.col_bits.shape[1]):
+        word = s.col_bits[e, w]
+        while word != np.uint64(0):
+            c = 64 * w + trailing_zeros(word)
+            word &= word - np.uint64(1)
+            length, _ = span(s.row_bits[e, c], s.y, p // cols, -1, -1)
+            total += length
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def set_bit(bits: AnyArray, line: int, on: bool) -> None:
+    """Set or clear one line of a bit set."""
+    bit = np.uint64(1) << np.uint64(line & 63)
+    if on:
+        bits[line >> 6] |= bit
+    else:
+        bits[line >> 6] &= ~bit
+
+
+@nb.njit(cache=True, nogil=True)
+def ring_in(s: NetState, u: int, p: int) -> None:
+    """Put node ``u`` into the ring of core ``p``, before its head."""
+    h = s.head[p]
+    if h < 0:
+        s.head[p] = s.after[u] = s.before[u] = u
+    else:
+        b = s.before[h]
+        s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
+
+
+@nb.njit(cache=True, nogil=True)
+def ring_out(s: NetState, u: int, p: int) -> None:
+    """Take node ``u`` out of the ring of core ``p``."""
+    a, b = s.after[u], s.before[u]
+    if a == u:
+        s.head[p] = -1
+    else:
+        s.after[b], s.before[a] = a, b
+        if s.head[p] == u:
+            s.head[p] = a
+
+
+@nb.njit(cache=True, nogil=True)
+def fill(s: NetState) -> None:
+    """Fill the empty tables of a new state from ``s.core``."""
+    cols, cores = len(s.x), len(s.head)
+    for u in range(len(s.core)):
+        p = s.core[u]
+        ring_in(s, u, p)
+        for r in range(s.sizes.shape[1]):
+            s.load[p, r] += s.sizes[u, r]
+    for e in range(len(s.source)):
+        s.origin[e] = s.core[s.source[e]]
+        for i in range(s.pin_ptr[e], s.pin_ptr[e + 1]):
+            p = s.core[s.pins[i]]
+            if add_pin(s.keys, s.base, s.hits, e, p, cores):
+                set_bit(s.row_bits[e, p % cols], p // cols, True)
+                set_bit(s.col_bits[e], p % cols, True)
+
+
+@nb.njit(cache=True, nogil=True)
+def total_cost(s: NetState) -> float:
+    """The objective, from the tables."""
+    cores = len(s.head)
+    total = 0.0
+    for e in range(len(s.source)):
+        remote = 0
+        for i in range(s.base[e], s.base[e + 1]):
+            if s.hits[i] > 0:
+                remote += 1
+        here = slot(s.keys, s.base, e, s.origin[e], cores)
+        if s.hits[here] > 0:
+            remote -= 1
+        length = tree_length(s, e, s.origin[e]) if s.tall else 0.0
+        total += s.rate[e] * (s.step * remote + length)
+    return total
