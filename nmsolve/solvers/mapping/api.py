@@ -15,7 +15,7 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.mapping.auto import automatic, chosen, cubic_cost
+from nmsolve.solvers.mapping.auto import automatic, chosen, least_seconds
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
@@ -238,7 +238,7 @@ def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, se
 
 def _reserve(problem: MappingProblem, time_limit: float) -> float:
     """Seconds kept back at the end of the run."""
-    needed = 0.0 if problem.one_per_core else 1.25 * cubic_cost("projection", problem)
+    needed = 0.0 if problem.one_per_core else 1.25 * least_seconds("projection", problem)
     return max(min(RESERVE, RESERVE_PART * time_limit), min(needed, PLACEMENT_PART * time_limit))
 
 
@@ -249,7 +249,7 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
         return None
     from nmsolve.solvers.mapping.bounds import placement_bound
 
-    end = max(budget.limit, time.monotonic() + RESERVE) - cubic_cost("projection", problem)
+    end = max(budget.limit, time.monotonic() + RESERVE) - least_seconds("projection", problem)
     return placement_bound(problem, core, incumbent.objective, lambda: time.monotonic() >= end)
 
 

@@ -67,12 +67,11 @@ EXACT_NODES, EXACT_CORES = 40, 64
 EXACT = {"branch-bound": 0.3, "cpsat": 1.0}
 #: On problems that small, seconds for every heuristic and bound before the exact engines start.
 QUICK = 0.5
-#: Seconds in which the spectral bounds get most of what they ever get; a fifth of shorter runs, 6 % of long ones.
+#: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
-#: Seconds that a bound needs at least, per cores cubed (measured), and the part of the time limit this may be.
-#: Linear algebra cannot be interrupted, so what would take longer is not begun.
-CUBIC_COST = {"gilmore-lawler": 2.5e-10, "projection": 1.6e-9}
-COST_PART = 0.1
+#: Largest and smallest part of the time limit for one spectral bound. Linear algebra cannot be interrupted: a bound
+#: that needs more than the largest part is not begun.
+MOST_PART, LEAST_PART = 0.2, 0.06
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
@@ -127,18 +126,17 @@ def automatic(
     With several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
-    spectral = min(0.2, max(0.06, SPECTRAL / seconds))
-    bounds = {"gilmore-lawler": 0.04, "projection": spectral, "joint": spectral}
+    bounds = {"gilmore-lawler": 0.04}
+    for name in ("projection", "joint"):
+        wish = max(SPECTRAL, 1.5 * least_seconds(name, problem)) / seconds
+        bounds[name] = min(MOST_PART, max(LEAST_PART, wish))
     heuristics = _heuristics(problem)
     shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
     if small:
         shares |= EXACT
     steps = []
     for name, share in shares.items():
-        try:
-            engine = make_engine(name, mip_solver)
-        except (ImportError, AttributeError):
-            continue
+        engine = make_engine(name, mip_solver)
         reason = engine.refuses(problem) or _too_slow(name, problem, seconds)
         if reason is not None:
             refused(name, reason)
@@ -148,17 +146,24 @@ def automatic(
     return steps
 
 
-def cubic_cost(name: str, problem: MappingProblem) -> float:
-    """Seconds that a bound needs at least; 0 for those that take as much time as they get."""
-    return CUBIC_COST.get(name, 0.0) * problem.cores**3
+def least_seconds(name: str, problem: MappingProblem) -> float:
+    """CPU seconds a bound needs before it says anything, as measured on one core; 0 for those that need none."""
+    n, m, cores = problem.n, problem.graph.m, problem.cores
+    if name == "gilmore-lawler":
+        return 2.5e-10 * cores**3
+    if name == "projection":
+        return 1.6e-9 * cores**3
+    if name == "joint":
+        return 1e-7 * (m + 20 * n) * min(cores, n)
+    return 0.0
 
 
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
-    cost = cubic_cost(name, problem)
-    if cost <= COST_PART * seconds:
+    least = least_seconds(name, problem)
+    if least <= MOST_PART * seconds:
         return None
-    return f"it would take about {cost:.1f} of {seconds:g} seconds"
+    return f"it would take about {least:.1f} of {seconds:g} seconds"
 
 
 def _heuristics(problem: MappingProblem) -> dict[str, float]:
