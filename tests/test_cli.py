@@ -77,7 +77,9 @@ def test_verify_accepts_the_answer_with_its_bounds(mapped: Path) -> None:
     done = run("verify", mapped, "--bound", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(line["ok"] for line in lines)
-    assert any("bound" in line["name"] for line in lines) and any("deadlock" in line["name"] for line in lines)
+    assert any("bound" in line["name"] for line in lines) and any(
+        "deadlock" in line["name"] for line in lines
+    )
 
 
 @pytest.mark.parametrize("what", ["objective", "gap", "bound"])
@@ -118,7 +120,9 @@ def test_the_page_needs_no_network_and_draws_everything(mapped: Path) -> None:
     """One file: five pictures inside, no script, no reference to anything outside."""
     page = (mapped / "report.html").read_text()
     assert page.count("<svg") == 4
-    assert "<script" not in page and "<link" not in page and 'src="http' not in page and "url(http" not in page
+    assert (
+        "<script" not in page and "<link" not in page and 'src="http' not in page and "url(http" not in page
+    )
 
 
 def test_json_lines_are_typed_and_alone_on_stdout(tmp_path: Path) -> None:
@@ -145,7 +149,16 @@ def test_an_asked_gap_that_is_not_reached_gives_exit_code_3(tmp_path: Path) -> N
 
 def test_a_time_limit_of_a_tenth_of_a_second_still_gives_an_answer(tmp_path: Path) -> None:
     """Something feasible is found at once and says honestly how good it is."""
-    run("map", EXAMPLES / "vision.json", "--machine", EXAMPLES / "board.toml", "--time-limit", "0.1", "--out", tmp_path)
+    run(
+        "map",
+        EXAMPLES / "vision.json",
+        "--machine",
+        EXAMPLES / "board.toml",
+        "--time-limit",
+        "0.1",
+        "--out",
+        tmp_path,
+    )
     assert json.loads((tmp_path / "report.json").read_text())["status"] in ("feasible", "optimal")
 
 
@@ -212,7 +225,10 @@ def test_convert_round_trip_keeps_the_graph(tmp_path: Path) -> None:
     """JSON to NumPy file and back is the same graph, by hash."""
     run("convert", EXAMPLES / "vision.json", tmp_path / "a.npz")
     run("convert", tmp_path / "a.npz", tmp_path / "b.json")
-    hashes = [json.loads(run("info", p, "--json").stdout)["hash"] for p in (EXAMPLES / "vision.json", tmp_path / "b.json")]
+    hashes = [
+        json.loads(run("info", p, "--json").stdout)["hash"]
+        for p in (EXAMPLES / "vision.json", tmp_path / "b.json")
+    ]
     assert hashes[0] == hashes[1]
 
 
@@ -228,7 +244,16 @@ def test_hw_show_marks_unverified_figures() -> None:
 def test_the_exact_models_can_be_written_out(tmp_path: Path) -> None:
     """LP, MPS and CP-SAT proto of what is solved."""
     run("generate", "mesh-comm", "--nodes", "8", "--side", "3", "--out", tmp_path / "g.json")
-    run("map", tmp_path / "g.json", "--time-limit", "3", "--write-model", tmp_path / "m", "--out", tmp_path / "o")
+    run(
+        "map",
+        tmp_path / "g.json",
+        "--time-limit",
+        "3",
+        "--write-model",
+        tmp_path / "m",
+        "--out",
+        tmp_path / "o",
+    )
     suffixes = {p.suffix for p in (tmp_path / "m").iterdir()}
     assert suffixes >= {".lp", ".mps"} and len(suffixes) >= 3
     assert json.loads((tmp_path / "o" / "report.json").read_text())["status"] == "optimal"

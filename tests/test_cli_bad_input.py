@@ -62,7 +62,10 @@ GRAPHS = {
     "negative weight": (edge(weight=-2), ("edges[3]", "-2")),
     "NaN weight": (json.dumps(edge(weight=float("nan"))), ()),
     "infinite weight": (json.dumps(edge(weight=1)).replace('"weight": 1}', '"weight": 1e999}', 1), ()),
-    "duplicate ids": (graph_data() | {"nodes": [{"id": "n0"}, {"id": "n1"}, {"id": "n0"}]}, ("n0", "$.nodes[2]")),
+    "duplicate ids": (
+        graph_data() | {"nodes": [{"id": "n0"}, {"id": "n1"}, {"id": "n0"}]},
+        ("n0", "$.nodes[2]"),
+    ),
     "no nodes": (graph_data() | {"nodes": [], "edges": []}, ("nodes",)),
     "not JSON": ('{"nodes": [', ()),
 }
@@ -122,7 +125,11 @@ def test_a_network_too_large_for_the_machine_names_the_smallest_that_holds_it(tm
     data = graph_data()
     data["nodes"] = [{"id": i, "sizes": {"neurons": 1000}} for i in range(300)]
     data["edges"] = []
-    refused(run("map", write(tmp_path, data), "--machine", "loihi1", "--out", tmp_path / "o"), "neurons", "3 chips")
+    refused(
+        run("map", write(tmp_path, data), "--machine", "loihi1", "--out", tmp_path / "o"),
+        "neurons",
+        "3 chips",
+    )
 
 
 def test_contradictory_constraints_are_named(tmp_path: Path) -> None:
@@ -142,12 +149,17 @@ def test_a_constraint_on_an_unknown_node_is_named(tmp_path: Path) -> None:
     """Constraint files are checked against the graph."""
     rules = {"constraints": [{"name": "x", "kind": "pin", "nodes": ["ghost"], "core": [0, 0]}]}
     path = write(tmp_path, rules, "c.json")
-    refused(run("map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "-c", path, "-o", tmp_path / "o"), "ghost")
+    refused(
+        run("map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "-c", path, "-o", tmp_path / "o"),
+        "ghost",
+    )
 
 
 def test_truncated_files_are_refused(tmp_path: Path) -> None:
     """A cut-off .npz and a cut-off METIS file."""
-    np.savez(tmp_path / "g.npz", indptr=np.array([0, 1, 2]), indices=np.array([1, 0]), weights=np.array([3, 3]))
+    np.savez(
+        tmp_path / "g.npz", indptr=np.array([0, 1, 2]), indices=np.array([1, 0]), weights=np.array([3, 3])
+    )
     whole = (tmp_path / "g.npz").read_bytes()
     (tmp_path / "g.npz").write_bytes(whole[: len(whole) // 2])
     refused(run("info", tmp_path / "g.npz"), "g.npz")
@@ -190,7 +202,9 @@ def test_a_header_that_promises_too_much_allocates_nothing(name: str, text: str,
 )
 def test_wrong_option_values_are_refused(option: str, value: str, tmp_path: Path) -> None:
     """Options are checked before any search."""
-    done = run("map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "--out", tmp_path / "o", option, value)
+    done = run(
+        "map", write(tmp_path, graph_data()), "--machine", "mesh:2x3", "--out", tmp_path / "o", option, value
+    )
     refused(done, value)
 
 
