@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -80,7 +80,7 @@ def matrix_price(
 
 
 @nb.njit(cache=True, nogil=True)
-def swap_price(u: int, v: int, p: int, q: int, links: Links, grid: Grid, seats: Seats) -> float:
+def swap_price(u: int, v: int, p: int, q: int, links: Links, grid: Grid, seats: Seats) -> Any:
     """Change of cost if ``u`` goes from core ``p`` to ``q`` and ``v`` (< 0: nobody) from ``q`` to ``p``."""
     indptr, indices, weights, out, back, matrix, across, symmetric = links
     cx, cy, dx, dy = seats.cx, seats.cy, grid.dx, grid.dy
@@ -168,11 +168,12 @@ def descend_direct(
     cols, rows = grid.dx.shape[0], grid.dy.shape[0]
     made = 0
     for u in range(first, end):
-        x0, y0 = np.int64(seats.cx[u]), np.int64(seats.cy[u])
+        x0, y0 = int(seats.cx[u]), int(seats.cy[u])
         p = y0 * cols + x0
         best, to = -least, -1
+        left, right = max(0, x0 - reach), min(cols, x0 + reach + 1)
         for y1 in range(max(0, y0 - reach), min(rows, y0 + reach + 1)):
-            for x1 in range(max(0, x0 - reach), min(cols, x0 + reach + 1)):
+            for x1 in range(left, right):
                 q = y1 * cols + x1
                 v = np.int64(seats.node[q])
                 if v == u or v == -2 or not allowed(u, q, v, p, grid.domain, grid.domains):

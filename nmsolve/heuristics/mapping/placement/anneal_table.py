@@ -104,10 +104,11 @@ def descend_table(
     cols, rows = dx.shape[0], dy.shape[0]
     made = 0
     for u in range(first, end):
-        x0, y0 = np.int64(cx[u]), np.int64(cy[u])
+        x0, y0 = int(cx[u]), int(cy[u])
         best, bx, by = np.float64(-least), -1, -1
+        left, right = max(0, x0 - reach), min(cols, x0 + reach + 1)
         for y1 in range(max(0, y0 - reach), min(rows, y0 + reach + 1)):
-            for x1 in range(max(0, x0 - reach), min(cols, x0 + reach + 1)):
+            for x1 in range(left, right):
                 v = np.int64(node[y1 * cols + x1])
                 if v == u or v == -2 or not allowed(u, y1 * cols + x1, v, y0 * cols + x0, domain, domains):
                     continue

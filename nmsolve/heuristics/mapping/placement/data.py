@@ -55,7 +55,7 @@ class PlacementData:
     @property
     def separable(self) -> bool:
         """True if rows and columns can be charged apart."""
-        return self.matrix.shape[0] == 0
+        return len(self.matrix) == 0
 
     @property
     def degree(self) -> float:

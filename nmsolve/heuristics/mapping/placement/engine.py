@@ -47,7 +47,7 @@ class Anneal:
         if start is None:
             return
         context.offer(start, "first fit")
-        if len(data.indices) > 0 and not context.should_stop():
+        if temperature_scale(data) > 0 and not context.should_stop():
             _Plan(data, start, context, seconds).run()
 
 
@@ -76,8 +76,17 @@ class _Plan:
         self._scramble()
         self._stage("long annealing", LONG, self._hot)
         while not self._context.should_stop():
+            self._adopt()
             self._walker.place(self._best)
             self._stage("reheated", REHEAT, max(self._cold, WARM * self._scale / 3))
+
+    def _adopt(self) -> None:
+        """Go on from the incumbent if another engine, or the user's warm start, has found something better."""
+        core, _ = self._context.incumbent()
+        if core is not None:
+            cost = placement_cost(self._walker.data, core)
+            if cost < self._cost:
+                self._best, self._cost = core, cost
 
     def _scramble(self) -> None:
         """Forget the present placement (moves at a temperature where nearly all are accepted)."""

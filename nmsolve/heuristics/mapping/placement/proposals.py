@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array
 
 #: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
 #: is Metropolis' rule without a logarithm in the loop.
-QUANTILES: FloatArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
+QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 
 
 #: The kernels count splitmix64 steps (see common/rng.py) in a local variable, which keeps it in a register.
@@ -17,7 +19,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 @nb.njit(cache=True, nogil=True)
-def mix(z: int) -> int:
+def mix(z: Any) -> Any:
     """Output function of splitmix64: 64 random bits of a counter."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -25,7 +27,7 @@ def mix(z: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def line_near(here: int, reach: int, length: int, wrap: bool, bits: int) -> int:
+def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
     if wrap:
         line = here - reach + np.int64((bits * np.uint64(2 * reach + 1)) >> np.uint64(16))

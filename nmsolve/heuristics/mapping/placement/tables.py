@@ -12,7 +12,7 @@ as long.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba as nb
 import numpy as np
@@ -79,7 +79,7 @@ def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> float:
+def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> Any:
     """Traffic between ``u`` and ``v`` by binary search in the sorted row of ``u``; 0 if none."""
     lo, end = indptr[u], indptr[u + 1]
     hi = end
@@ -134,7 +134,7 @@ def make_swap(
     cy: Int32Array,
     lines: FloatArray,
     change: FloatArray,
-) -> int:
+) -> Any:
     """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
     cols, rows = dx.shape[0], dy.shape[0]
     x0, y0 = np.int64(cx[u]), np.int64(cy[u])

@@ -90,7 +90,8 @@ class DenseSearch:
 
     def core(self) -> IntArray:
         """(n,) int64 core of every node in the best placement so far."""
-        return self._data.free[self._best[: self._data.n]]
+        core: IntArray = self._data.free[self._best[: self._data.n]]
+        return core
 
     def _refill(self) -> None:
         fill_prices(

@@ -8,6 +8,8 @@ O(1) each, the others computed anew in O(n).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
@@ -19,7 +21,7 @@ FORBIDDEN = 1e300
 
 
 @nb.njit(cache=True, nogil=True)
-def dense_price(u: int, v: int, flow: FloatArray, dist: FloatArray, seat: IntArray, symmetric: bool) -> float:
+def dense_price(u: int, v: int, flow: FloatArray, dist: FloatArray, seat: IntArray, symmetric: bool) -> Any:
     """Change of cost if nodes ``u`` and ``v`` swap seats, in O(n)."""
     p, q = seat[u], seat[v]
     price = 0.0
@@ -122,7 +124,7 @@ def tabu_search(
     """
     n = len(seat)
     scratch = np.zeros((2, n))
-    count, low, span = rng[0], np.int64(0.9 * n), np.uint64(max(1, np.int64(0.2 * n) + 4))
+    count, low, span = rng[0], np.int64(0.9 * n), np.uint64(np.int64(0.2 * n) + 4)
     made = np.int64(now[0])
     for _ in range(iterations):
         made += 1

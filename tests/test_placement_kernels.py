@@ -1,0 +1,182 @@
+"""Placement kernels against recomputation from scratch: every price, every table, every count."""
+
+import numpy as np
+import pytest
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
+from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.tabu import DenseSearch, dense_matrices
+from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN, dense_price
+from nmsolve.heuristics.mapping.placement.walker import DirectWalker, TableWalker, walker_cost
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.solution import check_mapping
+
+ONE = {"neurons": 1}
+
+
+def graph(n, seed, edges=3.0):
+    """A random directed graph with whole weights."""
+    rng = np.random.default_rng(seed)
+    m = int(edges * n)
+    return LogicGraph.from_edges(
+        n, rng.integers(0, n, m), rng.integers(0, n, m), rng.integers(1, 20, m).astype(float)
+    )
+
+
+def machine(kind):
+    """One of the distances that kernels have to get right; 24 cores."""
+    if kind == "mesh":
+        return Machine(kind, (1, 1), (4, 6), capacity=ONE)
+    if kind == "torus":
+        return Machine(kind, (1, 1), (4, 6), torus=True, capacity=ONE)
+    if kind == "chips":
+        return Machine(
+            kind, (2, 2), (2, 3), capacity=ONE, crossing_weight=5.0, faulty_cores=(3,), taken_cores=(9, 10)
+        )
+    rng = np.random.default_rng(3)
+    matrix = rng.integers(1, 50, (24, 24)).astype(float)
+    if kind == "symmetric":
+        matrix = matrix + matrix.T
+    np.fill_diagonal(matrix, 0)
+    return Machine(kind, (1, 1), (1, 24), capacity=ONE, distance_matrix=matrix)
+
+
+KINDS = ("mesh", "torus", "chips", "symmetric", "asymmetric")
+CONSTRAINTS = (
+    SideConstraint("pin", "pin", (0,), (5,)),
+    SideConstraint("left", "region", (1, 2, 3), (0, 1, 6, 7, 12, 13)),
+    SideConstraint("not here", "forbid", (4, 5), (2, 8, 14, 20)),
+)
+
+
+def problem(kind, n=19, seed=1, constraints=()):
+    return MappingProblem(graph(n, seed), machine(kind), constraints=constraints)
+
+
+def start(p, seed=0):
+    from nmsolve.heuristics.mapping.first_fit import first_fit
+
+    return first_fit(p, seed)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_cost_is_the_evaluators(kind):
+    p = problem(kind)
+    core = start(p)
+    assert placement_cost(placement_data(p), core) == pytest.approx(objective_value(p, core), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("walker", [TableWalker, DirectWalker])
+@pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
+def test_annealing_stays_feasible_and_counts_right(kind, walker, constraints):
+    p = problem(kind, constraints=constraints)
+    data = placement_data(p)
+    if walker is TableWalker and not data.separable:
+        return
+    w = walker(data, 5)
+    w.place(start(p))
+    for temperature, reach in ((1e9, 9), (300.0, 9), (30.0, 2), (3.0, 1)):
+        before = walker_cost(w)
+        stats = w.anneal(3000, temperature, reach)
+        assert check_mapping(p, w.core()) == []
+        assert walker_cost(w) == pytest.approx(before + stats[3], rel=1e-5)
+        assert stats[0] == 3000 and (temperature < 100 or 0 < stats[1] <= 3000)
+    assert len(set(w.core().tolist())) == p.n
+
+
+@pytest.mark.parametrize("kind", ["mesh", "torus", "asymmetric"])
+def test_a_descent_ends_where_no_move_or_swap_helps(kind):
+    p = problem(kind, constraints=CONSTRAINTS)
+    data = placement_data(p)
+    for w in (TableWalker(data, 1), DirectWalker(data, 1)) if data.separable else (DirectWalker(data, 1),):
+        w.place(start(p))
+        w.descend(lambda: False)
+        core, cost = w.core(), walker_cost(w)
+        at = {int(c): u for u, c in enumerate(core)}
+        for u in range(p.n):
+            for q in range(p.cores):
+                other = core.copy()
+                other[u] = q
+                if q in at:
+                    other[at[q]] = core[u]
+                if not check_mapping(p, other):
+                    assert placement_cost(data, other) >= cost - 1e-6 * cost
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_swap_prices_are_differences_of_costs(kind):
+    p = problem(kind)
+    data = placement_data(p)
+    w = DirectWalker(data, 2)
+    core = start(p, 3)
+    w.place(core)
+    at = np.full(p.cores, -1)
+    at[core] = np.arange(p.n)
+    rng = np.random.default_rng(0)
+    for u, q in zip(rng.integers(0, p.n, 60), rng.choice(data.free, 60), strict=True):
+        if q == core[u]:
+            continue
+        other = core.copy()
+        other[u] = q
+        if at[q] >= 0:
+            other[at[q]] = core[u]
+        price = swap_price(int(u), int(at[q]), int(core[u]), int(q), w._links, w._grid, w._seats)
+        assert price == pytest.approx(placement_cost(data, other) - placement_cost(data, core), abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["chips", "symmetric", "asymmetric"])
+def test_tabu_keeps_every_price_right(kind):
+    p = problem(kind, constraints=CONSTRAINTS)
+    data = placement_data(p)
+    search = DenseSearch(data, start(p), 4)
+    search._slice = 7
+    for _ in range(6):
+        search.iterate()
+        n = len(data.free)
+        for u in range(n):
+            for v in range(u + 1, n):
+                swapped = search._seat.copy()
+                swapped[[u, v]] = swapped[[v, u]]
+                both = data.free[swapped[: p.n]]
+                bad = bool(check_mapping(p, both)) or (u >= p.n and v >= p.n)
+                expected = dense_price(u, v, *dense_matrices(data)[:2], search._seat, data.symmetric)
+                if bad:
+                    assert search._price[u, v] >= FORBIDDEN / 2
+                else:
+                    assert search._price[u, v] == pytest.approx(expected, abs=1e-6)
+        core = search.core()
+        assert check_mapping(p, core) == []
+        assert placement_cost(data, core) == pytest.approx(search.cost)
+        assert placement_cost(data, data.free[search._seat[: p.n]]) == pytest.approx(search._now[1])
+    search.kick(0.5)
+    assert check_mapping(p, data.free[search._seat[: p.n]]) == []
+    assert placement_cost(data, data.free[search._seat[: p.n]]) == pytest.approx(search._now[1])
+
+
+def test_asymmetric_distances_with_symmetric_traffic_become_symmetric():
+    p = problem("asymmetric")
+    ring = np.arange(10)
+    both = LogicGraph.from_edges(
+        10, np.r_[ring, (ring + 1) % 10], np.r_[(ring + 1) % 10, ring], np.full(20, 3.0)
+    )
+    data = placement_data(MappingProblem(both, p.machine))
+    assert data.symmetric
+    core = np.random.default_rng(1).permutation(24)[:10]
+    assert placement_cost(data, core) == pytest.approx(objective_value(MappingProblem(both, p.machine), core))
+
+
+def test_streams_of_random_numbers_do_not_touch_the_global_one():
+    np.random.seed(7)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    p = problem("mesh")
+    w = TableWalker(placement_data(p), 1)
+    w.place(start(p))
+    w.anneal(1000, 10.0, 3)
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert (new_rng(1, 1) != new_rng(1, 2)).all()
