@@ -1,0 +1,118 @@
+"""M1.4: a processor for every community, by priority, with fall-through where one does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.communities.count import communities
+from nmsolve.heuristics.mapping.m2.topology import Topology, contract, topology_of
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+
+
+def available(problem: MappingProblem) -> IntArray:
+    """(chips, R) int64: what the healthy, free cores of every chip hold together (M1.4's available cores)."""
+    machine = problem.machine
+    out = np.zeros((machine.n_chips, problem.capacity.shape[1]), np.int64)
+    np.add.at(out, machine.chip_of, problem.capacity)
+    return out
+
+
+def connection_weights(groups: Topology, mean: bool = False) -> FloatArray:
+    """M1.3: (k,) connection weight of every community with those it is linked to, as sum or mean.
+
+    ``groups`` has one vertex per community; its connections are the summed absolute weights between them.
+    """
+    total = np.concatenate([[0.0], np.cumsum(groups.weights)])
+    out = total[groups.indptr[1:]] - total[groups.indptr[:-1]]
+    return np.asarray(out / np.maximum(np.diff(groups.indptr), 1) if mean else out)
+
+
+def processor_order(machine: Machine) -> IntArray:
+    """(chips,) chip numbers by distance from the middle of the board (the source leaves the order open)."""
+    row, col = np.divmod(np.arange(machine.n_chips), machine.chips[1])
+    away = np.abs(row - (machine.chips[0] - 1) / 2) + np.abs(col - (machine.chips[1] - 1) / 2)
+    return np.argsort(away, kind="stable")
+
+
+def assign_processors(priority: FloatArray, load: IntArray, room: IntArray, order: IntArray) -> IntArray:
+    """M1.4: processors in ``order`` each take the unassigned community of highest priority that fits.
+
+    So a community too large for what is available on a processor is passed over in favour of the next one
+    that fits, and waits for a later processor.
+
+    Parameters
+    ----------
+    priority : (k,) float64, grows with connection weight; load : (k, R) int64; room : (chips, R) int64
+
+    Returns
+    -------
+    (k,) int64 chip of every community, -1 for those that fit on none of those left.
+    """
+    chip = np.full(len(priority), -1, np.int64)
+    waiting = np.argsort(-priority, kind="stable").tolist()
+    for p in order.tolist():
+        for k in waiting:
+            if bool((load[k] <= room[p]).all()):
+                chip[k] = p
+                waiting.remove(k)
+                break
+    return chip
+
+
+def communities_to_chips(
+    problem: MappingProblem, seed: int, poll: Callable[[], None] = lambda: None
+) -> IntArray:
+    """M1.3 and M1.4: the chip of every node, (n,) int64.
+
+    Every chip's total load is within what its usable cores hold together wherever that can be reached by
+    giving the nodes of communities that fit nowhere to the most connected chip with room; packing into
+    cores is not checked. Nodes that may not be on their community's chip (pin, region, forbid) go to the
+    most connected chip they may be on.
+
+    Parameters
+    ----------
+    seed : of the random orders; poll : called now and then, may raise to stop
+    """
+    top = topology_of(problem)
+    machine = problem.machine
+    room = available(problem)
+    rng = np.random.default_rng(seed)
+    group = communities(top, machine.n_chips, room.max(axis=0, initial=0), rng, poll)
+    groups = contract(top, group, machine.n_chips)
+    order = processor_order(machine)
+    chip = assign_processors(connection_weights(groups), groups.sizes, room, order)[group]
+    allowed = _allowed_chips(problem)[problem.domain_of]
+    _settle(top, chip, allowed, room)
+    return chip
+
+
+def _allowed_chips(problem: MappingProblem) -> IntArray:
+    """(D, chips) int64: cores of every chip that each domain allows."""
+    out = np.zeros((len(problem.domains), problem.machine.n_chips), np.int64)
+    np.add.at(out.T, problem.machine.chip_of, problem.domains.T.astype(np.int64))
+    return out
+
+
+def _settle(top: Topology, chip: IntArray, allowed: IntArray, room: IntArray) -> None:
+    """Give every node that has no chip, or one it may not be on, to the most connected chip with room."""
+    chip[(chip >= 0) & (allowed[np.arange(len(chip)), chip] == 0)] = -1
+    load = np.zeros(room.shape, np.int64)
+    seated = chip >= 0
+    np.add.at(load, chip[seated], top.sizes[seated])
+    weight = (top.sizes / np.maximum(room.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
+    loose = np.flatnonzero(~seated)
+    choices = (allowed[loose] > 0).sum(axis=1)
+    for u in loose[np.lexsort((-weight[loose], choices))].tolist():
+        pull = np.zeros(len(room))
+        edges = slice(top.indptr[u], top.indptr[u + 1])
+        there = chip[top.indices[edges]]
+        np.add.at(pull, there[there >= 0], top.weights[edges][there >= 0])
+        fits = (load + top.sizes[u] <= room).all(axis=1)
+        filled = (load / np.maximum(room, 1)).max(axis=1, initial=0.0)
+        best = int(np.lexsort((filled, -pull, ~fits, allowed[u] == 0))[0])
+        chip[u] = best
+        load[best] += top.sizes[u]

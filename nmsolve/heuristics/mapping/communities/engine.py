@@ -1,0 +1,80 @@
+"""The engine ``communities``: chips by communities (M1.3, M1.4), then cores within each chip."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.communities.chips import communities_to_chips
+from nmsolve.heuristics.mapping.m2.engine import partition, place
+from nmsolve.heuristics.mapping.m2.repair import repair
+from nmsolve.heuristics.mapping.m2.topology import Stopped, induced, topology_of
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+
+class Communities:
+    """The published split of a network over several chips; a baseline and a start.
+
+    Nodes go to chips by communities; within a chip, where the source uses a learned policy, they are
+    partitioned and placed by M2.2 to M2.7.
+    """
+
+    name = "communities"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """One chip leaves nothing to split; a distance matrix has no chips."""
+        machine = problem.machine
+        if machine.distance_matrix is not None:
+            return "communities are for meshes of chips; this machine is given by a distance matrix"
+        if machine.n_chips < 2:
+            return "communities split a network over chips; this machine has only one"
+        return None
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """One pass; offers the mapping, repaired where needed.
+
+        Raises
+        ------
+        NmsolveError : the mapping could not be repaired (tight capacities or side constraints)
+        """
+
+        def poll() -> None:
+            if context.should_stop():
+                raise Stopped
+
+        try:
+            chip = communities_to_chips(problem, context.seed, poll)
+            wish = within_chips(problem, chip, np.random.default_rng(context.seed), poll)
+        except Stopped:
+            return
+        core = repair(problem, wish)
+        if core is None:
+            raise NmsolveError("communities found no mapping within all capacities and side constraints")
+        context.offer(core, "chips" if np.array_equal(core, wish) else "chips, repaired")
+
+
+def within_chips(
+    problem: MappingProblem, chip: IntArray, rng: np.random.Generator, poll: Callable[[], None]
+) -> IntArray:
+    """A core on its chip for every node, by M2 on each chip alone: (n,) int64, not necessarily legal."""
+    machine = problem.machine
+    top = topology_of(problem)
+    capacity = problem.capacity.max(axis=0, initial=0)
+    core = np.zeros(problem.n, np.int64)
+    for c in np.unique(chip).tolist():
+        nodes = np.flatnonzero(chip == c)
+        free = machine.usable & (machine.chip_of == c)
+        if not free.any():  # nowhere to go; repair takes the nearest core
+            core[nodes] = int(np.flatnonzero(machine.chip_of == c)[0])
+            continue
+        local = induced(top, nodes)
+        part, parts = partition(local, capacity, int(free.sum()), rng, poll)
+        board = free.reshape(machine.rows, machine.cols)
+        for _, cores in place(local, part, parts, board, machine.cores, rng, poll):
+            core[nodes] = cores
+    return core
