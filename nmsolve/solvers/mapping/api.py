@@ -158,10 +158,10 @@ def solve(
         if warm_start is not None:
             _take_warm_start(referee, incumbent, np.asarray(warm_start))
 
-        def refused(name: str, reason: str) -> None:
-            incumbent.finish(name, f"refused: {reason}", 0.0)
+        def refused(name: str, status: str) -> None:
+            incumbent.finish(name, status, 0.0)
             if engines is not None:
-                incumbent.record("note", name, f"refuses: {reason}")
+                incumbent.record("note", name, status)
 
         reduced = referee.problem
         if engines is None:

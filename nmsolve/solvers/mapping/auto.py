@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.search.portfolio import Step
 
-#: Called with (engine name, reason) for every engine that was considered and refused.
+#: Called with (engine name, status with the reason) for every engine that was considered and left out.
 Refused = Callable[[str, str], None]
 
 
@@ -110,7 +110,7 @@ def chosen(
             steps.append(REGISTRY[name].step(engine))
         else:
             reasons.append(f"{name}: {reason}")
-            refused(name, reason)
+            refused(name, f"refused: {reason}")
     if not steps:
         raise InputError("every chosen engine refuses: " + "; ".join(reasons), "--engines", "other engines")
     return steps
@@ -137,9 +137,10 @@ def automatic(
     steps = []
     for name, share in shares.items():
         engine = make_engine(name, mip_solver)
-        reason = engine.refuses(problem) or _too_slow(name, problem, seconds)
-        if reason is not None:
-            refused(name, reason)
+        reason = engine.refuses(problem)
+        late = _too_slow(name, problem, seconds)
+        if reason is not None or late is not None:
+            refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
             continue
         brief = small and name not in EXACT  # cut short, a proof would be lost
         steps.append(REGISTRY[name].step(engine, share, QUICK if brief else math.inf))
