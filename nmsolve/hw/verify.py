@@ -94,7 +94,7 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
     out = {"cut": 0.0, "connectivity": 0.0}
     matrix = machine.distance_matrix
     given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
-    for rows in row_chunks(graph):
+    for rows in row_chunks(graph, machine):
         row, edges = chunk_edges(graph, rows)
         p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
         away = p != q
@@ -245,7 +245,7 @@ def check_numbering(
     b = board(machine, "hops")
     reach = np.array([1, 1, machine.cols, machine.cols])
     closes_ring = (np.abs(b.leads - np.arange(machine.size)[:, None]) > reach).reshape(-1)
-    for rows in row_chunks(graph):
+    for rows in row_chunks(graph, machine):
         row, edges = chunk_edges(graph, rows)
         steps = list(walk(b, core[graph.source[row]], core[graph.targets[edges]]))
         if machine.faulty_links:

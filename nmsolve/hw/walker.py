@@ -19,8 +19,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: (row step, column step) of directions 0 east, 1 west, 2 south, 3 north.
 STEPS = ((0, 1), (0, -1), (1, 0), (-1, 0))
-#: Most edges walked at once, which bounds memory.
-CHUNK = 400_000
+#: Most links crossed by the routes that are held in memory at once.
+CROSSED = 2**24
 #: Most marks (bytes) set at once where distinct values are wanted.
 MARKS = 2**26
 
@@ -142,11 +142,11 @@ def distances_from(b: Board, sources: IntArray) -> FloatArray:
     return out
 
 
-def row_chunks(graph: LogicGraph) -> Iterator[slice]:
-    """Slices of rows with about ``CHUNK`` edges each (a longer row is a chunk of its own)."""
-    first = 0
+def row_chunks(graph: LogicGraph, machine: Machine) -> Iterator[slice]:
+    """Slices of rows whose routes cross about ``CROSSED`` links at most (a longer row is its own chunk)."""
+    first, most = 0, max(1, CROSSED // (machine.rows + machine.cols))
     while first < graph.rows:
-        last = int(np.searchsorted(graph.indptr, graph.indptr[first] + CHUNK, side="right")) - 1
+        last = int(np.searchsorted(graph.indptr, graph.indptr[first] + most, side="right")) - 1
         last = min(max(last, first + 1), graph.rows)
         yield slice(first, last)
         first = last
@@ -177,7 +177,7 @@ def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str)
     b = board(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
-    for rows in row_chunks(graph):
+    for rows in row_chunks(graph, machine):
         row, edges = chunk_edges(graph, rows)
         p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
         one = graph.multicast[row]
@@ -186,14 +186,16 @@ def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str)
         out.remote += float(w[away & ~one].sum())
         cores = np.unique(row[away & one] * machine.size + q[away & one])
         out.remote += float(graph.rate[cores // machine.size].sum())
-        used = []
+        used, crossed, carried = [], [], []
         for which, link in walk(b, p, q):
             out.edgewise += float(w[which] @ cost[link])
             lone = ~one[which]
             out.by_tree += float(w[which[lone]] @ cost[link[lone]])
-            out.loads += np.bincount(link[lone], w[which[lone]], 4 * machine.size)
+            crossed.append(link[lone])
+            carried.append(w[which[lone]])
             used.append((row[which[~lone]] - rows.start) * (4 * machine.size) + link[~lone])
         if used:
+            out.loads += np.bincount(np.concatenate(crossed), np.concatenate(carried), 4 * machine.size)
             keys = distinct(used, (rows.stop - rows.start) * 4 * machine.size)
             keys += rows.start * 4 * machine.size
             rate, link = graph.rate[keys // (4 * machine.size)], keys % (4 * machine.size)
