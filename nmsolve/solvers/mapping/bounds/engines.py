@@ -87,5 +87,6 @@ class Joint:
         from nmsolve.solvers.mapping.bounds.joint import joint_bounds
 
         upper, stop = (lambda: context.incumbent()[1]), context.should_stop
-        for bound in joint_bounds(problem, upper, should_stop=stop, seed=context.seed):
+        seconds = context.time_left()
+        for bound in joint_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
             context.raise_bound(bound)

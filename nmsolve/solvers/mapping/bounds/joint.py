@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
+from time import monotonic
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -28,13 +29,12 @@ from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
 from nmsolve.solvers.mapping.bounds.eigen import (
     DENSE,
-    Shifted,
-    StoppedError,
+    Tracker,
     lower_eigenvalues,
-    smallest_pairs,
 )
 from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pair_form, room_per_core
 
@@ -120,32 +120,39 @@ def joint_bound(
 def joint_bounds(
     problem: MappingProblem,
     upper: Callable[[], float],
-    rounds: int = 120,
+    rounds: int = 200,
     should_stop: ShouldStop = never,
     seed: int = 0,
+    seconds: float = np.inf,
 ) -> Iterator[Bound]:
-    """Ever better joint bounds: certified after 1, 4, 16 ... steps of the ascent and at its end.
+    """Ever better joint bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
     Parameters
     ----------
     upper : best known cost (inf if none); aims the step length only
     rounds : steps at most
-    seed : of the random vectors that certify eigenvalues (large graphs)
+    seed : of the random vectors (large graphs)
+    seconds : wall time there is; the first certificate is made after a third of it at the latest, and a last one is
+        begun while there is time to finish it
     """
+    began = monotonic()
     joint = _prepare(problem)
-    best, due = 0.0, 1
-    ascent = _Ascent(joint)
+    ascent = _Ascent(joint, seed)
+    best, certified = 0.0, -np.inf
+    due, cost = (1 if problem.n <= DENSE else 12), 0.0
     try:
         for step in range(1, rounds + 1):
             ascent.advance(upper(), should_stop)
-            last = step == rounds or ascent.exhausted
-            if step >= due or last:
-                due = 4 * step if step < 16 else 2 * step
+            spent = monotonic() - began
+            ending = step == rounds or ascent.exhausted or seconds - spent < 2.5 * cost
+            if ascent.best > certified and (step >= due or ending or (cost == 0.0 and spent > seconds / 3)):
+                due, certified = max(due, 2 * step), ascent.best
                 bound = _certify(joint, ascent, seed, should_stop)
+                cost = monotonic() - began - spent
                 if bound.value > best:
                     best = bound.value
                     yield bound
-            if last or should_stop():
+            if ending or should_stop():
                 return
     except StoppedError:
         return
@@ -160,11 +167,12 @@ def _prepare(problem: MappingProblem) -> _Joint:
         size_vertices(problem.n, len(codes), room_per_core(problem), codes.shape[1]), codes, problem.n
     )
     sigma, drift = sizes.grams()
-    degree = np.bincount(form.rows(), form.weights, form.n)
+    degree = np.bincount(form.rows(), form.weights, form.n).astype(np.float64)
     off = csr_array((-form.weights, form.indices, form.indptr), shape=(form.n, form.n))
     from scipy.sparse import diags_array
 
     laplacian = csr_array(diags_array(degree) + off)
+    laplacian.sort_indices()
     length = float((codes[0] ** 2).sum())
     rank = min(codes.shape[1], MAX_EIGENVALUES, problem.n)
     return _Joint(form, laplacian, sizes, sigma, drift, length, rank)
@@ -204,8 +212,7 @@ def _subsets(cores: int, size: int) -> IntArray:
 def _certify(joint: _Joint, ascent: _Ascent, seed: int, should_stop: ShouldStop) -> Bound:
     """The bound at the ascent's best multipliers with certain eigenvalue bounds."""
     a = Shifted(joint.laplacian, ascent.best_shift, ascent.best_rho)
-    count = min(joint.rank + SPARE, joint.form.n)
-    _, vectors = smallest_pairs(a, count, 1e-4, ascent.start, should_stop)
+    _, vectors = ascent.tracker.settle(a, should_stop)
     lam = lower_eigenvalues(a, vectors, joint.rank, seed, should_stop)[: joint.rank]
     # A little is given away so that a re-check with other random vectors confirms it.
     lam = lam - 2e-4 * np.abs(lam).mean() * (joint.form.n > DENSE)
@@ -219,7 +226,7 @@ def _certify(joint: _Joint, ascent: _Ascent, seed: int, should_stop: ShouldStop)
 class _Ascent:
     """Subgradient ascent on shift and rho; degrees scale the steps."""
 
-    def __init__(self, joint: _Joint) -> None:
+    def __init__(self, joint: _Joint, seed: int) -> None:
         self.joint = joint
         degree = joint.laplacian.diagonal()
         mean = max(float(degree.mean()), 1e-300)
@@ -230,7 +237,7 @@ class _Ascent:
         self.best_shift, self.best_rho, self.best = self.shift, self.rho, -np.inf
         self.direction, self.rho_direction = np.zeros(joint.form.n), 0.0
         self.scale, self.stalled = 1.0, 0
-        self.start: FloatArray | None = None
+        self.tracker = Tracker(joint.form.n, min(joint.rank + SPARE, joint.form.n), seed)
 
     @property
     def exhausted(self) -> bool:
@@ -241,8 +248,7 @@ class _Ascent:
         """Evaluate, note the best, step."""
         joint = self.joint
         a = Shifted(joint.laplacian, self.shift, self.rho)
-        lam, vectors = smallest_pairs(a, joint.rank, 5e-3, self.start, should_stop)
-        self.start = vectors.sum(axis=1)
+        lam, vectors = (v[..., : joint.rank] for v in self.tracker.pairs(a, should_stop))
         value, at = joint.worst(lam, self.shift, self.rho)
         if value > self.best:
             self.best, self.best_shift, self.best_rho, self.stalled = value, self.shift, self.rho, 0

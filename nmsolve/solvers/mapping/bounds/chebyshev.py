@@ -1,0 +1,93 @@
+"""Chebyshev polynomials of a sparse symmetric matrix, applied to a block of vectors at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+from scipy.sparse import csr_array
+
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+
+
+@dataclass(frozen=True)
+class Shifted:
+    """``A = L + diag(shift) + rho e e' / n`` for sparse symmetric L; multiplies (n, b) arrays."""
+
+    laplacian: csr_array
+    shift: FloatArray
+    rho: float
+
+    def __matmul__(self, x: FloatArray) -> FloatArray:
+        out: FloatArray = self.laplacian @ x + self.shift[:, None] * x + self.rho * x.mean(axis=0)
+        return out
+
+    def dense(self) -> FloatArray:
+        """The matrix itself."""
+        n = len(self.shift)
+        out: FloatArray = self.laplacian.toarray() + np.diag(self.shift) + self.rho / n
+        return out
+
+
+@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def chebyshev_step(
+    indptr: IntArray,
+    indices: Int32Array,
+    data: FloatArray,
+    diagonal: FloatArray,
+    level: FloatArray,
+    scale: float,
+    now: FloatArray,
+    before: FloatArray,
+    out: FloatArray,
+) -> None:
+    """``out = scale * (M now + diagonal * now + level) - before`` row by row; ``level`` (b,) is the same for all rows.
+
+    ``M`` (n, n) as CSR; ``now``, ``before``, ``out`` (n, b), ``diagonal`` (n,). ``out`` may
+    be ``before``. Touches n x b + nnz x b numbers.
+    """
+    width = now.shape[1]
+    for i in range(now.shape[0]):
+        d = diagonal[i]
+        for c in range(width):
+            out[i, c] = scale * (d * now[i, c] + level[c]) - before[i, c]
+        for k in range(indptr[i], indptr[i + 1]):
+            w = scale * data[k]
+            j = indices[k]
+            for c in range(width):
+                out[i, c] += w * now[j, c]
+
+
+class StoppedError(Exception):
+    """Raised inside an eigenvalue computation when time is up."""
+
+
+def filtered(
+    a: Shifted,
+    block: FloatArray,
+    low: float,
+    high: float,
+    degree: int,
+    basis: FloatArray | None,
+    should_stop: Callable[[], bool],
+) -> FloatArray:
+    """``T_degree((A - centre) / half) block`` with ``[low, high]`` mapped to [-1, 1].
+
+    With ``basis`` (n, r) orthonormal and orthogonal to ``block``, A is its compression to the complement of the basis.
+    Raises StoppedError when asked to stop.
+    """
+    half, centre = (high - low) / 2, (high + low) / 2
+    sparse = (a.laplacian.indptr, a.laplacian.indices, a.laplacian.data)
+    before, now = np.zeros_like(block), block
+    for i in range(degree):
+        if should_stop():
+            raise StoppedError
+        out = np.empty_like(block) if i < 2 else before
+        level = a.rho * now.mean(axis=0)
+        chebyshev_step(*sparse, a.shift - centre, level, (2 if i else 1) / half, now, before, out)
+        if basis is not None:
+            out -= basis @ (basis.T @ out)
+        before, now = now, out
+    return now
