@@ -1,146 +1,208 @@
-"""Initial mapping by dual recursive bisection: regions of cores and their nodes are split together.
+"""Initial mapping by dual recursive bisection: the board and the graph are split together, the board as a grid.
 
-Each split sees the nodes outside its region at the middle of the region they have reached so far (terminal
-propagation). Regions are split along chip boundaries first, else across their longer side; capacities of the halves
-are the exact sums of their usable cores.
+The board starts as one cell. Step by step all its column groups or all its row groups are halved (between chips
+first, then across the longer side), and so are the nodes of every cell: by growing and FM with terminal propagation,
+where nodes of other cells pull from the middle of their cell. After each step all nodes are annealed on the grid so
+far, which is itself a small board with the exact capacities of its usable cores.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.multilevel.cycle import (
+    Bench,
+    anneal_level,
+    line_step,
+    relaxed,
+)
+from nmsolve.heuristics.mapping.multilevel.descent import evict
 from nmsolve.heuristics.mapping.multilevel.fm import bisect
-from nmsolve.heuristics.mapping.multilevel.levels import Board, Metric, Net
+from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
+from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
+#: Highest temperature, in line steps.
+HEAT = 2.0
+#: Share by which three sweeps at a grid's start temperature may raise the cost.
+RISE = 0.1
 
-@dataclass(frozen=True)
-class Region:
-    """A set of usable cores with its middle: coordinates in units of distance, and its most central core."""
-
-    cores: IntArray
-    x: float
-    y: float
-    centre: int
+Groups = list[IntArray]
 
 
-def region_of(cores: IntArray, metric: Metric) -> Region:
-    """The region of the given cores."""
-    if len(metric.matrix):
-        inside = (
-            metric.matrix[np.ix_(cores, cores)] if len(cores) <= 2048 else metric.matrix[cores][:, cores[:64]]
-        )
-        return Region(cores, 0.0, 0.0, int(cores[int(np.argmin(inside.sum(axis=1)))]))
-    row, col = np.divmod(cores, metric.cols)
-    x, y = metric.x[col], metric.y[row]
-    return Region(cores, float(x.mean()), float(y.mean()), int(cores[0]))
+def halves_of_lines(lines: IntArray, per_chip: int) -> Groups:
+    """Two halves of consecutive lines (columns or rows): at the most central chip boundary, else in the middle."""
+    if len(lines) < 2:
+        return [lines]
+    cuts = np.arange(1, len(lines))
+    between = cuts[lines[cuts] % per_chip == 0]
+    cuts = between if len(between) else cuts
+    cut = int(cuts[int(np.argmin(np.abs(2 * cuts - len(lines))))])
+    return [lines[:cut], lines[cut:]]
 
 
-def region_distance(a: Region, b: Region, metric: Metric) -> float:
-    """Distance between the middles of two regions."""
-    if len(metric.matrix):
-        return float(metric.matrix[a.centre, b.centre])
-    dx, dy = abs(a.x - b.x), abs(a.y - b.y)
-    if metric.wrap_x > 0:
-        dx = min(dx, metric.wrap_x - dx)
-    if metric.wrap_y > 0:
-        dy = min(dy, metric.wrap_y - dy)
-    return dx + dy + metric.step
+def halves_of_matrix(items: IntArray, distance: AnyArray) -> Groups:
+    """Two halves of a set of cores by which of two far-apart ones they are nearer to."""
+    if len(items) < 2:
+        return [items]
+    d = distance[items]
+    far = int(np.argmax(d[0, items]))
+    other = int(np.argmax(d[far, items]))
+    order = np.argsort(d[far, items] - d[other, items], kind="stable")
+    half = len(items) // 2
+    return [np.sort(items[order[:half]]), np.sort(items[order[half:]])]
 
 
-def split_region(cores: IntArray, machine: Machine, metric: Metric) -> tuple[IntArray, IntArray]:
-    """Two halves of at least two cores."""
-    if len(metric.matrix):
-        d = metric.matrix[:, cores]
-        far = int(np.argmax(d[cores[0]]))
-        other = int(np.argmax(d[cores[far]]))
-        order = np.argsort(d[cores[far]] - d[cores[other]], kind="stable")
-        half = len(cores) // 2
-        return np.sort(cores[order[:half]]), np.sort(cores[order[half:]])
-    lines = np.divmod(cores, metric.cols)
-    per_chip = machine.cores
-    chips = [len(np.unique(lines[a] // per_chip[a])) for a in (0, 1)]
-    span = [float(np.ptp(metric.y[lines[0]])), float(np.ptp(metric.x[lines[1]]))]
-    if max(span) == 0.0:  # every distance is the same (cut)
-        span = [float(np.ptp(lines[0])), float(np.ptp(lines[1]))]
-    axis = int(np.argmax(chips)) if max(chips) > 1 and chips[0] != chips[1] else int(np.argmax(span))
-    line = lines[axis] // per_chip[axis] if chips[axis] > 1 else lines[axis]
-    values, counts = np.unique(line, return_counts=True)
-    filled = np.cumsum(counts)[:-1]
-    at = values[int(np.argmin(np.abs(2 * filled - len(cores)))) + 1]
-    return cores[line < at], cores[line >= at]
+def next_axis(xs: Groups, ys: Groups, board: Board, chip: tuple[int, int], dense: bool) -> int:
+    """0 to halve the row groups, 1 the column groups: more chips first, then the larger span."""
+    if dense:
+        return 1
+    chips = [max(len(np.unique(g // c)) for g in groups) for groups, c in ((ys, chip[0]), (xs, chip[1]))]
+    span = [
+        max(float(lines[g[0], g[-1]]) for g in groups)
+        for groups, lines in ((ys, board.lines_y), (xs, board.lines_x))
+    ]
+    longest = [max(len(g) for g in ys), max(len(g) for g in xs)]
+    ranks = [(longest[a] > 1, chips[a], span[a], a) for a in (0, 1)]
+    return 0 if ranks[0] > ranks[1] else 1
+
+
+def group_distances(lines: AnyArray, a: Groups, b: Groups) -> FloatArray:
+    """(len(a), len(b)) mean distance between the lines of groups."""
+    left = np.stack([lines[g].mean(axis=0) for g in a])
+    return np.stack([left[:, g].mean(axis=1) for g in b], axis=1).astype(np.float64)
+
+
+def grid_board(board: Board, xs: Groups, ys: Groups, width: int) -> tuple[Board, IntArray]:
+    """The board of cells, and the cell (len(xs) * row group + column group) of every core; ``width`` columns."""
+    cores = np.arange(len(board.col))
+    column, row = np.empty(width, np.int64), np.empty(len(cores) // width, np.int64)
+    for k, g in enumerate(xs):
+        column[g] = k
+    for k, g in enumerate(ys):
+        row[g] = k
+    cell = row[cores // width] * len(xs) + column[cores % width]
+    cells = len(xs) * len(ys)
+    capacity = np.zeros((cells, board.capacity.shape[1]), np.int64)
+    np.add.at(capacity, cell, board.capacity)
+    allowed = np.zeros((len(board.allowed), cells), bool)
+    for d in range(len(allowed)):
+        allowed[d, cell[board.allowed[d]]] = True
+    lines: list[AnyArray] = []
+    for table, groups in ((board.lines_x, xs), (board.lines_y, ys)):
+        between = group_distances(table, groups, groups)
+        np.fill_diagonal(between, 0.0)
+        lines.append(np.ascontiguousarray(between, np.float32))
+    at_row, at_col = np.divmod(np.arange(cells), len(xs))
+    small = Board(at_col.astype(np.int32), at_row.astype(np.int32), lines[0], lines[1], capacity, allowed)
+    return small, cell
 
 
 @nb.njit(cache=True, nogil=True)
 def _pulls(
-    net: Net, nodes: Int32Array, local: Int32Array, region: Int32Array, nearer: FloatArray
+    net: Net, nodes: Int32Array, local: Int32Array, cell: Int32Array, nearer: FloatArray
 ) -> FloatArray:
-    """(k,) cost of side 0 minus side 1 of each node; ``nearer[r]`` is that difference per weight to region ``r``."""
+    """(k,) cost of side 0 minus side 1 of each node; ``nearer[c]`` is that difference per weight to cell ``c``."""
     out = np.zeros(len(nodes))
     for i in range(len(nodes)):
         for e in range(net.indptr[nodes[i]], net.indptr[nodes[i] + 1]):
             v = net.indices[e]
             if local[v] < 0:
-                out[i] += net.weights[e] * nearer[region[v]]
+                out[i] += net.weights[e] * nearer[cell[v]]
     return out
 
 
-def _sides(net: Net, board: Board, nodes: Int32Array, halves: tuple[IntArray, IntArray]) -> AnyArray:
-    """(k,) int8: the side to which a node's domain binds it, -1 if either will do."""
-    near = board.allowed[:, halves[0]].any(axis=1)
-    far = board.allowed[:, halves[1]].any(axis=1)
-    bound = np.where(near & ~far, 0, np.where(far & ~near, 1, -1)).astype(np.int8)
-    out: AnyArray = bound[net.domain[nodes]]
-    return out
-
-
-def recursive_bisection(
-    net: Net, board: Board, metric: Metric, machine: Machine, rng: AnyArray, tries: int = 4
-) -> Int32Array:
-    """(n,) int32 core of every node. Cores may overflow where nodes do not pack; repair is the caller's task."""
-    n = len(net.volume)
-    regions = [region_of(np.flatnonzero(machine.usable), metric)]
-    region = np.zeros(n, np.int32)
-    pos = np.zeros(n, np.int32)
-    local = np.full(n, -1, np.int32)
-    members = {0: np.arange(n, dtype=np.int32)}
-    while members:
-        following: dict[int, Int32Array] = {}
-        for number, nodes in members.items():
-            cores = regions[number].cores
-            if len(cores) == 1 or len(nodes) == 0:
-                pos[nodes] = cores[0]
-                continue
-            halves = split_region(cores, machine, metric)
-            sub = tuple(region_of(h, metric) for h in halves)
-            side = _split(net, board, metric, regions, sub, nodes, local, region, rng, tries)
-            for s in (0, 1):
-                following[len(regions)] = nodes[side == s]
-                region[nodes[side == s]] = len(regions)
-                regions.append(sub[s])
-        members = following
-    return pos
-
-
-def _split(
-    net: Net, board: Board, metric: Metric, regions: list[Region], sub: tuple[Region, ...], nodes: Int32Array,
-    local: Int32Array, region: Int32Array, rng: AnyArray, tries: int,
+def split_cell(
+    net: Net, grid: Board, nodes: Int32Array, sides: tuple[int, int], across: float, nearer: FloatArray,
+    cell: Int32Array, local: Int32Array, bench: Bench,
 ) -> AnyArray:  # fmt: skip
-    """Side of every node of a region whose halves are ``sub``. ``local`` is all -1 before and after."""
-    nearer = np.array(
-        [region_distance(sub[0], r, metric) - region_distance(sub[1], r, metric) for r in regions]
-    )
+    """Which of the two new cells ``sides`` each node of an old cell gets: (k,) int8. ``local`` is all -1 but inside."""
     local[nodes] = np.arange(len(nodes), dtype=np.int32)
-    pull = _pulls(net, nodes, local, region, nearer)
-    room = np.stack([board.capacity[s.cores].sum(axis=0) for s in sub])
-    share = len(sub[0].cores) / (len(sub[0].cores) + len(sub[1].cores))
-    goal = float(net.volume[nodes].sum()) * share
-    fixed = _sides(net, board, nodes, (sub[0].cores, sub[1].cores))
-    across = region_distance(sub[0], sub[1], metric)
-    side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, tries, rng)
+    pull = _pulls(net, nodes, local, cell, nearer)
+    room = grid.capacity[list(sides)]
+    weight = grid.allowed[0, list(sides)].astype(float)
+    if room.shape[1]:
+        weight = (room / np.maximum(1, room.sum(axis=0))).min(axis=1)
+    goal = float(net.volume[nodes].sum()) * float(weight[0] / max(1e-9, weight.sum()))
+    near, far = (grid.allowed[net.domain[nodes], s] for s in sides)
+    fixed = np.where(near & ~far, 0, np.where(far & ~near, 1, -1)).astype(np.int8)
+    side: AnyArray = bisect(net, nodes, local, pull, across, room, goal, fixed, 4, bench.rng)
     local[nodes] = -1
     return side
+
+
+def _split_all(
+    net: Net, grid: Board, cell: Int32Array, old: tuple[Groups, Groups], new: tuple[Groups, Groups], axis: int,
+    lines: AnyArray, bench: Bench,
+) -> Int32Array:  # fmt: skip
+    """Cell of every node on the new grid; groups ``(xs, ys)`` differ from ``old`` along ``axis`` only."""
+    before, after = old[1 - axis], new[1 - axis]
+    to_old, to_new = group_distances(lines, after, before), group_distances(lines, after, after)
+    first = np.cumsum([0] + [1 if len(g) < 2 else 2 for g in before])
+    width, new_width = len(old[0]), len(new[0])
+    members = np.argsort(cell, kind="stable").astype(np.int32)
+    start = np.searchsorted(cell[members], np.arange(width * len(old[1]) + 1))
+    out, local = np.empty_like(cell), np.full(len(cell), -1, np.int32)
+    row, col = np.divmod(np.arange(width * len(old[1])), width)
+    for c in range(len(row)):
+        nodes = members[start[c] : start[c + 1]]
+        k = int(first[row[c] if axis == 0 else col[c]])
+        both = [k] if len(before[row[c] if axis == 0 else col[c]]) < 2 else [k, k + 1]
+        cells = [j * new_width + int(col[c]) if axis == 0 else int(row[c]) * new_width + j for j in both]
+        out[nodes] = cells[0]
+        if len(cells) == 2 and len(nodes):
+            nearer = (to_old[both[0]] - to_old[both[1]])[row if axis == 0 else col]
+            side = split_cell(
+                net,
+                grid,
+                nodes,
+                (cells[0], cells[1]),
+                float(to_new[both[0], both[1]]),
+                nearer,
+                cell,
+                local,
+                bench,
+            )
+            out[nodes[side == 1]] = cells[1]
+    return out
+
+
+def dual_bisection(net: Net, machine: Machine, until: float, bench: Bench) -> Int32Array:
+    """(n,) int32 core of every node, annealed on every grid. Cores may overflow a little; repair is the caller's task.
+
+    ``until`` is the share of the run at which to be done.
+    """
+    board = bench.board
+    dense = len(board.lines_x) == len(board.col)
+    width = len(board.lines_x)
+    xs, ys = [np.arange(width)], [np.arange(len(board.lines_y))]
+    steps = int(np.ceil(np.log2(max(1, len(xs[0])))) + np.ceil(np.log2(max(1, len(ys[0])))))
+    cell = np.zeros(len(net.volume), np.int32)
+    begin = bench.budget.done()
+    for step in range(steps):
+        axis = next_axis(xs, ys, board, machine.cores, dense)
+        if axis == 0:
+            new = (xs, [h for g in ys for h in halves_of_lines(g, machine.cores[0])])
+        elif dense:
+            new = ([h for g in xs for h in halves_of_matrix(g, board.lines_x)], ys)
+        else:
+            new = ([h for g in xs for h in halves_of_lines(g, machine.cores[1])], ys)
+        grid, cell_of_core = grid_board(board, new[0], new[1], width)
+        lines = board.lines_y if axis == 0 else board.lines_x
+        cell = _split_all(net, grid, cell, (xs, ys), new, axis, lines, bench)
+        xs, ys = new
+        limit = relaxed(net, grid)
+        s = new_state(net, grid, cell, limit, with_lines=True)
+        here = bench.on(grid)
+        evict(net, grid, s, here.scratch.step)
+        goal = begin + (step + 1) / steps * (until - begin)
+        before, first = line_cost(grid, s), s.pos.copy()
+        fits = bool((s.load <= s.limit).all())
+        anneal_level(net, s, HEAT * line_step(grid, s), RISE, goal, here)
+        cell = first if fits and before < line_cost(grid, s) else s.pos
+    core_of_cell = np.zeros(len(xs) * len(ys), np.int32)
+    if steps:
+        core_of_cell[cell_of_core] = np.arange(len(board.col), dtype=np.int32)
+    return core_of_cell[cell]

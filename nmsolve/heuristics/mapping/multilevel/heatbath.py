@@ -10,6 +10,8 @@ lines of the neighbours: O(deg * (W + H)), contiguous.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 
@@ -30,7 +32,7 @@ CANDIDATES = 4
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def _fraction(bits: int) -> float:
+def _fraction(bits: int) -> Any:
     """The lower 24 of the lower 32 bits as a number in [0, 1)."""
     return np.float32(np.int32(bits & np.uint64(0xFFFFFF))) * np.float32(1.0 / 16777216.0)
 

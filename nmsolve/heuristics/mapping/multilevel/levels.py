@@ -47,33 +47,6 @@ class Board(NamedTuple):
     allowed: BoolArray
 
 
-class Metric(NamedTuple):
-    """The fields of :class:`CoreDistance` that :func:`nmsolve.hw.cost.pair_distance` takes."""
-
-    cols: int
-    x: FloatArray
-    y: FloatArray
-    wrap_x: float
-    wrap_y: float
-    step: float
-    matrix: FloatArray
-
-
-def metric_of(distance: CoreDistance) -> Metric:
-    """Kernel arguments of a distance; an asymmetric matrix is replaced by the mean of both directions.
-
-    The traffic graph is symmetric, so for matrices that differ by direction the mean is a surrogate (exact where
-    traffic is the same both ways); offers are rescored by the evaluator.
-    """
-    matrix = distance.matrix
-    if not distance.separable:
-        matrix = np.ascontiguousarray((matrix + matrix.T) / 2)
-    return Metric(
-        distance.cols, np.array(distance.x), np.array(distance.y), float(distance.wrap_x), float(distance.wrap_y),
-        float(distance.step), np.array(matrix, np.float64),
-    )  # fmt: skip
-
-
 def line_distances(at: FloatArray, wrap: float) -> AnyArray:
     """(L, L) float32 distances between lines at the positions ``at``, the shorter way round if ``wrap`` > 0."""
     d = np.abs(at[:, None] - at[None, :])

@@ -20,7 +20,7 @@ SLICE = 3e7
 class Budget:
     """How much of the run is over: by work done, or by the clock if the machine is slower than the work assumes.
 
-    One unit of work is about one nanosecond on a 2020s core; see :func:`visit_price` and :func:`edge_price`.
+    One unit of work is about one nanosecond on a 2020s core; see :func:`work_of`.
 
     Attributes
     ----------
@@ -45,14 +45,10 @@ class Budget:
         return self.stopped
 
 
-def visit_price(board: Board) -> float:
-    """Work units of visiting one node."""
-    return 25.0 + 1.2 * (len(board.lines_x) + len(board.lines_y))
-
-
-def edge_price(board: Board) -> float:
-    """Work units of telling one neighbour about a move."""
-    return 2.0 + 0.25 * (len(board.lines_x) + len(board.lines_y))
+def work_of(board: Board, visits: int, moves: int, touched: int) -> float:
+    """Work units of visits, accepted moves and neighbours told about them."""
+    width = len(board.lines_x) + len(board.lines_y)
+    return visits * (15.0 + 1.2 * width) + moves * 80.0 + touched * (2.0 + 0.3 * width)
 
 
 @dataclass
@@ -108,17 +104,18 @@ class _Runner:
         self.budget, self.rng, self.scratch = budget, rng, scratch
         self.visited = 0
         degree = len(net.indices) / max(1, len(s.pos))
-        self.price = visit_price(board) + 2 * degree * edge_price(board)
+        self.price = work_of(board, 1, 2, int(2 * degree))  # per visit, at most
 
     def advance(self, temperature: float, work: float, most: int = 1 << 60) -> None:
         """One kernel call of about ``work`` units (at most a slice), 20 sweeps and ``most`` visits."""
         n, board, scratch = len(self.s.pos), self.board, self.scratch
         visits = max(1, min(int(min(SLICE, work) / self.price), 20 * n, most))
-        _, touched = heat_sweep(
+        moves, touched = heat_sweep(
             self.net, board, self.s, self.visited % n, visits, temperature, scratch.bits, scratch.prob, scratch.step,
             self.rng,
         )  # fmt: skip
         self.visited += visits
-        self.budget.spent += visits * visit_price(board) + touched * edge_price(board)
+        work = work_of(board, visits, moves, touched)
+        self.budget.spent += work
         # Calls get longer as moves get rarer.
-        self.price = visit_price(board) + max(0.05, 1.5 * touched / visits) * edge_price(board)
+        self.price = max(work_of(board, 1, 0, 0), 1.2 * work / visits)

@@ -1,0 +1,221 @@
+"""One multilevel cycle: anneal from the coarsest level to the finest, exact capacities at the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract
+from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
+from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
+from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget, Scratch, anneal, scratch_for, warm_up
+from nmsolve.heuristics.mapping.multilevel.state import State, line_cost, new_state
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
+
+#: No cluster takes more than this share of a core.
+LARGEST_CLUSTER = 1 / 16
+#: Coarsening stops at about this many nodes per usable core.
+COARSEST = 16
+#: A level has clusters of at most this many times the mean volume of the level below.
+GROWTH = 5.0
+#: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
+SHARES_FRESH, SHARES_AGAIN = (0.35, 0.2, 0.45), (0.2, 0.2, 0.6)
+#: Runs at the coarsest level, the best of which goes on: highest start temperature in line steps, rise of the cost it may cause.
+HEATS = ((2.0, np.inf), (1.0, 0.15))
+#: Highest start and lowest end temperature of other levels, in line steps.
+HOT, COLD = 1.0, 0.05
+#: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
+#: refined at this level, and from one that was.
+RISE_FRESH, RISE_AGAIN = 0.0, 0.15
+
+
+@dataclass
+class Bench:
+    """What every phase needs: the board, the budget, random numbers, buffers."""
+
+    board: Board
+    usable: int
+    budget: Budget
+    rng: AnyArray
+    scratch: Scratch
+
+    def on(self, board: Board) -> Bench:
+        """The same run on another board."""
+        return Bench(board, self.usable, self.budget, self.rng, scratch_for(board))
+
+
+@dataclass
+class Levels:
+    """Graphs from fine to coarse, the labels between them, and a placement of the coarsest."""
+
+    nets: list[Net]
+    labels: list[Int32Array]
+    start: Int32Array | None
+
+
+def coarsen(net: Net, bench: Bench, pos: Int32Array | None = None) -> Levels:
+    """Coarsen until about :data:`COARSEST` nodes per core are left; with ``pos``, clusters never span cores."""
+    nets, labels = [net], []
+    while len(nets[-1].volume) > COARSEST * bench.usable:
+        fine = nets[-1]
+        limit = min(LARGEST_CLUSTER, GROWTH * float(fine.volume.mean()))
+        label = cluster(fine, limit, bench.rng, pos)
+        if int(label.max()) + 1 > 0.9 * len(label):
+            break
+        nets.append(contract(fine, label))
+        labels.append(label)
+        if pos is not None:
+            coarse = np.zeros(len(nets[-1].volume), np.int32)
+            coarse[label] = pos
+            pos = coarse
+        if bench.budget.stop():
+            break
+    return Levels(nets, labels, pos)
+
+
+def run_cycle(
+    levels: Levels, start: Int32Array, again: bool, until: float, bench: Bench
+) -> Int32Array | None:
+    """Refine ``start`` (a placement of the coarsest level) on all levels.
+
+    Parameters
+    ----------
+    again : True in a V-cycle, where ``start`` is a refined mapping
+    until : share of the whole run at which to be done
+
+    Returns
+    -------
+    (n,) int32 feasible placement of the finest level, or None if capacities could not be met
+    """
+    last = len(levels.nets) - 1
+    begin, pos = bench.budget.done(), start
+    shares = SHARES_AGAIN if again else SHARES_FRESH
+    middle = shares[1] / max(1, last - 1)
+    over = 0.0
+    for number in range(last, -1, -1):
+        net = levels.nets[number]
+        if number < last:
+            pos = pos[levels.labels[number]]
+        over += shares[0] if number == last else middle
+        goal = until if number == 0 else begin + over * (until - begin)
+        if number == 0:
+            repaired = strict(net, pos, bench)
+            if repaired is None:
+                return None
+            pos = repaired
+        s = new_state(
+            net, bench.board, pos, relaxed(net, bench.board) if number else bench.board.capacity, True
+        )
+        evict(net, bench.board, s, bench.scratch.step)
+        if number == last and number > 0:
+            _coarsest(net, s, goal, bench)
+        else:
+            unit = line_step(bench.board, s)
+            anneal_level(net, s, HOT * unit, RISE_AGAIN if again or last == 0 else RISE_FRESH, goal, bench)
+        pos = s.pos
+    return pos
+
+
+def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, bench: Bench) -> None:
+    """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend."""
+    unit = line_step(bench.board, s)
+    hot = highest if rise == np.inf else bearable(net, s, highest, rise, bench)
+    cold = min(COLD * unit, hot / 4)
+    anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
+    polish(net, s, bench)
+
+
+def _coarsest(net: Net, s: State, until: float, bench: Bench) -> None:
+    """Anneal ``s`` several times from different heats; ``s`` becomes the best of them and of itself."""
+    unit, begin = line_step(bench.board, s), bench.budget.done()
+    first: list[Any] = [a.copy() for a in s]
+    best, least = first, line_cost(bench.board, s) if (s.load <= s.limit).all() else np.inf
+    for k, (heat, rise) in enumerate(HEATS):
+        restore(s, first)
+        anneal_level(net, s, heat * unit, rise, begin + (k + 1) / len(HEATS) * (until - begin), bench)
+        cost = line_cost(bench.board, s)
+        if cost < least:
+            best, least = [a.copy() for a in s], cost
+        if bench.budget.stop():
+            break
+    restore(s, best)
+
+
+def restore(s: State, saved: list[Any]) -> None:
+    """Make ``s`` what it was when ``saved`` was copied from it."""
+    for k, array in enumerate(saved):
+        np.copyto(s[k], array)
+
+
+def bearable(net: Net, s: State, highest: float, rise: float, bench: Bench) -> float:
+    """The highest temperature, from ``highest`` down in steps, at which three sweeps raise the cost by <= ``rise``.
+
+    Much of what coarser levels found then survives, and no time goes to temperatures that change nothing.
+    ``s`` is unchanged.
+    """
+    before = line_cost(bench.board, s)
+    saved: list[Any] = [a.copy() for a in s]
+    temperature = highest
+    for _ in range(14):
+        warm_up(net, bench.board, s, temperature, 3, bench.budget, bench.rng, bench.scratch)
+        after = line_cost(bench.board, s)
+        restore(s, saved)
+        if after <= before * (1 + rise) or bench.budget.stop():
+            break
+        temperature *= 0.75
+    return temperature
+
+
+def line_step(board: Board, s: State) -> float:
+    """Median over the nodes of what one column or row to the side changes: the unit of temperature."""
+    w, h = len(board.lines_x), len(board.lines_y)
+    every = np.arange(0, len(s.pos), max(1, len(s.pos) // 5000))
+    col, row = board.col[s.pos[every]], board.row[s.pos[every]]
+    steps = []
+    if w > 1:
+        other = np.where(col + 1 < w, col + 1, col - 1)
+        steps.append(np.abs(s.lines[every, other] - s.lines[every, col]))
+    if h > 1:
+        other = np.where(row + 1 < h, row + 1, row - 1)
+        steps.append(np.abs(s.lines[every, w + other] - s.lines[every, w + row]))
+    values = np.concatenate(steps) if steps else np.zeros(1)
+    values = values[values > 0]
+    return float(np.median(values)) if len(values) else 1.0
+
+
+def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
+    """A feasible placement near ``pos``, or None if none was found."""
+    s = new_state(net, bench.board, pos, bench.board.capacity, with_lines=True)
+    evict(net, bench.board, s, bench.scratch.step)
+    good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
+    if good and len(net.apart) == 0:
+        return s.pos
+    for _ in range(20):
+        found = make_feasible(net, bench.board, s.pos, bench.rng)
+        if found is not None or bench.budget.stop():
+            return found
+    return None
+
+
+def polish(net: Net, s: State, bench: Bench) -> None:
+    """Descent to a move-and-swap optimum."""
+    nodes = np.arange(len(s.pos), dtype=np.int32)
+    for _ in range(20):
+        moves = 0
+        for part in np.array_split(nodes, max(1, len(nodes) // 2000)):
+            moves += descend(net, bench.board, s, part, bench.scratch.step)
+            if bench.budget.stop():
+                return
+        if moves <= len(nodes) // 5000:
+            return
+
+
+def relaxed(net: Net, board: Board) -> IntArray:
+    """Capacities at a coarse level: a little more than they are, so that clusters of different sizes can pass."""
+    limit = board.capacity.copy()
+    if net.sizes.shape[1]:
+        limit += np.where(limit > 0, np.minimum(net.sizes.max(axis=0), limit // 16), 0)
+    return limit
