@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.walker import board, chunk_edges, distinct, row_chunks, walk, walk_all
+from nmsolve.hw.walker import between_cores, board, chunk_edges, distinct, row_chunks, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
@@ -114,10 +114,11 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
         out["hops"], out["multicast-hops"] = given["hops"], given["multicast-hops"]
         out["energy"] = once * given["once"] + (router + link) * given["multicast-hops"]
         return out
-    hops = walk_all(graph, machine, core, "hops")
+    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
+    hops = walk_all(cores, machine, stay, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
     if machine.torus or machine.faulty_links:  # the cheapest way may be another one
-        out["energy"] = walk_all(graph, machine, core, "energy").by_tree
+        out["energy"] = walk_all(cores, machine, stay, "energy").by_tree
     else:
         b = board(machine, "energy")
         crossed = hops.loads > 0
@@ -213,7 +214,8 @@ def deadlock_check(
     if report.violations:
         text = f"{len(report.violations)} prohibited turns ({report.prohibited}): {report.violations[0]}"
         return Check("deadlock", False, text)
-    wrong = check_numbering(graph, machine, core, report.numbering, report.layers, report.dateline)
+    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
+    wrong = check_numbering(cores, machine, stay, report.numbering, report.layers, report.dateline)
     if wrong is not None:
         return Check("deadlock", False, f"the channel numbering is wrong: {wrong}")
     channels = int((report.numbering >= 0).sum())
