@@ -93,6 +93,17 @@ def test_children_see_the_best_answer_of_all_and_stop_when_the_gap_is_closed():
     assert set(portfolio.endings) == {"a", "b"}
 
 
+def test_quick_steps_run_here_beside_children_and_do_not_keep_them_waiting():
+    referee, budget, incumbent = make(60.0)
+    here = Step(Script(("walk 2", "sleep 0.01"), "here"), quick=True, repeat=True)
+    Portfolio(referee, incumbent, budget, workers=2).run(
+        [here, Step(Script(("offer 2", "bound 2"), "there"))]
+    )
+    assert incumbent.optimal and budget.elapsed() < 50
+    begun = {e.engine: e.text for e in kinds(incumbent, "engine") if "begins" in e.text}
+    assert begun == {"here": "begins", "there": "begins in a child process"}
+
+
 def test_what_a_child_started_dies_with_it():
     run(Script(("spawn 987",), "a"))
     wait_until_gone([p for p, (_, command) in processes().items() if command.startswith("sleep 987")])

@@ -39,8 +39,9 @@ class Entry:
     quick: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
-        """The engine's place in a plan."""
-        return Step(engine, share, child=self.child, repeat=self.repeat, quick=self.quick, most=most)
+        """The engine's place in a plan; with ``most`` it is worth no process of its own."""
+        quick = self.quick or most < math.inf
+        return Step(engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most)
 
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
@@ -64,7 +65,7 @@ REGISTRY: dict[str, Entry] = {
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
 EXACT_NODES, EXACT_CORES = 40, 64
 #: The exact engines of automatic mode, with their shares.
-EXACT = {"branch-bound": 0.3, "cpsat": 1.0}
+EXACT = {"branch-bound": 0.7, "cpsat": 0.3}
 #: On problems that small, seconds for every heuristic and bound before the exact engines start.
 QUICK = 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.

@@ -22,8 +22,10 @@ from nmsolve.solvers.search.shared import Board, SharedPickle
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
 #: Numerical libraries in a child use as many threads as the engine, unless the user set something else.
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-#: Seconds a child may overrun its deadline before it is terminated, and then before it is killed.
+#: Seconds a child may overrun the end of the run before it is terminated, and then before it is killed.
 GRACE, LAST_GRACE = 0.5, 0.3
+#: Seconds a child may overrun its own share while others still work: it may be loading a library.
+SHARE_GRACE = 3.0
 
 
 class Child:
@@ -123,7 +125,7 @@ class Child:
             if message[0] == "end":
                 self._ending = message[1]
             elif message[0] == "ready":
-                self.stop_by(message[1])
+                self.stop_by(message[1] + SHARE_GRACE - GRACE)
             else:
                 self._inbox.append(message)
 

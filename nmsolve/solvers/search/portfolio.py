@@ -107,20 +107,17 @@ class Portfolio:
         self._threads = max(1, self._workers // max(1, sum(s.child for s in steps)))
         turns = self._turns(steps)
         try:
-            more = True
-            while more or (self._pool and self._pool.running):
-                while more and self._free() and not self._stopping():
+            more, pool = True, None
+            while more or (pool and pool.running):
+                if more and self._free() and not self._stopping():
                     turn = next(turns, None)
-                    if turn is None:
-                        more = False
-                    else:
+                    more = turn is not None
+                    if turn is not None:
                         self._start(*turn)
-                if self._stopping():
-                    more = False
-                if self._pool and self._pool.running:
-                    self._tend(self._pool)
-                elif not more:
-                    break
+                more = more and not self._stopping()
+                pool = self._pool
+                if pool and pool.running:
+                    self._tend(pool, 0.0 if more and self._free() else _POLL)
         finally:
             self._close()
 
@@ -199,13 +196,13 @@ class Portfolio:
         )
         self._pool.running.append(_Running(step, child, number, threads))
 
-    def _tend(self, pool: _Pool) -> None:
-        """Wait a moment for messages, take them, tell the others, and see who has ended."""
+    def _tend(self, pool: _Pool, wait: float) -> None:
+        """Wait so many seconds for messages, take them, tell the others, and see who has ended."""
         with selectors.DefaultSelector() as selector:
             for one in pool.running:
                 if not one.child.silent:
                     selector.register(one.child.fd, selectors.EVENT_READ)
-            selector.select(_POLL)
+            selector.select(wait)
         for one in list(pool.running):
             gone = one.child.ended()
             self._take(one)
