@@ -99,7 +99,9 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
         p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
         away = p != q
         out["cut"] += float(w[away].sum())
-        pairs = np.unique(row[away] * machine.size + q[away])
+        pairs = rows.start * machine.size + distinct(
+            [(row[away] - rows.start) * machine.size + q[away]], (rows.stop - rows.start) * machine.size
+        )
         out["connectivity"] += float(graph.rate[pairs // machine.size].sum())
         if matrix is not None:
             one = graph.multicast[row]
@@ -209,12 +211,12 @@ def deadlock_check(
 
     if turns is None and not machine.faulty_links:
         turns = "xy"
-    report = check_deadlock(graph, machine, core, turns)
+    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
+    report = check_deadlock(cores, machine, stay, turns)
     rule = f" and no turn that {report.prohibited} prohibits" if report.prohibited else ""
     if report.violations:
         text = f"{len(report.violations)} prohibited turns ({report.prohibited}): {report.violations[0]}"
         return Check("deadlock", False, text)
-    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
     wrong = check_numbering(cores, machine, stay, report.numbering, report.layers, report.dateline)
     if wrong is not None:
         return Check("deadlock", False, f"the channel numbering is wrong: {wrong}")
