@@ -11,9 +11,10 @@ from exact_support import Recorder, optimum, random_graph, small_problem
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import BackendError, InputError
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.branch_bound import BranchBound
 from nmsolve.solvers.mapping.cpsat import model as cpsat_model
 from nmsolve.solvers.mapping.cpsat.engine import CpSat
 from nmsolve.solvers.mapping.exact.data import exact_data
@@ -215,6 +216,20 @@ def test_other_solvers_go_through_pyomo() -> None:
     assert context.bounds[-1].certificate["solver"] == "appsi_highs"
     with pytest.raises(BackendError, match="no-such-solver"):
         Mip("no-such-solver").run(problem, Recorder(problem))
+
+
+def test_bounds_are_reported_while_searching() -> None:
+    """HiGHS and CP-SAT tell bounds before the end, none above the optimum (with a constant in the objective)."""
+    figures = {"message": Figure(3.0), "link_x": Figure(1.0), "link_y": Figure(2.0), "router": Figure(1.0)}
+    problem = replace(square(2, 8, energy=figures), objective="energy")
+    proof = Recorder(problem)
+    BranchBound().run(problem, proof)
+    for engine in (Mip(), CpSat()):
+        context = Recorder(problem)
+        engine.run(problem, context)
+        assert context.low == context.value == proof.value
+        assert any(b.certificate["status"] == "running" for b in context.bounds)
+        assert max(b.value for b in context.bounds) <= proof.value
 
 
 def test_start_values_are_the_pyomo_values() -> None:

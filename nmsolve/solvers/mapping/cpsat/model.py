@@ -41,8 +41,8 @@ HINTS = (rules.least_distances, rules.company, rules.triangle_rows, rules.net_li
 #: Valid rows that lift the relaxation. They slow a search that would end anyway (nine nodes, all talking, on
 #: 3x3: 1.3 s without, 12 s with them) and are the only bound where it would not.
 STRENGTHENERS = (rules.star_rows,)
-#: Up to this many mappings CP-SAT searches without the strengtheners.
-SMALL_SEARCH = 10**7
+#: Up to 10 to this power mappings, CP-SAT searches without the strengtheners.
+SMALL_SEARCH = 7.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +85,7 @@ def build(
     data = exact_data(problem)
     model = cp_model.CpModel()
     v = make_variables(model, data)
-    strengtheners = STRENGTHENERS if mappings(data) > SMALL_SEARCH else ()
+    strengtheners = STRENGTHENERS if mapping_digits(data) > SMALL_SEARCH else ()
     for rule in (*RULES, *MEASURES, *HINTS, *strengtheners):
         rule(model, data, v)
     start = _break_symmetry(model, data, v, start) if break_symmetry else start
@@ -97,12 +97,14 @@ def build(
     return MappingModel(model, data, v)
 
 
-def mappings(data: ExactData) -> float:
-    """How many mappings there are at most: ``P! / (P - n)!`` with one node per core, else ``P^n`` (P usable cores)."""
+def mapping_digits(data: ExactData) -> float:
+    """Decimal digits of the number of mappings: of ``P! / (P - n)!`` with one node per core, else of ``P^n``.
+
+    P is the number of usable cores; the count is an upper estimate, 0 if there is no mapping.
+    """
     usable = int(data.problem.machine.usable.sum())
-    if not data.problem.one_per_core:
-        return float(usable) ** data.n
-    return float(np.prod(np.arange(max(0, usable - data.n) + 1, usable + 1, dtype=np.float64)))
+    free = usable - np.arange(data.n) if data.problem.one_per_core else np.full(data.n, usable)
+    return float(np.log10(np.maximum(free, 1)).sum())
 
 
 def _break_symmetry(model: Any, data: ExactData, v: Variables, start: IntArray | None) -> IntArray | None:

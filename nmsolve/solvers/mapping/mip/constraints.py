@@ -139,15 +139,22 @@ def crossings(model: Any, data: ExactData) -> None:
 
 
 def flows(model: Any, data: ExactData) -> None:
-    """Matrix distances: ``sum_q flow[e,p,q] = x[u,p]`` and ``sum_p flow[e,p,q] = x[v,q]`` for every pair e = (u, v)."""
+    """Matrix distances: ``sum_q flow[e,p,q] = x[u,p]`` and ``sum_p flow[e,p,q] = x[v,q]`` for every pair e = (u, v).
+
+    The flow is then 1 exactly at the pair's two cores, and ``far_e = sum_pq D[p,q] flow[e,p,q]``.
+    """
     if data.matrix.shape[0] == 0:
         return
     rows, cores = _rows(model, "flows"), range(data.cores)
+    far = [
+        (p, q, float(data.matrix[p, q]) / data.distance_factor) for p, q in np.argwhere(data.matrix).tolist()
+    ]
     for e in range(data.edges):
         u, v = int(data.tail[e]), int(data.head[e])
         for p in cores:
             rows.add(sum(model.flow[e, p, q] for q in cores) == model.x[u, p])
             rows.add(sum(model.flow[e, q, p] for q in cores) == model.x[v, p])
+        rows.add(model.far[e] == sum(d * model.flow[e, p, q] for p, q, d in far))
 
 
 def on_different_cores(model: Any, data: ExactData) -> None:

@@ -67,13 +67,18 @@ def solve_highs(
         def improved(event: Any) -> None:
             tell("mapping", read_mapping(built, np.asarray(event.data_out.mip_solution)[column]))
 
+        best = -np.inf
+
         def bounded(event: Any) -> None:
-            if np.isfinite(event.data_out.mip_dual_bound):
-                tell("bound", float(event.data_out.mip_dual_bound))
+            nonlocal best
+            bound = float(event.data_out.mip_dual_bound)
+            if np.isfinite(bound) and bound > best:
+                best = bound
+                tell("bound", bound)
 
         highs.HandleUserInterrupt = True
         highs.cbMipImprovingSolution += improved
-        highs.cbMipLogging += bounded
+        highs.cbMipInterrupt += bounded  # its logging callback stays silent without a console log
         highs.run()
 
     run_and_listen(

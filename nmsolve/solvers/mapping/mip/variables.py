@@ -57,7 +57,7 @@ def add_variables(model: Any, data: ExactData) -> None:
     ``x[u,p]`` binary: node u is on core p. ``left_a[u,j]`` in [0,1]: u is on line <= j of axis a. ``cross_a[e,j]``
     >= 0: pair e crosses the cut after line j. ``at_a[u]``, ``length_a[e]``, ``turn_a[e]``: position, distance and
     turns on a torus axis. ``apart[e]`` in [0,1]: on different cores. ``flow[e,p,q]`` in [0,1]: tail on p and head
-    on q (matrix distances). ``present[i,p]``, ``across[i,j]``, ``along[i,c,j]`` >= 0: nets, as for CP-SAT.
+    on q, and ``far[e]`` (matrix distances). ``present[i,p]``, ``across[i,j]``, ``along[i,c,j]`` >= 0: nets, as for CP-SAT.
     All but ``x`` and ``turn`` are continuous; they are whole wherever ``x`` is and cost pushes them down.
     """
     import pyomo.environ as pyo
@@ -79,6 +79,7 @@ def add_variables(model: Any, data: ExactData) -> None:
         model.apart = pyo.Var(pairs, bounds=unit)
     if data.matrix.shape[0]:
         model.flow = pyo.Var(pairs, cores, cores, bounds=unit)
+        model.far = pyo.Var(pairs, bounds=(0, float(data.matrix.max()) / data.distance_factor))
     if data.nets:
         nets = range(len(data.nets))
         model.present = pyo.Var(nets, cores, bounds=unit)
@@ -92,12 +93,7 @@ def pair_distance(model: Any, data: ExactData, e: int) -> Any:
     """The distance of pair ``e`` as a linear expression, in units of the objective's distance."""
     f = data.distance_factor
     if data.matrix.shape[0]:
-        return sum(
-            float(data.matrix[p, q]) / f * model.flow[e, p, q]
-            for p in range(data.cores)
-            for q in range(data.cores)
-            if data.matrix[p, q]
-        )
+        return model.far[e]
     total: Any = 0.0
     for a in axes(data):
         if a.wrap:
