@@ -5,6 +5,7 @@ import pytest
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
+from nmsolve.heuristics.mapping.placement.blocks import block_move
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.tabu import DenseSearch, dense_matrices
 from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN, dense_price
@@ -157,6 +158,32 @@ def test_tabu_keeps_every_price_right(kind):
     search.kick(0.5)
     assert check_mapping(p, data.free[search._seat[: p.n]]) == []
     assert placement_cost(data, data.free[search._seat[: p.n]]) == pytest.approx(search._now[1])
+
+
+@pytest.mark.parametrize("kind", ["mesh", "torus", "chips"])
+def test_block_moves_only_ever_gain_and_keep_the_rules(kind):
+    p = problem(kind, constraints=CONSTRAINTS)
+    data = placement_data(p)
+    w = TableWalker(data, 5)
+    w.place(start(p))
+    for _ in range(5):
+        before = walker_cost(w)
+        change = w.search_blocks(40)
+        assert change <= 0 and walker_cost(w) == pytest.approx(before + change, rel=1e-5)
+        assert check_mapping(p, w.core()) == []
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (2, 2), (3, 9), (16, 5)])
+def test_block_moves_are_permutations_inside_the_board(shape):
+    rows, cols = shape
+    swaps = np.zeros((64, 2), np.int64)
+    for bits in np.random.default_rng(1).integers(0, 2**63, 300, dtype=np.uint64):
+        for kind in range(3):
+            made = block_move(kind, cols, rows, bits, swaps)
+            pairs = swaps[:made]
+            assert made == 0 or (pairs.min() >= 0 and pairs.max() < rows * cols)
+            if kind > 0:  # blocks and mirrors exchange disjoint pairs
+                assert len(np.unique(pairs)) == 2 * made
 
 
 def test_asymmetric_distances_with_symmetric_traffic_become_symmetric():

@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
-from nmsolve.heuristics.mapping.placement.walker import new_walker
+from nmsolve.heuristics.mapping.placement.walker import SLICE, new_walker
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
@@ -21,6 +21,8 @@ FROZEN = 2e-4
 #: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several
 #: quick runs, the best refined), and needs patience on others (one long run); both get their half.
 FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 8, 0.27, 0.4, 0.03
+#: Block moves of the first slice.
+FIRST_ROUNDS = 100
 #: No plan is longer than this many seconds per node.
 MOST_PER_NODE = 0.5
 
@@ -78,7 +80,27 @@ class _Plan:
         while not self._context.should_stop():
             self._adopt()
             self._walker.place(self._best)
+            self._blocks(REHEAT)
             self._stage("reheated", REHEAT, max(self._cold, WARM * self._scale / 3))
+
+    def _blocks(self, share: float) -> None:
+        """Block moves from the best placement for ``share`` of the plan."""
+        end, rounds = self._walker.work + share * self._seconds * 1e9, FIRST_ROUNDS
+        while self._walker.work < end and not self._context.should_stop():
+            before = self._walker.work
+            self._walker.search_blocks(rounds)
+            if self._walker.work == before:
+                return
+            rounds = max(1, int(rounds * min(2.0, SLICE / (self._walker.work - before))))
+        self._keep("block moves")
+
+    def _keep(self, name: str) -> None:
+        """Offer where the walker is if that is the best so far."""
+        core = self._walker.core()
+        cost = placement_cost(self._walker.data, core)
+        if cost < self._cost:
+            self._best, self._cost = core, cost
+            self._context.offer(core, name)
 
     def _adopt(self) -> None:
         """Go on from the incumbent if another engine, or the user's warm start, has found something better."""
@@ -106,11 +128,7 @@ class _Plan:
         stop = self._context.should_stop
         cooling = anneal(self._walker, share * self._seconds * 1e9, hot, self._cold, time_used, stop)
         self._walker.descend(stop)
-        core = self._walker.core()
-        cost = placement_cost(self._walker.data, core)
-        if cost < self._cost:
-            self._best, self._cost = core, cost
-            self._context.offer(core, name)
+        self._keep(name)
         return cooling
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
+from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
 from nmsolve.heuristics.mapping.placement.proposals import QUANTILES
 from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
@@ -27,6 +28,8 @@ STATS = 5
 SLICE = 2e7
 #: Nominal ns of a proposal and of a made move on tables; the updates of neighbours come on top.
 PROPOSAL, ACCEPTED = 9.0, 100.0
+#: Nominal ns of a round of block moves, and of the repair around each of its swaps.
+ROUND, REPAIRED = 2000.0, 600.0
 #: Rebuild the tables after this many slices, to clear rounding.
 REBUILD = 25
 
@@ -48,6 +51,9 @@ class Walker(Protocol):
 
     def descend(self, should_stop: Callable[[], bool]) -> None:
         """Moves and swaps to a local optimum."""
+
+    def search_blocks(self, rounds: int) -> float:
+        """Block moves with repair (:mod:`blocks`); the change of cost. 0 where the walker has none."""
 
 
 def new_walker(data: PlacementData, seed: int) -> Walker:
@@ -86,6 +92,7 @@ class TableWalker:
         self._tables = Tables(
             np.zeros((data.n, lines), np.float32), _neighbour_bits(data), np.zeros(lines, np.float32)
         )
+        self._round = new_round(data.n)
         self._slices = 0
         self._per_entry = 1.0 + 0.045 * lines
 
@@ -128,7 +135,7 @@ class TableWalker:
         """Moves and swaps to a local optimum, up to the rounding of the tables (1e-5 of a node's traffic)."""
         d = self.data
         reach = _descent_reach(d)
-        least = 1e-6 * float(np.abs(self._tables.lines).max(initial=0.0)) + 1e-9
+        least = self._rounding()
         chunk = max(1, int(1e7 / (15 * min(d.cores, (2 * reach + 1) ** 2))))
         made = 1
         while made:
@@ -142,6 +149,22 @@ class TableWalker:
                 self.work += (end - first) * min(d.cores, (2 * reach + 1) ** 2) * PROPOSAL / 2
                 if should_stop():
                     return
+
+    def search_blocks(self, rounds: int) -> float:
+        """Block moves with repair; the change of cost."""
+        self._build()
+        stats = np.zeros(4)
+        least = self._rounding()
+        search_blocks(
+            rounds, least, self._rng, self._net, self._grid, self._seats, self._tables, self._round, stats
+        )
+        per_swap = ACCEPTED + self._per_entry * 2 * self.data.degree
+        self.work += float(stats[0]) * ROUND + float(stats[2]) * (per_swap + REPAIRED)
+        return float(stats[3])
+
+    def _rounding(self) -> float:
+        """A price below minus this is a gain and not a rounding error of the tables."""
+        return 1e-6 * float(np.abs(self._tables.lines).max(initial=0.0)) + 1e-9
 
 
 class DirectWalker:
@@ -208,6 +231,10 @@ class DirectWalker:
                 self.work += (end - first) * near * (10 + 2 * self._per_entry * d.degree)
                 if should_stop():
                     return
+
+    def search_blocks(self, rounds: int) -> float:
+        """None here: block moves need tables to be cheap."""
+        return 0.0
 
 
 def _descent_reach(data: PlacementData) -> int:

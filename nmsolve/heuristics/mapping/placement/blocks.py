@@ -1,0 +1,219 @@
+"""Iterated local search with block moves on position tables: rotate a strip, swap two blocks, mirror a block, repair.
+
+Annealing moves one or two nodes at a time; a block move changes many at once and is repaired by a descent from the nodes
+it touched. A round that does not end better is undone swap by swap.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, mix
+from nmsolve.heuristics.mapping.placement.tables import (
+    Grid,
+    Net,
+    Seats,
+    Tables,
+    make_swap,
+    neighbours,
+    pair_weight,
+)
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+#: Swaps of one round, block move and repair together; a round that needs more is undone.
+LONGEST = 4096
+#: Longest strip and largest block side; lines to either side that a repair looks at.
+STRIP, SIDE, REPAIR = 12, 6, 4
+
+
+class Round(NamedTuple):
+    """Scratch of a round: swapped core pairs (LONGEST, 2), queue of nodes (n,), who is in it (n,)."""
+
+    swaps: IntArray
+    queue: IntArray
+    queued: BoolArray
+
+
+def new_round(n: int) -> Round:
+    """Empty scratch for ``n`` nodes."""
+    return Round(np.zeros((LONGEST, 2), np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_))
+
+
+@nb.njit(cache=True, nogil=True)
+def _exchange(p: int, q: int, net: Net, grid: Grid, seats: Seats, tables: Tables) -> Any:
+    """Exchange what sits on cores ``p`` and ``q``; the price, or 1e300 (and nothing done) if it is not allowed."""
+    indptr, indices, weights = net
+    dx, dy, lines = grid.dx, grid.dy, tables.lines
+    cols = dx.shape[0]
+    u, v = np.int64(seats.node[p]), np.int64(seats.node[q])
+    if u == -2 or v == -2:
+        return 1e300
+    if u < 0:
+        p, q, u, v = q, p, v, u
+    if u < 0:
+        return 0.0
+    if not allowed(u, q, v, p, grid.domain, grid.domains):
+        return 1e300
+    x0, y0, x1, y1 = p % cols, p // cols, q % cols, q // cols
+    price = np.float64(lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0])
+    if v >= 0:
+        price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
+    if neighbours(u, v, tables.joined):
+        price += 2.0 * pair_weight(u, v, indptr, indices, weights) * (dx[x0, x1] + dy[y0, y1])
+    make_swap(
+        u, v, x1, y1, indptr, indices, weights, dx, dy, seats.node, seats.cx, seats.cy, lines, tables.change
+    )
+    return price
+
+
+@nb.njit(cache=True, nogil=True)
+def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> Any:
+    """Write the core pairs of a random block move to ``swaps`` (to be exchanged in order); returns how many.
+
+    ``kind`` 0: a strip moves on by one core, 1: two blocks change places, 2: a block is mirrored. ``bits`` are 64
+    random ones.
+    """
+    upright = np.int64(bits) & 1  # the second axis plays the first one's part
+    w, h = (rows, cols) if upright else (cols, rows)
+    a = np.int64((bits >> np.uint64(1)) & np.uint64(1023))
+    b = np.int64((bits >> np.uint64(11)) & np.uint64(1023))
+    x = np.int64((bits >> np.uint64(21)) & np.uint64(0xFFFF))
+    y = np.int64((bits >> np.uint64(37)) & np.uint64(0xFFFF))
+    far = np.int64(bits >> np.uint64(53))
+    wide: Any = min(w, 3 + a % (STRIP - 2))
+    high: Any = 1
+    if kind > 0:
+        wide, high = min(w // 2 if kind == 1 else w, 1 + a % SIDE), min(h, 1 + b % SIDE)
+    if wide < 1:
+        return 0
+    step = wide + far % 3 if kind == 1 else 0
+    if wide + step > w:
+        step = w - wide
+    x, y = x % (w - wide - step + 1), y % (h - high + 1)
+    made = 0
+    for i in range(high):
+        last = wide - 1 if kind == 0 else (wide if kind == 1 else wide // 2)
+        for j in range(last):
+            one, other = x + j, x + j + 1
+            if kind == 1:
+                other = x + j + step
+            elif kind == 2:
+                other = x + wide - 1 - j
+            line = y + i
+            swaps[made, 0] = one * cols + line if upright else line * cols + one
+            swaps[made, 1] = other * cols + line if upright else line * cols + other
+            made += 1
+    return made
+
+
+@nb.njit(cache=True, nogil=True)
+def _best_near(u: int, net: Net, grid: Grid, seats: Seats, tables: Tables, least: float) -> Any:
+    """The core within REPAIR lines that ``u`` had best swap to, or -1 if none gains more than ``least``."""
+    indptr, indices, weights = net
+    node, cx, cy = seats
+    dx, dy, domain, domains = grid.dx, grid.dy, grid.domain, grid.domains
+    lines, joined = tables.lines, tables.joined
+    cols, rows = dx.shape[0], dy.shape[0]
+    x0, y0 = int(cx[u]), int(cy[u])
+    best, to = -least, -1
+    left, right = max(0, x0 - REPAIR), min(cols, x0 + REPAIR + 1)
+    for y1 in range(max(0, y0 - REPAIR), min(rows, y0 + REPAIR + 1)):
+        for x1 in range(left, right):
+            q = y1 * cols + x1
+            v = np.int64(node[q])
+            if v == u or v == -2 or not allowed(u, q, v, y0 * cols + x0, domain, domains):
+                continue
+            price = np.float64(lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0])
+            if v >= 0:
+                price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
+            if price < best and neighbours(u, v, joined):
+                price += 2.0 * pair_weight(u, v, indptr, indices, weights) * (dx[x0, x1] + dy[y0, y1])
+            if price < best:
+                best, to = price, q
+    return to
+
+
+@nb.njit(cache=True, nogil=True)
+def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
+    """Append node ``u`` (< 0: nobody) to the ring ``queue`` unless it waits there; the new tail."""
+    if u < 0 or queued[u]:
+        return tail
+    queue[tail % len(queue)] = u
+    queued[u] = True
+    return tail + 1
+
+
+@nb.njit(cache=True, nogil=True)
+def _repair(
+    made: int, total: float, net: Net, grid: Grid, seats: Seats, tables: Tables, scratch: Round, least: float
+) -> Any:
+    """Descend from the nodes on the swapped cores; (swaps made, price of all), stopping short of LONGEST."""
+    swaps, queue, queued = scratch
+    node: Int32Array = seats.node
+    cols = grid.dx.shape[0]
+    head, tail = 0, 0
+    for k in range(made):
+        for side in range(2):
+            tail = _push(np.int64(node[swaps[k, side]]), tail, queue, queued)
+    while head < tail:
+        u = queue[head % len(queue)]
+        queued[u] = False
+        head += 1
+        if made >= LONGEST:
+            continue  # only empties the queue
+        to = _best_near(u, net, grid, seats, tables, least)
+        if to < 0:
+            continue
+        here = np.int64(seats.cy[u]) * cols + np.int64(seats.cx[u])
+        total += _exchange(here, to, net, grid, seats, tables)
+        swaps[made, 0], swaps[made, 1] = here, to
+        made += 1
+        tail = _push(u, tail, queue, queued)
+        tail = _push(np.int64(node[here]), tail, queue, queued)
+    return made, total
+
+
+@nb.njit(cache=True, nogil=True)
+def search_blocks(
+    rounds: int,
+    least: float,
+    rng: IntArray,
+    net: Net,
+    grid: Grid,
+    seats: Seats,
+    tables: Tables,
+    scratch: Round,
+    stats: FloatArray,
+) -> None:
+    """Make ``rounds`` block moves with repair; keep those that gain more than ``least``, undo the others.
+
+    Adds to ``stats``: rounds, kept ones, swaps made (undone ones twice), change of cost.
+    """
+    cols, rows = grid.dx.shape[0], grid.dy.shape[0]
+    count, swaps = rng[0], scratch.swaps
+    for _ in range(rounds):
+        count += STEP
+        kind = np.int64(mix(count) % np.uint64(4)) % 3  # strips, the best of the three, twice as often
+        count += STEP
+        wanted = block_move(kind, cols, rows, mix(count), swaps)
+        made, total = 0, 0.0
+        for k in range(wanted):
+            price = _exchange(swaps[k, 0], swaps[k, 1], net, grid, seats, tables)
+            if price < 1e299:
+                total += price
+                swaps[made, 0], swaps[made, 1] = swaps[k, 0], swaps[k, 1]
+                made += 1
+        made, total = _repair(made, total, net, grid, seats, tables, scratch, least)
+        stats[0] += 1
+        stats[2] += made
+        if total < -least:
+            stats[1] += 1
+            stats[3] += total
+            continue
+        stats[2] += made
+        for k in range(made - 1, -1, -1):
+            _exchange(swaps[k, 0], swaps[k, 1], net, grid, seats, tables)
+    rng[0] = count
