@@ -235,6 +235,15 @@ def test_automatic_mode_chooses_by_kind_and_size(n, spec, limit, objective, want
     assert not names & set(refused)
 
 
+def test_a_bound_that_would_not_end_in_its_share_is_left_out_and_this_is_said():
+    problem = MappingProblem(random_graph(1000, 4000), nmsolve.machine("mesh:32x32"), "hops", (), 1)
+    for seconds, late in ((5.0, True), (600.0, False)):
+        left_out = {}
+        names = {s.engine.name for s in auto.automatic(problem, seconds, 1, left_out.__setitem__)}
+        assert ("projection" in names) is not late
+        assert left_out.get("projection", "").startswith("not run") is late
+
+
 CHILD = """
 import nmsolve, numpy as np, sys
 from nmsolve.solvers.mapping import api

@@ -72,7 +72,7 @@ QUICK = 0.5
 SPECTRAL = 2.5
 #: Largest and smallest part of the time limit for one spectral bound. Linear algebra cannot be interrupted: a bound
 #: that needs more than the largest part is not begun.
-MOST_PART, LEAST_PART = 0.2, 0.06
+MOST_PART, LEAST_PART = 0.1, 0.06
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
