@@ -22,9 +22,10 @@ COARSEST = 16
 #: A level has clusters of at most this many times the mean volume of the level below.
 GROWTH = 5.0
 #: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
-SHARES_FRESH, SHARES_AGAIN = (0.35, 0.2, 0.45), (0.2, 0.2, 0.6)
-#: Runs at the coarsest level, the best of which goes on: highest start temperature in line steps, rise of the cost it may cause.
-HEATS = ((2.0, np.inf), (1.0, 0.15))
+SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)
+#: The coarsest level's highest start temperature in line steps, and the rise of the cost it may cause: first cycle,
+#: V-cycles.
+HEAT_FRESH, HEAT_AGAIN = (2.0, np.inf), (1.0, 1.0)
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
 #: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
@@ -110,11 +111,11 @@ def run_cycle(
             net, bench.board, pos, relaxed(net, bench.board) if number else bench.board.capacity, True
         )
         evict(net, bench.board, s, bench.scratch.step)
-        if number == last and number > 0:
-            _coarsest(net, s, goal, bench)
+        if number == last:
+            _coarsest(net, s, HEAT_AGAIN if again else HEAT_FRESH, goal, bench)
         else:
             unit = line_step(bench.board, s)
-            anneal_level(net, s, HOT * unit, RISE_AGAIN if again or last == 0 else RISE_FRESH, goal, bench)
+            anneal_level(net, s, HOT * unit, RISE_AGAIN if again else RISE_FRESH, goal, bench)
         pos = s.pos
     return pos
 
@@ -128,20 +129,13 @@ def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, 
     polish(net, s, bench)
 
 
-def _coarsest(net: Net, s: State, until: float, bench: Bench) -> None:
-    """Anneal ``s`` several times from different heats; ``s`` becomes the best of them and of itself."""
-    unit, begin = line_step(bench.board, s), bench.budget.done()
-    first: list[Any] = [a.copy() for a in s]
-    best, least = first, line_cost(bench.board, s) if (s.load <= s.limit).all() else np.inf
-    for k, (heat, rise) in enumerate(HEATS):
-        restore(s, first)
-        anneal_level(net, s, heat * unit, rise, begin + (k + 1) / len(HEATS) * (until - begin), bench)
-        cost = line_cost(bench.board, s)
-        if cost < least:
-            best, least = [a.copy() for a in s], cost
-        if bench.budget.stop():
-            break
-    restore(s, best)
+def _coarsest(net: Net, s: State, heat: tuple[float, float], until: float, bench: Bench) -> None:
+    """Anneal ``s`` from far above; it stays what it was if that ended worse."""
+    before = line_cost(bench.board, s) if (s.load <= s.limit).all() else np.inf
+    saved: list[Any] = [a.copy() for a in s]
+    anneal_level(net, s, heat[0] * line_step(bench.board, s), heat[1], until, bench)
+    if line_cost(bench.board, s) > before:
+        restore(s, saved)
 
 
 def restore(s: State, saved: list[Any]) -> None:

@@ -20,12 +20,13 @@ from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
-#: Independent starts, of which the best goes on, and the share of the run that they take together.
-STARTS, FRESH = 4, 0.3
+#: The shares of the run at which independent starts end: a short one for an early answer, a long one, since slow
+#: cooling of the coarsest level is worth more than restarts.
+STARTS = (0.08, 0.55)
 #: The share of a start that the initial bisection gets.
-BISECTION = 0.2
-#: The share of the run at which each V-cycle ends.
-CYCLES = (0.5, 0.97)
+BISECTION = 0.1
+#: The shares of the run at which V-cycles from the best start end.
+CYCLES = (0.97,)
 
 
 def map_multilevel(
@@ -55,8 +56,8 @@ def map_multilevel(
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
-    for number in range(STARTS):
-        begin, until = budget.done(), (number + 1) / STARTS * FRESH
+    for number, until in enumerate(STARTS):
+        begin = budget.done()
         levels = coarsen(best.net, bench)
         start = dual_bisection(levels.nets[-1], problem.machine, begin + BISECTION * (until - begin), bench)
         if number == 0:
