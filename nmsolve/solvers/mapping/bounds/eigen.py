@@ -24,6 +24,8 @@ from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError, filt
 
 #: Largest matrix that is decomposed densely.
 DENSE = 1500
+#: Largest matrix that is decomposed densely at every step of an ascent.
+EXACT_STEPS = 300
 #: A standard normal number is smaller than this with probability < 8e-4; four of them < 5e-13.
 DELTA = 1e-3
 
@@ -31,7 +33,7 @@ DELTA = 1e-3
 class Tracker:
     """Ritz pairs near the smallest eigenvalues of a matrix that changes little from call to call.
 
-    Up to DENSE rows they are exact. Beyond, a block of ``count + 5`` vectors is kept, filtered with a Chebyshev
+    Up to EXACT_STEPS rows they are exact. Beyond, a block of ``count + 5`` vectors is kept, filtered with a Chebyshev
     polynomial that damps everything above its largest Ritz value, and orthonormalised: one pass per small change is
     enough to steer an ascent; ``settle`` passes until the residuals are small.
     """
@@ -45,7 +47,7 @@ class Tracker:
 
     def pairs(self, a: Shifted, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
         """(count,) Ritz values, rising, and (n, count) orthonormal vectors. Raises StoppedError."""
-        if len(a.shift) <= DENSE:
+        if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
         for _ in range(5 if self.fresh else 1):
             theta, _ = self._pass(a, 20, should_stop)
@@ -54,7 +56,7 @@ class Tracker:
 
     def settle(self, a: Shifted, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
         """As :meth:`pairs`, with residuals below 0.5 % of the values if eight passes are enough for that."""
-        if len(a.shift) <= DENSE:
+        if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
         for _ in range(8):
             theta, residual = self._pass(a, 30, should_stop)

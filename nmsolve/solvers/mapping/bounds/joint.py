@@ -230,13 +230,11 @@ class _Ascent:
         self.joint = joint
         degree = joint.laplacian.diagonal()
         mean = max(float(degree.mean()), 1e-300)
-        low = 0.15 * mean
-        self.scaling = (degree + low) / mean
-        self.shift = np.maximum(low - degree, 0) - 0.3 * np.maximum(degree - low, 0)
-        self.rho = 0.08 * mean
+        self.scaling = degree / mean + 0.15
+        self.shift, self.rho = np.zeros(joint.form.n), 0.0
         self.best_shift, self.best_rho, self.best = self.shift, self.rho, -np.inf
         self.direction, self.rho_direction = np.zeros(joint.form.n), 0.0
-        self.scale, self.stalled = 1.0, 0
+        self.scale, self.stalled, self.returned = 1.0, 0, False
         self.tracker = Tracker(joint.form.n, min(joint.rank + SPARE, joint.form.n), seed)
 
     @property
@@ -245,34 +243,44 @@ class _Ascent:
         return self.scale < 0.01
 
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
-        """Evaluate, note the best, step."""
+        """Evaluate, note the best, step; six steps without gain: back to the best, with half the step length."""
         joint = self.joint
         a = Shifted(joint.laplacian, self.shift, self.rho)
         lam, vectors = (v[..., : joint.rank] for v in self.tracker.pairs(a, should_stop))
         value, at = joint.worst(lam, self.shift, self.rho)
-        if value > self.best:
+        if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
+            self.best, self.returned = value, False
+        elif value > self.best:
             self.best, self.best_shift, self.best_rho, self.stalled = value, self.shift, self.rho, 0
         else:
             self.stalled += 1
-            if self.stalled >= 6:
-                self.scale, self.stalled = 0.5 * self.scale, 0
-                self.shift, self.rho = self.best_shift, self.best_rho
-                self.direction, self.rho_direction = np.zeros(joint.form.n), 0.0
-                return
+        if self.stalled >= 6:
+            self.scale *= 0.5
+            self._return()
+        else:
+            self._step(lam, vectors, at, value, min(upper, self.best + 0.3 * abs(self.best)))
+
+    def _return(self) -> None:
+        """Go back to the best multipliers, without momentum."""
+        self.stalled, self.returned = 0, True
+        self.shift, self.rho = self.best_shift, self.best_rho
+        self.direction, self.rho_direction = np.zeros(len(self.shift)), 0.0
+
+    def _step(self, lam: FloatArray, vectors: FloatArray, at: int, value: float, target: float) -> None:
+        """Polyak step with momentum along the supergradient at size vertex ``at``."""
+        joint = self.joint
         sigma = joint.sigma[at]
         weight = np.zeros(len(lam))
-        weight[: min(len(lam), len(sigma))] = sigma[: len(lam)]
+        weight[: len(sigma)] = sigma[: len(lam)]
         weight[-1] += sigma[len(lam) :].sum()
-        squares = vectors * vectors
-        gradient = squares @ weight - joint.length
+        gradient = (vectors * vectors) @ weight - joint.length
         rho_gradient = float(vectors.sum(axis=0) ** 2 @ weight) / joint.form.n - joint.drift[at]
         self.direction = self.scaling * gradient + 0.6 * self.direction
         self.rho_direction = rho_gradient / joint.form.n + 0.6 * self.rho_direction
         slope = float(self.direction @ gradient) + self.rho_direction * rho_gradient
-        target = min(upper, self.best + 0.3 * abs(self.best))
-        if slope > 0:
-            length = self.scale * max(target - value, 0.01 * abs(self.best)) / slope
-            self.shift = self.shift + length * self.direction
-            self.rho = max(0.0, self.rho + length * self.rho_direction)
-        else:
-            self.direction, self.rho_direction = np.zeros(joint.form.n), 0.0
+        if slope <= 0:
+            self._return()
+            return
+        length = self.scale * max(target - value, 0.01 * abs(self.best)) / slope
+        self.shift = self.shift + length * self.direction
+        self.rho = max(0.0, self.rho + length * self.rho_direction)

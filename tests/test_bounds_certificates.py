@@ -1,0 +1,206 @@
+"""Certificates: what is claimed too much is refused with a reason, files survive, large graphs stay safe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds import eigen, joint, placement_bound
+from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
+from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
+from nmsolve.solvers.mapping.bounds.projection import projection_bound, projection_bounds
+from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
+from nmsolve.solvers.mapping.recheck import spectral
+
+
+def ring_of_groups(n: int, group: int = 6, seed: int = 3) -> LogicGraph:
+    """Groups with heavy inner traffic, light traffic to the next group and a few far edges; whole weights."""
+    rng = np.random.default_rng(seed)
+    source = np.repeat(np.arange(n), 5)
+    near = (source // group * group + rng.integers(0, group, len(source))) % n
+    shift = np.where(rng.random(len(source)) < 0.3, group, 0)
+    return LogicGraph.from_edges(
+        n, source, (near + shift) % n, rng.integers(1, 20, len(source)), directed=False
+    )
+
+
+@pytest.fixture(scope="module")
+def single() -> MappingProblem:
+    """30 nodes on 5x6 cores, one each."""
+    return MappingProblem(ring_of_groups(30), Machine("m", (1, 1), (5, 6)), node_limit=1)
+
+
+@pytest.fixture(scope="module")
+def several() -> MappingProblem:
+    """90 nodes on 3x4 cores, up to 8 each (7.5 on average)."""
+    return MappingProblem(ring_of_groups(90), Machine("m", (1, 1), (3, 4)), node_limit=8)
+
+
+@pytest.fixture(scope="module")
+def found(single: MappingProblem, several: MappingProblem) -> list[tuple[MappingProblem, Bound]]:
+    """One bound of every method, all above 0."""
+    nets = replace(several, objective="connectivity", node_limit=3, machine=Machine("m", (1, 1), (6, 6)))
+    out = [
+        (single, star_bound(single)),
+        (single, gilmore_lawler_bound(single)),
+        (single, projection_bound(single, rounds=20)),
+        (several, joint.joint_bound(several, rounds=20)),
+        (nets, fan_out_bound(nets)),
+    ]
+    assert all(b.value > 0 for _, b in out)
+    return out
+
+
+def test_raised_values_are_refused_with_what_is_proved(found: list[tuple[MappingProblem, Bound]]) -> None:
+    """A claim one step above what the certificate proves fails and names both numbers."""
+    for problem, bound in found:
+        check = check_bound(problem, bound)
+        assert check.ok and check.value >= bound.value
+        wrong = check_bound(problem, replace(bound, value=check.value + 1))
+        assert not wrong.ok and "proves only" in wrong.text
+
+
+TAMPERED = (
+    ("gilmore-lawler", "dual", lambda v: v + 1.0, "must be <= 0"),
+    ("gilmore-lawler", "dual", lambda v: v[:-1], "shape"),
+    ("gilmore-lawler", "dual", lambda v: v - 50.0 * np.arange(len(v)), "proves only"),
+    ("projection", "shift", lambda v: v * np.nan, "not finite"),
+    ("projection", "shift", lambda v: v + 40.0 * np.arange(len(v)), "proves only"),
+    ("projection", "shift", lambda v: "none", "does not hold numbers"),
+    ("joint", "eigenvalues", lambda v: v + 0.5, "'eigenvalues' entry 0"),
+    ("joint", "eigenvalues", lambda v: v[::-1], "rising"),
+    ("joint", "shift", lambda v: v - 10.0 * np.arange(len(v)), "'eigenvalues' entry"),
+    ("joint", "rho", lambda v: v * 1000, "proves only"),
+    ("joint", "rho", lambda v: None, "rho"),
+)
+
+
+@pytest.mark.parametrize(("method", "key", "change", "reason"), TAMPERED)
+def test_changed_certificates_are_refused_naming_the_part(
+    found: list[tuple[MappingProblem, Bound]], method: str, key: str, change: object, reason: str
+) -> None:
+    """Every field, changed in a way that would make the claim false or unreadable."""
+    problem, bound = next((p, b) for p, b in found if b.method == method)
+    certificate = {**bound.certificate, key: change(bound.certificate[key])}
+    check = check_bound(problem, replace(bound, certificate=certificate))
+    assert not check.ok and reason in check.text, check.text
+    without = {k: v for k, v in bound.certificate.items() if k != key}
+    assert not check_bound(problem, replace(bound, certificate=without)).ok
+
+
+def test_a_certificate_of_another_method_scope_or_problem_is_refused(
+    single: MappingProblem, several: MappingProblem
+) -> None:
+    """Method and scope must agree, projection needs one node per core, no bound may exceed a known mapping."""
+    bound = projection_bound(single, rounds=5)
+    assert "claims 'star'" in check_bound(single, replace(bound, method="star")).text
+    assert "scope" in check_bound(single, replace(bound, scope="half")).text
+    assert "one node per core" in check_bound(several, bound).text
+    core = np.arange(30)
+    high = replace(bound, value=objective_value(single, core) + 1)
+    assert "known mapping" in check_bound(single, high, core).text
+
+
+def test_a_solver_status_is_said_to_be_its_word(single: MappingProblem) -> None:
+    """What cannot be recomputed passes only while no known mapping contradicts it, and says what it rests on."""
+    bound = Bound(10.0, "cpsat", certificate={"status": "OPTIMAL", "seed": 1})
+    check = check_bound(single, bound)
+    assert check.ok and "word of cpsat (status OPTIMAL)" in check.text
+    assert not check_bound(single, replace(bound, value=1e9), np.arange(30)).ok
+
+
+def test_placement_bound_is_of_its_scope_and_needs_its_parts(several: MappingProblem) -> None:
+    """Valid for every arrangement of the same parts, never offered as full, refused for other parts."""
+    rng = np.random.default_rng(1)
+    core = np.arange(90) // 8
+    bound = placement_bound(several, core)
+    assert bound is not None and bound.scope == "placement" and bound.value > 0
+    for _ in range(200):
+        assert bound.value <= objective_value(several, rng.permutation(12)[core])
+    assert check_bound(several, bound, core).ok
+    assert not check_bound(several, bound).ok
+    assert not check_bound(several, replace(bound, value=bound.value * 3), core).ok
+    assert placement_bound(replace(several, objective="connectivity"), core) is None
+
+
+def test_certificate_files_survive_and_broken_ones_are_explained(single: MappingProblem) -> None:
+    """Floats and infinity survive JSON; a broken file is one InputError naming the place."""
+    bounds = [
+        projection_bound(single, rounds=3),
+        Bound(float("inf"), "cpsat", certificate={"status": "infeasible"}),
+    ]
+    text = certificates_to_json(single, bounds)
+    back = certificates_from_json(text.encode())
+    np.testing.assert_array_equal(back[0].certificate["shift"], bounds[0].certificate["shift"])
+    assert back[1].value == float("inf")
+    for broken, where in (
+        ("{", "not JSON"),
+        ("[]", "not a certificate file"),
+        (text.replace('"value": null', '"value": "x"'), r"\$.bounds\[1\]"),
+        (text.replace('"method": "cpsat"', '"method": 3'), r"\$.bounds\[1\]"),
+        (text.replace('"certificate"', '"c"'), r"\$.bounds\[0\]"),
+    ):
+        with pytest.raises(InputError, match=where):
+            certificates_from_json(broken, "c.json")
+
+
+def test_bounds_of_an_ascent_rise_and_stop_when_asked(single: MappingProblem) -> None:
+    """Later bounds are better; asked to stop, the first step still yields a valid bound."""
+    values = [b.value for b in projection_bounds(single, lambda: np.inf, 40)]
+    assert values == sorted(values) and values[-1] > values[0]
+    assert 0 < projection_bound(single, should_stop=lambda: True).value <= values[-1]
+
+
+def laplacian(graph: LogicGraph) -> csr_array:
+    """Dense-checked Laplacian of the symmetric traffic."""
+    indptr, indices, weights = graph.traffic
+    s = csr_array((weights, indices, indptr), shape=(graph.n, graph.n))
+    return csr_array(csr_array(np.diag(s.sum(axis=1))) - s)
+
+
+def test_eigenvalues_from_random_vectors_are_never_too_high(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With dense decompositions switched off: below the exact eigenvalues, and close once settled; a basis that
+    misses an eigenvector is noticed."""
+    monkeypatch.setattr(eigen, "DENSE", 20)
+    monkeypatch.setattr(eigen, "EXACT_STEPS", 20)
+    graph = ring_of_groups(300)
+    a = Shifted(laplacian(graph), np.linspace(-3, 3, 300), 5.0)
+    exact = np.linalg.eigvalsh(a.dense())
+    tracker = eigen.Tracker(300, 9, seed=0)
+    tracker.pairs(a, lambda: False)
+    _, vectors = tracker.settle(a, lambda: False)
+    safe = eigen.lower_eigenvalues(a, vectors, 6, 1, lambda: False)[:6]
+    assert (safe <= exact[:6] + 1e-9).all()
+    np.testing.assert_allclose(safe, exact[:6], atol=0.02 * np.abs(exact[:6]).mean() + 0.05)
+    missing = np.delete(np.linalg.eigh(a.dense())[1][:, :9], 1, axis=1)
+    assert (eigen.lower_eigenvalues(a, missing, 6, 1, lambda: False) <= exact[:8] + 1e-9).all()
+    with pytest.raises(StoppedError):
+        tracker.pairs(a, lambda: True)
+
+
+def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Finder and re-check both on their path for large graphs agree, and tampering is still noticed."""
+    monkeypatch.setattr(eigen, "DENSE", 20)
+    monkeypatch.setattr(eigen, "EXACT_STEPS", 20)
+    monkeypatch.setattr(joint, "DENSE", 20)
+    monkeypatch.setattr(spectral, "DENSE", 20)
+    problem = MappingProblem(ring_of_groups(300), Machine("m", (1, 1), (3, 3)), node_limit=35)
+    bound = joint.joint_bound(problem, rounds=15)
+    mapping = np.arange(300) // 35
+    assert (
+        0 < bound.value <= objective_value(problem, mapping)
+    )  # about 50 of 1,000: a ring is hard for eigenvalues
+    assert check_bound(problem, bound).ok
+    raised = {**bound.certificate, "eigenvalues": bound.certificate["eigenvalues"] + 0.5}
+    assert "can be confirmed" in check_bound(problem, replace(bound, certificate=raised)).text
