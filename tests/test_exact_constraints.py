@@ -102,6 +102,7 @@ RULES: list[tuple[str, ExactData, Allowed]] = [
         lambda c: not {c[0], c[2]} & {1, 2},
     ),
     ("apart", rule_problem(SideConstraint("a", "apart", (0, 1, 2))), lambda c: len(set(c)) == 3),
+    ("apart", rule_problem(SideConstraint("named twice", "apart", (2, 0, 2))), lambda c: c[0] != c[2]),
 ]
 
 

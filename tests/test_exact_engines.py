@@ -11,6 +11,7 @@ from exact_support import Recorder, optimum, random_graph, small_problem
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -77,6 +78,8 @@ def test_too_large_and_unmodelled_problems_are_refused(engine: type) -> None:
     rng = np.random.default_rng(0)
     big = MappingProblem(random_graph(rng, 200), Machine("m", (1, 1), (16, 16)), node_limit=1)
     assert "51200 pairs of node and core" in engine().refuses(big)
+    long = MappingProblem(random_graph(rng, 2), Machine("m", (1, 1), (40, 40)), node_limit=1)
+    assert "1600 cores" in engine().refuses(long)
     dense = MappingProblem(random_graph(rng, 140), Machine("m", (1, 1), (10, 14)), node_limit=1)
     assert "terms of distance" in engine().refuses(dense)
     torus = Machine("t", (1, 1), (3, 3), torus=True)
@@ -216,6 +219,43 @@ def test_other_solvers_go_through_pyomo() -> None:
     assert context.bounds[-1].certificate["solver"] == "appsi_highs"
     with pytest.raises(BackendError, match="no-such-solver"):
         Mip("no-such-solver").run(problem, Recorder(problem))
+
+
+EDGES = {
+    "one node": MappingProblem(LogicGraph.from_edges(1, [], []), Machine("m", (1, 1), (2, 2)), node_limit=1),
+    "no edge": MappingProblem(LogicGraph.from_edges(3, [], []), Machine("m", (1, 1), (2, 2)), node_limit=1),
+    "no weight": MappingProblem(LogicGraph.from_edges(2, [0], [1], [0.0]), Machine("m", (1, 1), (1, 2)), node_limit=1),
+    "no capacity": MappingProblem(LogicGraph.from_edges(3, [0, 1], [1, 2]), Machine("m", (1, 1), (2, 2))),
+    "one core": MappingProblem(LogicGraph.from_edges(3, [0], [2]), Machine("m", (1, 1), (1, 1)), node_limit=3),
+    "constant cost": MappingProblem(
+        LogicGraph.from_edges(3, [0, 1], [1, 2], [2.0, 3.0]), Machine("m", (1, 1), (2, 2)), "cut", node_limit=1
+    ),
+    "no room": MappingProblem(LogicGraph.from_edges(2, [0], [1]), Machine("m", (1, 1), (1, 1)), node_limit=1),
+    "nowhere": MappingProblem(
+        LogicGraph.from_edges(2, [0], [1]), Machine("m", (1, 1), (1, 2)), "hops", (SideConstraint("a", "region", (0,)),)
+    ),
+    "large weights": MappingProblem(
+        LogicGraph.from_edges(3, [0, 1], [1, 2], [1e15, 1e15 + 1]), Machine("m", (1, 1), (1, 3)), node_limit=1
+    ),
+    "mixed weights": MappingProblem(
+        LogicGraph.from_edges(3, [0, 1], [1, 2], [1e-9, 1e9]), Machine("m", (1, 1), (1, 3)), node_limit=1
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, BranchBound])
+@pytest.mark.parametrize("case", EDGES)
+def test_corner_cases(case: str, engine: type) -> None:
+    """Nothing to decide, nothing to pay, no room, and weights beyond whole numbers: right answer, valid bound."""
+    problem = EDGES[case]
+    if engine().refuses(problem) is not None:
+        assert engine is BranchBound
+        return
+    best = optimum(problem)
+    context = Recorder(problem)
+    engine().run(problem, context)
+    assert context.value == best
+    assert best * (1 - 1e-5) <= context.low <= best
 
 
 def test_bounds_are_reported_while_searching() -> None:

@@ -79,7 +79,7 @@ def apart(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
     for c in data.problem.constraints:
         if c.kind == "apart":
             for p in range(data.cores):
-                model.add(total(v.x[u][p] for u in c.nodes) <= 1)
+                model.add_at_most_one([v.x[u][p] for u in dict.fromkeys(c.nodes)])
 
 
 def positions(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:

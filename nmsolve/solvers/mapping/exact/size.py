@@ -8,6 +8,8 @@ from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.exact.data import unsupported
 
+#: Most nodes and most cores: some rows are made from n x n and P x P tables.
+MAX_SIDE = 1000
 #: Largest number of "node on core" variables.
 MAX_PLACES = 20_000
 #: Largest estimate of non-zeros in the rows that measure distances (edges x lines, edges x cores^2, ...).
@@ -17,16 +19,20 @@ MAX_TERMS = 400_000
 def refusal(problem: MappingProblem) -> str | None:
     """Why the exact models do not take ``problem``, or None.
 
-    Limits: nodes x cores <= 20,000 and, for the rows that measure distance, at most 400,000 terms: pairs x
-    lines x 4 on meshes, pairs x (4 x lines + 2 x cores) where cores hold several nodes, pairs x cores^2 for a
-    distance matrix, net pins x cores x lines for route trees.
+    Limits: 1,000 nodes, 1,000 cores, nodes x cores <= 20,000 and, for the rows that measure distance, at most
+    400,000 terms: pairs x lines x 4 on meshes, pairs x (4 x lines + 2 x cores) where cores hold several nodes,
+    pairs x cores^2 for a distance matrix, net pins x cores x lines for route trees.
     """
-    why = unsupported(problem)
-    if why is not None:
-        return why
+    if max(problem.n, problem.cores) > MAX_SIDE:
+        return (
+            f"{problem.n} nodes and {problem.cores} cores, the limit of exact models is {MAX_SIDE} of either"
+        )
     places = problem.n * problem.cores
     if places > MAX_PLACES:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
+    why = unsupported(problem)
+    if why is not None:
+        return why
     machine = problem.machine
     lines = machine.rows + machine.cols
     per_pair = 4 * lines if problem.one_per_core else 4 * lines + 2 * problem.cores

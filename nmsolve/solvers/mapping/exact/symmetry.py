@@ -16,6 +16,9 @@ import numpy as np
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.data import ExactData
 
+#: The shifts of a torus with more cores than this are not tried: there are as many as cores, each tested on P x P.
+MAX_SHIFTED = 144
+
 
 @dataclass(frozen=True, eq=False)
 class BoardSymmetry:
@@ -61,8 +64,9 @@ def _candidates(data: ExactData) -> list[IntArray]:
     bases = [(r, c), (rows - 1 - r, c), (r, cols - 1 - c), (rows - 1 - r, cols - 1 - c)]
     if rows == cols and not data.spans:  # routes go along rows first: a transpose changes them
         bases += [(b, a) for a, b in bases]
-    down = range(rows if data.wrap_y > 0 else 1)
-    right = range(cols if data.wrap_x > 0 else 1)
+    few = data.cores <= MAX_SHIFTED
+    down = range(rows if few and data.wrap_y > 0 else 1)
+    right = range(cols if few and data.wrap_x > 0 else 1)
     seen: dict[bytes, IntArray] = {}
     for a, b in bases:
         for i in down:

@@ -14,7 +14,7 @@ from nmsolve.solvers.mapping.exact.rows import least_distance, stars, triangles
 from nmsolve.solvers.mapping.mip.variables import axes, pair_distance
 
 
-def _rows(model: Any, name: str) -> Any:
+def named_rows(model: Any, name: str) -> Any:
     """A new list of rows called ``name`` in the model (and in files written from it)."""
     import pyomo.environ as pyo
 
@@ -24,14 +24,14 @@ def _rows(model: Any, name: str) -> Any:
 
 def one_core_per_node(model: Any, data: ExactData) -> None:
     """Every node is on exactly one core: ``sum_p x[u,p] = 1`` for every u."""
-    rows = _rows(model, "one_core_per_node")
+    rows = named_rows(model, "one_core_per_node")
     for u in range(data.n):
         rows.add(sum(model.x[u, p] for p in range(data.cores)) == 1)
 
 
 def usable_cores_only(model: Any, data: ExactData) -> None:
     """Faulty and taken cores hold nothing: ``x[u,p] = 0``."""
-    rows = _rows(model, "usable_cores_only")
+    rows = named_rows(model, "usable_cores_only")
     for p in np.flatnonzero(~data.problem.machine.usable).tolist():
         for u in range(data.n):
             rows.add(model.x[u, p] == 0)
@@ -43,7 +43,7 @@ def capacity(model: Any, data: ExactData) -> None:
     Where no core can hold two nodes this is ``sum_u x[u,p] <= 1`` (= 1 if every usable core is needed) and no
     node on a core too small for it.
     """
-    rows = _rows(model, "capacity")
+    rows = named_rows(model, "capacity")
     sizes, cap = data.problem.sizes, data.problem.capacity
     usable = np.flatnonzero(data.problem.machine.usable).tolist()
     for p in usable:
@@ -70,7 +70,7 @@ def region(model: Any, data: ExactData) -> None:
 
 
 def _inside(model: Any, data: ExactData, kind: str) -> None:
-    rows = _rows(model, kind)
+    rows = named_rows(model, kind)
     for c in data.problem.constraints:
         if c.kind == kind:
             for u in c.nodes:
@@ -80,7 +80,7 @@ def _inside(model: Any, data: ExactData, kind: str) -> None:
 
 def forbid(model: Any, data: ExactData) -> None:
     """A node stays off its forbidden cores: ``x[u,p] = 0``."""
-    rows = _rows(model, "forbid")
+    rows = named_rows(model, "forbid")
     for c in data.problem.constraints:
         if c.kind == "forbid":
             for u in c.nodes:
@@ -90,11 +90,11 @@ def forbid(model: Any, data: ExactData) -> None:
 
 def apart(model: Any, data: ExactData) -> None:
     """No two nodes of an apart group share a core: ``sum_{u in group} x[u,p] <= 1`` for every p."""
-    rows = _rows(model, "keep_apart")
+    rows = named_rows(model, "keep_apart")
     for c in data.problem.constraints:
         if c.kind == "apart" and c.nodes:
             for p in range(data.cores):
-                rows.add(sum(model.x[u, p] for u in c.nodes) <= 1)
+                rows.add(sum(model.x[u, p] for u in dict.fromkeys(c.nodes)) <= 1)
 
 
 def cut_lines(model: Any, data: ExactData) -> None:
@@ -102,7 +102,7 @@ def cut_lines(model: Any, data: ExactData) -> None:
 
     On a torus axis the position instead: ``at[u] = sum_p position[p] x[u,p]``.
     """
-    rows = _rows(model, "cut_lines")
+    rows = named_rows(model, "cut_lines")
     for a in axes(data):
         for u in range(data.n):
             if a.wrap:
@@ -121,7 +121,7 @@ def crossings(model: Any, data: ExactData) -> None:
 
     On a torus axis ``length_e >= |at[u] - at[v] + turn_e * circumference|`` with turn in {-1, 0, 1}.
     """
-    rows = _rows(model, "crossings")
+    rows = named_rows(model, "crossings")
     for a in axes(data):
         for e in range(data.edges):
             u, v = int(data.tail[e]), int(data.head[e])
@@ -145,7 +145,7 @@ def flows(model: Any, data: ExactData) -> None:
     """
     if data.matrix.shape[0] == 0:
         return
-    rows, cores = _rows(model, "flows"), range(data.cores)
+    rows, cores = named_rows(model, "flows"), range(data.cores)
     far = [
         (p, q, float(data.matrix[p, q]) / data.distance_factor) for p, q in np.argwhere(data.matrix).tolist()
     ]
@@ -161,7 +161,7 @@ def on_different_cores(model: Any, data: ExactData) -> None:
     """A pair is apart if one of its nodes is on a core the other is not on: ``apart_e >= |x[u,p] - x[v,p]|``."""
     if not hasattr(model, "apart"):
         return
-    rows = _rows(model, "on_different_cores")
+    rows = named_rows(model, "on_different_cores")
     for e in range(data.edges):
         u, v = int(data.tail[e]), int(data.head[e])
         for p in range(data.cores):
@@ -171,7 +171,7 @@ def on_different_cores(model: Any, data: ExactData) -> None:
 
 def least_distances(model: Any, data: ExactData) -> None:
     """Different cores are at least the shortest link apart: ``d_e >= dmin`` or ``d_e >= dmin * apart_e``."""
-    rows = _rows(model, "least_distances")
+    rows = named_rows(model, "least_distances")
     least = least_distance(data) / data.distance_factor
     for e in range(data.edges):
         distance = pair_distance(model, data, e)
@@ -187,7 +187,7 @@ def company(model: Any, data: ExactData) -> None:
     """Only so many neighbours fit beside a node: ``sum_v size[v,r] (1 - apart_uv) <= capacity[r] - size[u,r]``."""
     if not hasattr(model, "apart"):
         return
-    rows = _rows(model, "company")
+    rows = named_rows(model, "company")
     sizes, cap = data.problem.sizes, data.problem.capacity.max(axis=0)
     for u in range(data.n):
         pair_of: dict[int, int] = {}
@@ -202,7 +202,7 @@ def company(model: Any, data: ExactData) -> None:
 
 def star_rows(model: Any, data: ExactData) -> None:
     """Gilmore-Lawler: ``sum_{e at u} w_e d_e >= sum_p least[u,p] x[u,p]``, and the same with all weights 1."""
-    rows = _rows(model, "star_rows")
+    rows = named_rows(model, "star_rows")
     for s in stars(data):
         top = float(s.weight.max())  # rows in multiples of the heaviest pair: better numbers for simplex
         traffic = sum(
@@ -216,7 +216,7 @@ def star_rows(model: Any, data: ExactData) -> None:
 
 def triangle_rows(model: Any, data: ExactData) -> None:
     """Three nodes on three cores: ``d_ab + d_ac + d_bc >= least perimeter`` (4 on a mesh of unit links)."""
-    rows = _rows(model, "triangle_rows")
+    rows = named_rows(model, "triangle_rows")
     found, least = triangles(data)
     for es in found.tolist():
         rows.add(sum(pair_distance(model, data, e) for e in es) >= least / data.distance_factor)

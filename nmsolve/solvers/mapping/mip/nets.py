@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from nmsolve.solvers.mapping.exact.data import ExactData
-from nmsolve.solvers.mapping.mip.constraints import _rows
+from nmsolve.solvers.mapping.mip.constraints import named_rows
 
 
 def net_presence(model: Any, data: ExactData) -> None:
     """A net is present where any of its nodes is: ``present_i[p] >= x[u,p]`` for every node u of net i."""
-    rows = _rows(model, "net_presence")
+    rows = named_rows(model, "net_presence")
     for i, net in enumerate(data.nets):
         for u in dict.fromkeys((net.source, *net.targets)):
             for p in range(data.cores):
@@ -25,7 +25,7 @@ def net_routes(model: Any, data: ExactData) -> None:
     ``across_j >= |C_j(s) - C_j(t)|``, ``along_ci >= T_ci - R_i(s)``, ``along_ci >= B_ci - (1 - R_i(s))`` with the
     expressions of :func:`nmsolve.solvers.mapping.cpsat.constraints.net_routes`.
     """
-    rows = _rows(model, "net_routes")
+    rows = named_rows(model, "net_routes")
     if not data.spans:
         return
     x, height, width = model.x, len(data.y), len(data.x)
@@ -52,7 +52,7 @@ def net_links(model: Any, data: ExactData) -> None:
 
     Where a core holds one node, ``k`` is the number of the net's targets.
     """
-    rows = _rows(model, "net_links")
+    rows = named_rows(model, "net_links")
     gaps = np.concatenate([np.diff(data.x), np.diff(data.y)]) / data.distance_factor
     for i, net in enumerate(data.nets):
         remote = sum(model.present[i, p] for p in range(data.cores)) - 1

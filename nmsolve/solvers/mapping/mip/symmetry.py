@@ -8,18 +8,18 @@ import numpy as np
 
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.symmetry import BoardSymmetry
-from nmsolve.solvers.mapping.mip.constraints import _rows
+from nmsolve.solvers.mapping.mip.constraints import named_rows
 
 
 def heaviest_node_in_one_part(model: Any, data: ExactData, symmetry: BoardSymmetry) -> None:
     """The heaviest node h is on one core of every orbit: ``sum_{p in representatives} x[h,p] = 1``."""
-    rows = _rows(model, "heaviest_node_in_one_part")
+    rows = named_rows(model, "heaviest_node_in_one_part")
     rows.add(sum(model.x[symmetry.node, p] for p in symmetry.cores) == 1)
 
 
 def cores_in_order(model: Any, data: ExactData) -> None:
     """Where cores are all alike, node u uses one of the first u + 1 usable cores: ``x[u, core k] = 0`` for k > u."""
-    rows = _rows(model, "cores_in_order")
+    rows = named_rows(model, "cores_in_order")
     usable = np.flatnonzero(data.problem.machine.usable).tolist()
     for u in range(data.n):
         for p in usable[u + 1 :]:
