@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.nets.anneal import anneal, measure
 from nmsolve.heuristics.mapping.nets.changes import new_ramps
 from nmsolve.heuristics.mapping.nets.model import build, state_bytes, supports
-from nmsolve.heuristics.mapping.nets.tables import total_cost
+from nmsolve.heuristics.mapping.nets.tables import reset, total_cost
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -18,13 +18,14 @@ from nmsolve.model.types import IntArray
 #: Table entries looked at per second of time limit, without and with route trees; fixed, so that equal runs are
 #: equal. On a slower machine the clock drives the schedule instead.
 WORK_PER_SECOND = (80e6, 35e6)
-#: First temperature in parts of the median cost of a random move, and the last in parts of the first.
-HEAT, COOLING = 0.12, 0.1
-#: Visits per node for which the first temperature is meant; with fewer it is lower.
-VISITS = 60.0
+#: Temperatures are tried from this part of the median cost of a random move down, by factors of 2, at most so often.
+HEAT, HALVINGS = 0.25, 14
+#: The last temperature in parts of the first, and how much hotter than cost-neutral the first is with ample time,
+#: namely this many visits per node.
+COOLING, BOOST, VISITS = 0.1, 2.0, 300.0
 #: Share of the schedule spent on improvements only, at its end.
 GREEDY = 0.06
-#: Seconds of work in one kernel call, and nodes measured for the temperature.
+#: Seconds of work in one kernel call, and nodes measured for the temperature scale.
 SLICE, SAMPLES = 0.05, 1000
 #: Largest state in bytes.
 MEMORY = 16 * 2**30
@@ -81,6 +82,20 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
     return core
 
 
+class _Search:
+    """A state with everything a kernel call needs."""
+
+    def __init__(self, problem: MappingProblem, core: IntArray, seed: int) -> None:
+        self.state, self.rng = build(problem, core), new_rng(seed)
+        self.ramps, self.change = new_ramps(self.state), np.zeros(problem.cores)
+        self.tally = np.zeros(3, np.int64)
+
+    def anneal(self, heat: float, work: int) -> float:
+        """One kernel call; the change of the objective."""
+        change: float = anneal(self.state, self.ramps, self.change, heat, work, self.rng, self.tally)
+        return change
+
+
 def refine(
     problem: MappingProblem,
     core: IntArray,
@@ -92,8 +107,9 @@ def refine(
 ) -> IntArray:
     """Anneal a legal mapping on a net objective, then descend; returns the last mapping (offered, too).
 
-    The temperature falls geometrically with the share of the work done, or with ``clock()`` (share of the
-    time gone) where that is ahead.
+    The first temperature is one that neither raises nor lowers the cost of ``core``, a little more with ample time. It
+    falls geometrically with the share of the work done, or with ``clock()`` (share of the time gone) where that is
+    ahead.
 
     Parameters
     ----------
@@ -101,26 +117,46 @@ def refine(
     work : table entries to look at
     offer : called with mappings that beat the best cost of this run
     """
-    state, rng = build(problem, core), new_rng(seed)
-    ramps, change = new_ramps(state), np.zeros(problem.cores)
-    tall = problem.objective != "connectivity"
-    costs, effort = measure(state, ramps, change, min(SAMPLES, problem.n), rng)
-    visits = work / (max(effort, 1.0) * problem.n)
-    hot = HEAT * float(np.median(costs)) * min(1.0, (visits / VISITS) ** 0.5)
-    cost = best = total_cost(state)
-    tally, done = np.zeros(3, np.int64), 0.0
-    slice_work = int(SLICE * WORK_PER_SECOND[tall])
+    search = _Search(problem, core, seed)
+    piece = int(SLICE * WORK_PER_SECOND[problem.objective != "connectivity"])
+    cost = best = total_cost(search.state)
+    hot, done = _first_heat(search, core, work, piece, should_stop)
     while not should_stop():
         share = max(done / work, clock())
         if share >= 1.0:
             break
         cooled = share / (1.0 - GREEDY)
         heat = hot * COOLING**cooled if cooled < 1.0 else 0.0
-        cost += anneal(state, ramps, change, heat, min(slice_work, int(work - done) + 1), rng, tally)
-        done += slice_work
+        cost += search.anneal(heat, min(piece, int(work - done) + 1))
+        done += piece
         if cost < best * (1.0 - 1e-3) - 1e-9:
             best = cost
-            offer(state.core.copy(), "annealing")
+            offer(search.state.core.copy(), "annealing")
     if cost < best - 1e-9:
-        offer(state.core.copy(), "descent")
-    return state.core.copy()
+        offer(search.state.core.copy(), "descent")
+    return search.state.core.copy()
+
+
+def _first_heat(
+    search: _Search, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool]
+) -> tuple[float, float]:
+    """The first temperature and the work spent on finding it; leaves the search at ``core``.
+
+    The hottest of a falling series of temperatures at which a visit per node does not raise the cost.
+    """
+    samples = min(SAMPLES, len(core))
+    costs, effort = measure(search.state, search.ramps, search.change, samples, search.rng)
+    heat, done = HEAT * float(np.median(costs)), effort * samples
+    trial = min(effort * len(core), 0.02 * work)
+    for _ in range(HALVINGS):
+        change, left = 0.0, trial
+        while left > 0 and not should_stop():
+            change += search.anneal(heat, min(piece, int(left) + 1))
+            left -= piece
+        done += trial
+        reset(search.state, core)
+        if change <= 0.0 or should_stop():
+            break
+        heat *= 0.5
+    visits = work / (max(effort, 1.0) * len(core))
+    return heat * (1.0 + (BOOST - 1.0) * min(1.0, visits / VISITS)), done

@@ -118,14 +118,14 @@ def words(lines: int) -> int:
 
 def build(problem: MappingProblem, core: IntArray) -> NetState:
     """The state of mapping ``core``; tables are filled by
-    :func:`nmsolve.heuristics.mapping.nets.tables.fill`.
+    :func:`nmsolve.heuristics.mapping.nets.tables.reset`.
 
     Parameters
     ----------
     problem : with a net objective on a machine whose distance is separable without torus (or connectivity)
     core : (n,) a legal mapping
     """
-    from nmsolve.heuristics.mapping.nets.tables import fill
+    from nmsolve.heuristics.mapping.nets.tables import reset
 
     nets, machine, distance = nets_of(problem), problem.machine, core_distance(problem)
     n, many = problem.n, len(nets.source)
@@ -163,19 +163,19 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
         domains=problem.domains,
         apart_ptr=problem.apart[0],
         apart=problem.apart[1],
-        core=np.array(core, np.int64),
+        core=np.zeros(n, np.int64),
         load=np.zeros(problem.capacity.shape, np.int64),
         origin=np.zeros(many, np.int32),
         base=base,
-        keys=np.full(int(base[-1]) if hashed else 0, -1, np.int32),
+        keys=np.zeros(int(base[-1]) if hashed else 0, np.int32),
         hits=np.zeros(int(base[-1]), np.int32),
         row_bits=np.zeros((many, len(x), words(len(y))), np.uint64),
         col_bits=np.zeros((many, words(len(x))), np.uint64),
-        head=np.full(machine.size, -1, np.int64),
-        after=np.full(n, -1, np.int64),
-        before=np.full(n, -1, np.int64),
+        head=np.zeros(machine.size, np.int64),
+        after=np.zeros(n, np.int64),
+        before=np.zeros(n, np.int64),
     )
-    fill(state)
+    reset(state, core)
     return state
 
 

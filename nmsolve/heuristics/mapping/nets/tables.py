@@ -124,6 +124,16 @@ def ring_out(s: NetState, u: int, p: int) -> None:
             s.head[p] = a
 
 
+def reset(s: NetState, core: IntArray) -> None:
+    """Put a state at mapping ``core`` (n,)."""
+    s.core[:] = core
+    for zero in (s.load, s.hits, s.row_bits, s.col_bits):
+        zero[...] = 0
+    for none in (s.keys, s.head, s.after, s.before):
+        none[...] = -1
+    fill(s)
+
+
 @nb.njit(cache=True, nogil=True)
 def fill(s: NetState) -> None:
     """Fill the empty tables of a new state from ``s.core``."""
