@@ -187,11 +187,7 @@ def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
     good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
     if good and len(net.apart) == 0:
         return s.pos
-    for _ in range(20):
-        found = make_feasible(net, bench.board, s.pos, bench.rng)
-        if found is not None or bench.budget.stop():
-            return found
-    return None
+    return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
 
 
 def polish(net: Net, s: State, bench: Bench) -> None:

@@ -5,6 +5,8 @@ Nothing here looks at the objective; it is called only where cost-driven placeme
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numba as nb
 import numpy as np
 
@@ -160,22 +162,29 @@ def first_fit(net: Net, board: Board, rng: AnyArray, noise: float) -> Int32Array
 
 
 def make_feasible(
-    net: Net, board: Board, pos: Int32Array, rng: AnyArray, rounds: int = 12
+    net: Net,
+    board: Board,
+    pos: Int32Array,
+    rng: AnyArray,
+    stop: Callable[[], bool] = lambda: False,
+    rounds: int = 16,
 ) -> Int32Array | None:
     """A feasible mapping near ``pos`` if local search finds one, else one packed from scratch; None if neither.
 
-    Domains of ``pos`` may be violated too.
+    Domains of ``pos`` may be violated too. ``stop`` is asked once the two quickest ways have failed.
     """
     scale = scale_of(board)
     wrong = ~board.allowed[net.domain, pos]
     start = np.where(wrong, board.allowed.argmax(axis=1)[net.domain], pos).astype(np.int32)
-    steps = min(1_000_000, 20_000 + 20 * len(pos))
+    steps = min(300_000, 10_000 + 20 * len(pos))
     for attempt in range(rounds):
         if attempt > 0:
             start = first_fit(net, board, rng, 0.0 if attempt == 1 else 0.3)
         s = new_state(net, board, start, board.capacity, with_lines=False)
         now = violation(net, s, scale)
         for temperature in (0.1, 0.03, 0.01, 0.003, 0.001, 0.0003):
+            if attempt > 1 and stop():
+                return None
             now = _settle(net, board, s, scale, now, temperature, steps, rng)
         if violation(net, s, scale) < 1e-9:
             found: Int32Array = s.pos

@@ -1,0 +1,280 @@
+"""The kernels of the multilevel mapper against slow recomputation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmsolve.heuristics.mapping.common.heap import changed, push, remove
+from nmsolve.heuristics.mapping.common.rng import below, new_rng, shuffle, uniform
+from nmsolve.heuristics.mapping.multilevel.bisection import grid_board, halves_of_lines, halves_of_matrix
+from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
+from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
+from nmsolve.heuristics.mapping.multilevel.fm import bisect
+from nmsolve.heuristics.mapping.multilevel.heatbath import heat_sweep
+from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
+from nmsolve.heuristics.mapping.multilevel.pack import first_fit, make_feasible
+from nmsolve.heuristics.mapping.multilevel.schedule import scratch_for
+from nmsolve.heuristics.mapping.multilevel.state import (
+    State,
+    line_cost,
+    new_state,
+    weight_between,
+)
+from nmsolve.hw.cost import core_distance
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+
+
+def random_problem(seed: int, n: int = 40, edges: int = 120, **kind: object) -> MappingProblem:
+    """A random graph on a small board; ``kind`` may set machine, objective, node_limit, sizes."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, n, edges), rng.integers(0, n, edges)
+    keep = a != b
+    graph = LogicGraph.from_edges(n, a[keep], b[keep], rng.integers(1, 9, int(keep.sum())).astype(float))
+    machine = kind.get("machine", Machine("m", (1, 1), (3, 4)))
+    assert isinstance(machine, Machine)
+    limit = kind.get("node_limit", -(-n // int(machine.usable.sum())) + 1)
+    return MappingProblem(graph, machine, str(kind.get("objective", "hops")), (), limit)  # type: ignore[arg-type]
+
+
+def dense_cost(problem: MappingProblem, core: np.ndarray) -> float:
+    """The pairwise objective, straight from its definition."""
+    d = core_distance(problem).dense()
+    graph = problem.graph
+    return float((graph.weights * d[core[graph.edge_source], core[graph.targets]]).sum())
+
+
+def small_state(problem: MappingProblem, seed: int) -> tuple[Net, Board, State]:
+    """A random feasible placement."""
+    board = board_of(problem, core_distance(problem))
+    net = finest_net(problem)
+    pos = first_fit(net, board, new_rng(seed), 0.3)
+    return net, board, new_state(net, board, pos, board.capacity, True)
+
+
+MACHINES = {
+    "mesh": Machine("m", (1, 1), (3, 4)),
+    "torus": Machine("m", (1, 1), (4, 5), torus=True),
+    "chips": Machine("m", (2, 2), (2, 2), crossing_weight=5.0, faulty_cores=(3,), taken_cores=(8,)),
+    "row": Machine("m", (1, 1), (1, 6)),
+}
+
+
+def test_random_numbers_are_uniform_and_repeatable() -> None:
+    """Same seed, same numbers; other stream, other numbers; means where they belong."""
+    a, b = new_rng(5), new_rng(5)
+    first = [uniform(a) for _ in range(2000)]
+    assert first == [uniform(b) for _ in range(2000)]
+    assert first != [uniform(new_rng(5, 1)) for _ in range(2000)]
+    assert abs(np.mean(first) - 0.5) < 0.03 and min(first) >= 0 and max(first) < 1
+    assert set(np.bincount([below(a, 7) for _ in range(700)], minlength=7) > 50) == {True}
+    items = np.arange(50)
+    shuffle(a, items)
+    assert sorted(items) == list(range(50)) and list(items) != list(range(50))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 11), st.integers(-50, 50)), max_size=60))
+def test_heap_keeps_the_largest_key_on_top(steps: list[tuple[int, int, int]]) -> None:
+    """Random pushes, removals and key changes against a dictionary."""
+    heap, place = np.zeros(12, np.int32), np.full(12, -1, np.int32)
+    key, size = np.zeros(12), np.zeros(1, np.int64)
+    model: dict[int, float] = {}
+    for what, item, value in steps:
+        if item not in model:
+            key[item] = value
+            push(heap, place, key, size, item)
+            model[item] = value
+        elif what == 0:
+            remove(heap, place, key, size, item)
+            del model[item]
+        else:
+            key[item] = value
+            changed(heap, place, key, size, item)
+            model[item] = value
+        assert size[0] == len(model)
+        if model:
+            assert key[heap[0]] == max(model.values())
+
+
+@pytest.mark.parametrize("name", sorted(MACHINES))
+@pytest.mark.parametrize("objective", ["hops", "cut"])
+def test_sweeps_and_descent_keep_state_and_cost_exact(name: str, objective: str) -> None:
+    """After hot and cold sweeps and descent, tables, loads and member lists equal a fresh recomputation."""
+    problem = random_problem(3, machine=MACHINES[name], objective=objective)
+    net, board, s = small_state(problem, 1)
+    scratch, rng = scratch_for(board), new_rng(2)
+    for temperature in (50.0, 5.0, 0.5):
+        heat_sweep(net, board, s, 7, 300, temperature, scratch.bits, scratch.prob, scratch.step, rng)
+    hot = line_cost(board, s)
+    descend(net, board, s, np.arange(problem.n, dtype=np.int32), scratch.step)
+    assert line_cost(board, s) <= hot
+    fresh = new_state(net, board, s.pos, board.capacity, True)
+    np.testing.assert_allclose(s.lines, fresh.lines, rtol=1e-5, atol=1e-3)
+    np.testing.assert_array_equal(s.load, fresh.load)
+    assert (s.load <= board.capacity).all()
+    for p in range(problem.cores):
+        members = s.slots[s.first[p] : s.first[p] + s.held[p]]
+        assert sorted(members) == np.flatnonzero(s.pos == p).tolist()
+        assert all(s.slots[s.slot[u]] == u for u in members)
+    assert line_cost(board, s) == pytest.approx(dense_cost(problem, s.pos), rel=1e-6)
+
+
+def test_descent_ends_where_no_move_and_no_exchange_helps() -> None:
+    """Brute force over all moves and exchanges finds nothing better."""
+    problem = random_problem(11, n=14, edges=40, machine=Machine("m", (1, 1), (2, 3)), node_limit=3)
+    net, board, s = small_state(problem, 1)
+    scratch = scratch_for(board)
+    nodes = np.arange(problem.n, dtype=np.int32)
+    while descend(net, board, s, nodes, scratch.step):
+        pass
+    best = dense_cost(problem, s.pos)
+    for u in range(problem.n):
+        for p in range(problem.cores):
+            if (s.pos == p).sum() < 3:
+                other = s.pos.copy()
+                other[u] = p
+                assert dense_cost(problem, other) >= best - 1e-6
+        for v in range(u):
+            other = s.pos.copy()
+            other[u], other[v] = other[v], other[u]
+            assert dense_cost(problem, other) >= best - 1e-6
+
+
+def test_heat_bath_visits_states_by_their_boltzmann_weight() -> None:
+    """One free node between two fixed ones on a row: the share of visits to each core follows exp(-cost/T)."""
+    graph = LogicGraph.from_edges(3, [0, 1], [2, 2], [3.0, 1.0])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 4)))
+    board = board_of(problem, core_distance(problem))
+    net = finest_net(problem)
+    s = new_state(net, board, np.array([0, 3, 0], np.int32), board.capacity, True)
+    scratch, rng = scratch_for(board), new_rng(4)
+    temperature, seen = 2.0, np.zeros(4)
+    for _ in range(20_000):
+        heat_sweep(net, board, s, 2, 1, temperature, scratch.bits, scratch.prob, scratch.step, rng)
+        seen[s.pos[2]] += 1
+    weight = np.exp(-np.array([3.0, 5.0, 7.0, 9.0]) / temperature)
+    np.testing.assert_allclose(seen / seen.sum(), weight / weight.sum(), atol=0.04)
+
+
+def test_binary_search_finds_the_traffic_of_every_pair() -> None:
+    """``weight_between`` equals the dense traffic matrix."""
+    problem = random_problem(5, n=15, edges=40)
+    net = finest_net(problem)
+    dense = np.zeros((15, 15))
+    np.add.at(dense, (problem.graph.edge_source, problem.graph.targets), problem.graph.weights)
+    dense += dense.T
+    for u in range(15):
+        for v in range(15):
+            if u != v:
+                assert weight_between(net, u, v) == dense[u, v]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_contraction_keeps_cost_sizes_and_symmetry(seed: int) -> None:
+    """A mapping of clusters costs the same as its projection; sizes add up; no cluster exceeds the limit."""
+    problem = random_problem(seed, n=60, edges=200)
+    board = board_of(problem, core_distance(problem))
+    net = finest_net(problem)
+    label = cluster(net, 0.5, new_rng(seed))
+    coarse = contract(net, label)
+    assert coarse.volume.max() <= 0.5 + 1e-6 and len(coarse.volume) < 60
+    assert (coarse.sizes.sum(axis=0) == net.sizes.sum(axis=0)).all()
+    for c in range(len(coarse.volume)):
+        row = coarse.indices[coarse.indptr[c] : coarse.indptr[c + 1]]
+        assert (np.diff(row) > 0).all() and c not in row
+    pos = np.random.default_rng(seed).integers(0, 12, len(coarse.volume)).astype(np.int32)
+    small = new_state(coarse, board, pos, board.capacity, True)
+    assert line_cost(board, small) == pytest.approx(dense_cost(problem, pos[label]), rel=1e-6)
+
+
+def test_clusters_of_a_v_cycle_never_span_cores() -> None:
+    """With a placement given, every cluster lies on one core."""
+    problem = random_problem(2, n=60, edges=200)
+    net, _, s = small_state(problem, 2)
+    label = cluster(net, 1.0, new_rng(0), s.pos)
+    for c in range(int(label.max()) + 1):
+        assert len(np.unique(s.pos[label == c])) == 1
+
+
+def test_renumbering_changes_names_only() -> None:
+    """Every edge keeps its weight under the new names."""
+    problem = random_problem(8)
+    net = finest_net(problem)
+    order = np.random.default_rng(0).permutation(problem.n).astype(np.int32)
+    other = renumber(net, order)
+    for i in range(problem.n):
+        for v in range(problem.n):
+            if v != i:
+                assert weight_between(other, i, v) == weight_between(net, order[i], order[v])
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000), st.integers(0, 3))
+def test_bisection_respects_rooms_and_fixed_sides(seed: int, tight: int) -> None:
+    """Unit nodes always fit; fixed ones stay; and the cost is no worse than a random split."""
+    problem = random_problem(seed, n=24, edges=70)
+    net = finest_net(problem)
+    nodes = np.arange(24, dtype=np.int32)
+    room = np.array([[12 + tight], [12]], np.int64)
+    fixed = np.full(24, -1, np.int8)
+    fixed[3], fixed[4] = 0, 1
+    pull = np.random.default_rng(seed).normal(size=24)
+    side = bisect(net, nodes, nodes, pull, 1.0, room, 12.0, fixed, 4, new_rng(seed))
+    assert (side == 0).sum() <= 12 + tight and (side == 1).sum() <= 12
+    assert side[3] == 0 and side[4] == 1
+
+
+def test_evict_empties_overfull_cores_when_there_is_room() -> None:
+    """All nodes start on one core; afterwards no core is overfull."""
+    problem = random_problem(1)
+    board = board_of(problem, core_distance(problem))
+    net = finest_net(problem)
+    s = new_state(net, board, np.zeros(problem.n, np.int32), board.capacity, True)
+    assert evict(net, board, s, scratch_for(board).step) == 0
+    assert (s.load <= board.capacity).all()
+
+
+def test_make_feasible_packs_without_any_slack() -> None:
+    """Two resources, sizes cut from full cores: a perfect packing exists and is found."""
+    rng = np.random.default_rng(0)
+    sizes = []
+    for _ in range(4):
+        cut_a, cut_b = np.sort(rng.integers(1, 30, 2)), np.sort(rng.integers(1, 20, 2))
+        sizes += list(zip(np.diff([0, *cut_a, 30]), np.diff([0, *cut_b, 20]), strict=True))
+    table = np.array(sizes, np.int64)
+    n = len(table)
+    graph = LogicGraph.from_edges(n, [0], [1], resources=("a", "b"), sizes=table)
+    problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2), capacity={"a": 30, "b": 20}))
+    board = board_of(problem, core_distance(problem))
+    net = finest_net(problem)
+    pos = make_feasible(net, board, np.zeros(n, np.int32), new_rng(1))
+    assert pos is not None
+    assert (new_state(net, board, pos, board.capacity, False).load <= board.capacity).all()
+
+
+def test_halves_split_at_chip_boundaries_first() -> None:
+    """Lines of several chips are cut between chips, lines of one chip in the middle."""
+    assert [len(h) for h in halves_of_lines(np.arange(9), 3)] in ([3, 6], [6, 3])
+    assert [len(h) for h in halves_of_lines(np.arange(5), 8)] in ([2, 3], [3, 2])
+    assert len(halves_of_lines(np.arange(1), 8)) == 1
+    d = np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
+    assert [h.tolist() for h in halves_of_matrix(np.arange(6), d)] in (
+        [[0, 1, 2], [3, 4, 5]],
+        [[3, 4, 5], [0, 1, 2]],
+    )
+
+
+def test_grid_board_adds_up_capacities_and_averages_distances() -> None:
+    """Faulty cores count nothing; distances between cells are means over their lines."""
+    problem = random_problem(1, machine=MACHINES["chips"], node_limit=5)
+    board = board_of(problem, core_distance(problem))
+    grid, cell = grid_board(board, [np.arange(0, 2), np.arange(2, 4)], [np.arange(4)], 4)
+    assert cell.reshape(4, 4).tolist() == [[0, 0, 1, 1]] * 4
+    assert grid.capacity[:, 0].tolist() == [8 * 5 - 5, 8 * 5 - 5] or grid.capacity.sum() == 14 * 5
+    x = board.lines_x
+    assert grid.lines_x[0, 1] == pytest.approx(x[:2, 2:].mean()) and grid.lines_x[0, 0] == 0
