@@ -18,9 +18,9 @@ LARGEST = 200
 #: Swap-price updates of one call of the kernel, about 0.05 s.
 SLICE = 2.5e7
 #: Iterations of one search before the next kick, in multiples of the number of cores.
-PATIENCE = 40
+PATIENCE = 25
 #: Kicks move this share of all nodes: the least, the most, and the growth after a search without a new best.
-LEAST_KICK, MOST_KICK, GROWTH = 0.1, 0.6, 1.3
+LEAST_KICK, MOST_KICK, GROWTH = 0.15, 0.9, 1.3
 
 
 class Tabu:
