@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
 from nmsolve.model.bound import Bound
+from nmsolve.model.formats import load_graph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -18,6 +20,7 @@ from nmsolve.solvers.mapping.branch_bound.search import LIMIT, assign, open_boun
 from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT
 
+INSTANCES = Path(__file__).parent.parent / "bench" / "instances"
 ONE_PER_CORE = (
     "mesh",
     "spare-cores",
@@ -44,6 +47,19 @@ def test_agrees_with_trying_every_mapping(kind: str, seed: int) -> None:
     assert context.low == (pytest.approx(best, rel=1e-5) if np.isfinite(best) else np.inf)
     assert np.isinf(best) or context.low <= best * (1 + 1e-12)
     assert context.bounds[-1].certificate["status"] == ("optimal" if np.isfinite(best) else "infeasible")
+
+
+@pytest.mark.parametrize(("name", "best"), [("nug12", 578), ("tai12a", 224416)])
+def test_published_optima_are_proved(name: str, best: int) -> None:
+    """QAPLIB instances on a mesh (nug12) and with any distance matrix (tai12a) end at their published optimum."""
+    graph = load_graph(INSTANCES / f"{name}.dat")
+    given = graph.meta.get("distances")
+    machine = Machine("m", (1, 1), (3, 4))
+    if given is not None:
+        machine = Machine("m", (1, 1), (1, 12), distance_matrix=np.array(given, np.float64))
+    context = Recorder(MappingProblem(graph, machine, node_limit=1))
+    BranchBound().run(context.problem, context)
+    assert context.value == context.low == best
 
 
 def test_an_optimal_start_is_proved_without_a_new_mapping() -> None:
