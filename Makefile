@@ -28,10 +28,11 @@ warm: setup
 	$(BIN)/nmsolve doctor --warm
 
 map: warm
+	@mkdir -p runs
 	$(BIN)/nmsolve generate microcircuit --scale 0.05 --seed 1 --out runs/microcircuit.json
 	$(BIN)/nmsolve map runs/microcircuit.json --machine loihi1 --time-limit 30 --seed 1 --out runs/microcircuit
 
-test: setup
+test: warm
 	$(BIN)/python -m pytest
 
 lint: setup
