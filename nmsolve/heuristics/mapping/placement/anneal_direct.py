@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix
+from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix, put
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -105,14 +105,6 @@ def swap_price(u: int, v: int, p: int, q: int, links: Links, grid: Grid, seats: 
 
 
 @nb.njit(cache=True, nogil=True)
-def _seat(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
-    """Put ``u`` on core ``q`` and ``v`` (< 0: nobody) on ``p``."""
-    seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
-    if v >= 0:
-        seats.cx[v], seats.cy[v] = p % cols, p // cols
-
-
-@nb.njit(cache=True, nogil=True)
 def anneal_direct(
     steps: int,
     temperature: float,
@@ -151,7 +143,7 @@ def anneal_direct(
         accepted += 1
         gain += price
         moved += max(abs(x1 - x0), abs(y1 - y0))
-        _seat(u, v, p, q, cols, seats)
+        put(u, v, p, q, cols, seats)
     rng[0] = count
     stats[0] += steps
     stats[1] += accepted
@@ -182,6 +174,6 @@ def descend_direct(
                 if price < best:
                     best, to = price, q
         if to >= 0:
-            _seat(u, np.int64(seats.node[to]), p, to, cols, seats)
+            put(u, np.int64(seats.node[to]), p, to, cols, seats)
             made += 1
     return made

@@ -67,15 +67,15 @@ class _Plan:
 
     def run(self) -> None:
         """All stages in order."""
-        self._scramble()
+        self._walker.scramble()
         cooling = self._stage("quick annealing", FIRST, self._hot)
         self._cold = max(self._cold, cooling.frozen_below(FROZEN))
         for _ in range(QUICK_RUNS):
-            self._scramble()
+            self._walker.scramble()
             self._stage("quick annealing", QUICK, self._hot)
         self._walker.place(self._best)
         self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
-        self._scramble()
+        self._walker.scramble()
         self._stage("long annealing", LONG, self._hot)
         while not self._context.should_stop():
             self._adopt()
@@ -110,12 +110,6 @@ class _Plan:
             if cost < self._cost:
                 self._best, self._cost = core, cost
 
-    def _scramble(self) -> None:
-        """Forget the present placement (moves at a temperature where nearly all are accepted)."""
-        n = self._walker.data.n
-        for _ in range(0, 20 * n, 10_000):
-            self._walker.anneal(min(20 * n, 10_000), 1e4 * self._hot, 2**20)
-
     def _stage(self, name: str, share: float, hot: float) -> Cooling:
         """Anneal for ``share`` of the plan from temperature ``hot``, polish, offer the result if it is the best."""
         self._until += share
@@ -126,6 +120,8 @@ class _Plan:
             return (lead - self._context.time_left()) / goal if goal > 0 else 1.0
 
         stop = self._context.should_stop
+        if stop():
+            return Cooling(np.array([hot]), np.zeros(1))
         cooling = anneal(self._walker, share * self._seconds * 1e9, hot, self._cold, time_used, stop)
         self._walker.descend(stop)
         self._keep(name)

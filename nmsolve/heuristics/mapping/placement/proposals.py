@@ -7,7 +7,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array
+from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
 #: is Metropolis' rule without a logarithm in the loop.
@@ -36,6 +37,30 @@ def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
         return line - length if line >= length else line
     lo, hi = max(0, here - reach), min(length - 1, here + reach)
     return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
+
+
+@nb.njit(cache=True, nogil=True)
+def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
+    """Make ``swaps`` random permitted moves and swaps, whatever they cost; tables have to be built again."""
+    n, cols, count = len(seats.cx), grid.dx.shape[0], rng[0]
+    for _ in range(swaps):
+        count += STEP
+        bits = mix(count)
+        u = np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+        low = bits & np.uint64(0xFFFFFFFF)
+        q = np.int64((low * np.uint64(len(seats.node))) >> np.uint64(32))
+        p, v = np.int64(seats.cy[u]) * cols + np.int64(seats.cx[u]), np.int64(seats.node[q])
+        if v != -2 and v != u and allowed(u, q, v, p, grid.domain, grid.domains):
+            put(u, v, p, q, cols, seats)
+    rng[0] = count
+
+
+@nb.njit(cache=True, nogil=True)
+def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
+    """Put ``u`` on core ``q`` and ``v`` (< 0: nobody) on ``p``, where ``u`` was."""
+    seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
+    if v >= 0:
+        seats.cx[v], seats.cy[v] = p % cols, p // cols
 
 
 @nb.njit(cache=True, nogil=True)

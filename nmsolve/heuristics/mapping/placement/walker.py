@@ -16,12 +16,12 @@ from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_dir
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
-from nmsolve.heuristics.mapping.placement.proposals import QUANTILES
+from nmsolve.heuristics.mapping.placement.proposals import QUANTILES, scramble
 from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Tables are used up to this many bytes for lines and neighbour bits; beyond, the caches no longer hold them.
-TABLE_BYTES = 2**26
+TABLE_BYTES = 2**24
 #: Entries of ``stats``: proposals, accepted, neighbour entries, change of cost, lines moved.
 STATS = 5
 #: Work of a slice of proposals, nominal ns; far below the 0.2 s after which engines must ask whether to stop.
@@ -30,6 +30,8 @@ SLICE = 2e7
 PROPOSAL, ACCEPTED = 9.0, 100.0
 #: Nominal ns of a round of block moves, and of the repair around each of its swaps.
 ROUND, REPAIRED = 2000.0, 600.0
+#: Nominal ns per node of forgetting a placement.
+SCRAMBLED = 200.0
 #: Rebuild the tables after this many slices, to clear rounding.
 REBUILD = 25
 
@@ -45,6 +47,9 @@ class Walker(Protocol):
 
     def place(self, core: IntArray) -> None:
         """Take another placement."""
+
+    def scramble(self) -> None:
+        """Forget the placement: random permitted moves and swaps, ten per node."""
 
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
@@ -94,7 +99,10 @@ class TableWalker:
         )
         self._round = new_round(data.n)
         self._slices = 0
-        self._per_entry = 1.0 + 0.045 * lines
+        # Lines that overflow the second-level cache (1 MiB) take up to three times as long.
+        spread = 1.0 + min(2.0, data.n * lines * 4 / 2**20)
+        self._per_proposal, self._per_accepted = PROPOSAL * spread**0.5, ACCEPTED * spread
+        self._per_entry = (1.0 + 0.045 * lines) * spread
 
     def core(self) -> IntArray:
         """(n,) int64 core of every node now."""
@@ -103,6 +111,12 @@ class TableWalker:
     def place(self, core: IntArray) -> None:
         """Take another placement."""
         self._seats = _seats(self.data, core)
+        self._build()
+
+    def scramble(self) -> None:
+        """Forget the placement: random permitted moves and swaps, ten per node."""
+        scramble(10 * self.data.n, self._rng, self._grid, self._seats)
+        self.work += SCRAMBLED * self.data.n
         self._build()
 
     def _build(self) -> None:
@@ -128,7 +142,8 @@ class TableWalker:
             self._tables,
             stats,
         )
-        self.work += PROPOSAL * steps + ACCEPTED * float(stats[1]) + self._per_entry * float(stats[2])
+        self.work += self._per_proposal * steps + self._per_accepted * float(stats[1])
+        self.work += self._per_entry * float(stats[2])
         return stats
 
     def descend(self, should_stop: Callable[[], bool]) -> None:
@@ -158,7 +173,7 @@ class TableWalker:
         search_blocks(
             rounds, least, self._rng, self._net, self._grid, self._seats, self._tables, self._round, stats
         )
-        per_swap = ACCEPTED + self._per_entry * 2 * self.data.degree
+        per_swap = self._per_accepted + self._per_entry * 2 * self.data.degree
         self.work += float(stats[0]) * ROUND + float(stats[2]) * (per_swap + REPAIRED)
         return float(stats[3])
 
@@ -185,8 +200,8 @@ class DirectWalker:
             across,
             data.symmetric,
         )
-        self._per_proposal = 20.0
-        self._per_entry = 1.5 if data.symmetric else 2.5
+        self._per_proposal = 80.0
+        self._per_entry = 2.5 if data.symmetric else 4.5
 
     def core(self) -> IntArray:
         """(n,) int64 core of every node now."""
@@ -195,6 +210,11 @@ class DirectWalker:
     def place(self, core: IntArray) -> None:
         """Take another placement."""
         self._seats = _seats(self.data, core)
+
+    def scramble(self) -> None:
+        """Forget the placement: random permitted moves and swaps, ten per node."""
+        scramble(10 * self.data.n, self._rng, self._grid, self._seats)
+        self.work += SCRAMBLED * self.data.n
 
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
