@@ -25,6 +25,8 @@ HEAT, HALVINGS = 0.25, 14
 COOLING, BOOST, VISITS = 0.1, 2.0, 300.0
 #: Share of the schedule spent on improvements only, at its end.
 GREEDY = 0.06
+#: An offer during the schedule is worth its evaluation if it is better by this share.
+LEAST_NEWS = 0.01
 #: Seconds of work in one kernel call, and nodes measured for the temperature scale.
 SLICE, SAMPLES = 0.05, 1000
 #: Largest state in bytes.
@@ -129,7 +131,7 @@ def refine(
         heat = hot * COOLING**cooled if cooled < 1.0 else 0.0
         cost += search.anneal(heat, min(piece, int(work - done) + 1))
         done += piece
-        if cost < best * (1.0 - 1e-3) - 1e-9:
+        if cost < best * (1.0 - LEAST_NEWS):
             best = cost
             offer(search.state.core.copy(), "annealing")
     if cost < best - 1e-9:

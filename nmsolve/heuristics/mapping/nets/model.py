@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_nets
-from nmsolve.model.graph import compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -125,17 +124,12 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
     problem : with a net objective on a machine whose distance is separable without torus (or connectivity)
     core : (n,) a legal mapping
     """
-    from nmsolve.heuristics.mapping.nets.tables import reset
+    from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, reset
 
     nets, machine, distance = nets_of(problem), problem.machine, core_distance(problem)
     n, many = problem.n, len(nets.source)
-    in_ptr, in_net, _ = compress_rows(
-        n,
-        nets.pins.astype(np.int64),
-        np.repeat(np.arange(many), np.diff(nets.pin_ptr)),
-        np.ones(len(nets.pins)),
-        max(many, 1),
-    )
+    in_ptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(nets.pins, minlength=n), out=in_ptr[1:])
     out_ptr = np.zeros(n + 1, np.int64)
     np.cumsum(np.bincount(nets.source, minlength=n), out=out_ptr[1:])
     size = table_sizes(np.diff(nets.pin_ptr), machine.size)
@@ -150,7 +144,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
         pin_ptr=nets.pin_ptr,
         pins=nets.pins,
         in_ptr=in_ptr,
-        in_net=in_net,
+        in_net=nets_of_pins(nets.pin_ptr, nets.pins, in_ptr),
         out_ptr=out_ptr,
         out_net=np.argsort(nets.source, kind="stable").astype(np.int32),
         x=x,

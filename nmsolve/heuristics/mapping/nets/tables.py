@@ -124,6 +124,18 @@ def ring_out(s: NetState, u: int, p: int) -> None:
             s.head[p] = a
 
 
+@nb.njit(cache=True, nogil=True)
+def nets_of_pins(pin_ptr: IntArray, pins: Int32Array, in_ptr: IntArray) -> Int32Array:
+    """Transpose of the nets' destinations: for every node the nets that end on it, in order, by ``in_ptr``."""
+    out = np.empty(len(pins), np.int32)
+    free = in_ptr.copy()
+    for e in range(len(pin_ptr) - 1):
+        for i in range(pin_ptr[e], pin_ptr[e + 1]):
+            out[free[pins[i]]] = e
+            free[pins[i]] += 1
+    return out
+
+
 def reset(s: NetState, core: IntArray) -> None:
     """Put a state at mapping ``core`` (n,)."""
     s.core[:] = core
