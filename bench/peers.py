@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 from figures import ONE_THREAD, ROWS, Row, instance, run
-from nmsolve.solvers.mapping.api import make_problem
 
 from nmsolve.cli.options import instance as load
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping.api import make_problem
 
 PEERS = ("metis+scotch", "scotch", "mt-kahypar", "rig")
 NAMES = (
