@@ -198,6 +198,7 @@ def test_a_header_that_promises_too_much_allocates_nothing(name: str, text: str,
         ("--chips", "0x2"),
         ("--warm-start", "absent.json"),
         ("--prohibit-turns", "sideways"),
+        ("--mip-solver", "oracle"),
     ],
 )
 def test_wrong_option_values_are_refused(option: str, value: str, tmp_path: Path) -> None:

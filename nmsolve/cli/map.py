@@ -80,6 +80,15 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
 
     if o.prohibit_turns is not None:
         turn_rule(o.prohibit_turns)  # a wrong name must not wait for the end of the search
+    if o.mip_solver != "highs":
+        from nmsolve.solvers.mapping.mip.solve import available
+
+        if not available(o.mip_solver):
+            raise InputError(
+                f"Pyomo finds no MIP solver called {o.mip_solver!r}",
+                "--mip-solver",
+                "highs, or an installed one",
+            )
     graph, machine = opt.instance(o.graph, o.machine, o.chips)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     problem = make_problem(graph, machine, objective=o.objective, constraints=constraints, balance=o.balance)

@@ -126,6 +126,17 @@ def _load(built: MipModel) -> tuple[Any, IntArray]:
     return highs, np.asarray(x, np.int64)
 
 
+def available(solver: str) -> bool:
+    """Whether Pyomo finds the MIP solver called ``solver``."""
+    import pyomo.environ as pyo
+    from pyomo.common.errors import ApplicationError
+
+    try:
+        return bool(pyo.SolverFactory(solver).available(exception_flag=False))
+    except (ApplicationError, RuntimeError):
+        return False
+
+
 def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
     """Solve with any MIP solver that Pyomo finds by name; no progress before the end.
 
@@ -134,16 +145,11 @@ def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
     BackendError : Pyomo does not know the solver, or it is not installed
     """
     import pyomo.environ as pyo
-    from pyomo.common.errors import ApplicationError
     from pyomo.opt import TerminationCondition as Ended
 
-    factory = pyo.SolverFactory(solver)
-    try:
-        found = bool(factory.available(exception_flag=False))
-    except (ApplicationError, RuntimeError):
-        found = False
-    if not found:
+    if not available(solver):
         raise BackendError(f"Pyomo finds no MIP solver called {solver!r}")
+    factory = pyo.SolverFactory(solver)
     warm = built.start is not None and bool(factory.warm_start_capable())
     options = {"warmstart": True} if warm else {}
     results = factory.solve(built.model, timelimit=max(1.0, seconds), load_solutions=False, **options)
