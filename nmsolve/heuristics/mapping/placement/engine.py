@@ -23,8 +23,8 @@ FROZEN = 2e-4
 FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 8, 0.27, 0.4, 0.03
 #: Block moves of the first slice.
 FIRST_ROUNDS = 100
-#: No plan is longer than this many seconds per node.
-MOST_PER_NODE = 0.5
+#: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
+LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
 
 
 class Anneal:
@@ -70,13 +70,17 @@ class _Plan:
         self._walker.scramble()
         cooling = self._stage("quick annealing", FIRST, self._hot)
         self._cold = max(self._cold, cooling.frozen_below(FROZEN))
-        for _ in range(QUICK_RUNS):
-            self._walker.scramble()
-            self._stage("quick annealing", QUICK, self._hot)
-        self._walker.place(self._best)
-        self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
+        patient = LONG
+        if self._seconds < LEAST_PER_NODE * self._walker.data.n:
+            patient += QUICK_RUNS * QUICK + REFINE
+        else:
+            for _ in range(QUICK_RUNS):
+                self._walker.scramble()
+                self._stage("quick annealing", QUICK, self._hot)
+            self._walker.place(self._best)
+            self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
         self._walker.scramble()
-        self._stage("long annealing", LONG, self._hot)
+        self._stage("long annealing", patient, self._hot)
         while not self._context.should_stop():
             self._adopt()
             self._walker.place(self._best)
@@ -122,8 +126,10 @@ class _Plan:
         stop = self._context.should_stop
         if stop():
             return Cooling(np.array([hot]), np.zeros(1))
-        cooling = anneal(self._walker, share * self._seconds * 1e9, hot, self._cold, time_used, stop)
-        self._walker.descend(stop)
+        work = share * self._seconds * 1e9
+        end = self._walker.work + 1.2 * work
+        cooling = anneal(self._walker, work, hot, self._cold, time_used, stop)
+        self._walker.descend(lambda: stop() or self._walker.work > end or time_used() > 1.2)
         self._keep(name)
         return cooling
 

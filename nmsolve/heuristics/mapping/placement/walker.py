@@ -99,8 +99,8 @@ class TableWalker:
         )
         self._round = new_round(data.n)
         self._slices = 0
-        # Lines that overflow the second-level cache (1 MiB) take up to three times as long.
-        spread = 1.0 + min(2.0, data.n * lines * 4 / 2**20)
+        # Lines that overflow the second-level cache (1 MiB) take up to twice as long.
+        spread = 1.0 + min(1.0, data.n * lines * 4 / 2**20)
         self._per_proposal, self._per_accepted = PROPOSAL * spread**0.5, ACCEPTED * spread
         self._per_entry = (1.0 + 0.045 * lines) * spread
 
