@@ -195,7 +195,8 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     ax.set_xlabel("seconds since start")
     ax.set_ylabel("objective")
     ax.yaxis.set_major_formatter(EngFormatter(sep=""))
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    if found or bounds:
+        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return _svg(figure, "incumbent and bound over time")
 
 

@@ -1,0 +1,159 @@
+"""Reports: equal input gives equal bytes, and the words say no more than is proved."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nmsolve.cli.html import render_html, resource_table
+from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
+from nmsolve.cli.progress import ProgressTable, event_to_json, number, percent
+from nmsolve.cli.report import CheckPart, build_report, in_words
+from nmsolve.hw.machines import load_machine
+from nmsolve.hw.scores import score
+from nmsolve.model.bound import Bound, Event, Result
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.problem import MappingProblem
+
+
+def small_problem() -> MappingProblem:
+    """Eight nodes in a ring on two chips of four cores, two nodes per core, one core taken."""
+    u = np.arange(8)
+    machine = replace(load_machine("mesh:2x2,1x2"), taken_cores=(3,))
+    return MappingProblem(LogicGraph.from_edges(8, u, (u + 1) % 8, u % 3 + 1.0), machine, "hops", (), 2)
+
+
+def small_result(problem: MappingProblem) -> Result:
+    """A feasible mapping of :func:`small_problem` with invented times."""
+    core = np.array([0, 0, 1, 1, 2, 2, 6, 6])
+    scores = score(problem.graph, problem.machine, core)
+    value = scores["hops"]
+    events = (
+        Event(0.0, "start", ""),
+        Event(0.1, "bound", "star", None, 2.0, "star"),
+        Event(0.2, "incumbent", "first-fit", 3 * value, 2.0),
+        Event(0.5, "incumbent", "multilevel", value, 2.0, "v-cycle"),
+    )
+    return Result(
+        "feasible", "time", "hops", core, value, 2.0, (value - 2) / value, (Bound(2.0, "star"),), scores=scores,
+        events=events, wall_seconds=1.0, cpu_seconds=0.9,
+    )  # fmt: skip
+
+
+def test_equal_input_draws_equal_bytes() -> None:
+    """No clock, no random id and no set order gets into page or pictures, not even between processes."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests')\n"
+        "from test_report import *\n"
+        "p = small_problem(); r = small_result(p)\n"
+        "sys.stdout.write(render_html(p, r, build_report(p, r, [], {}), 'nmsolve verify x'))"
+    )
+    pages = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": str(s)},
+        ).stdout
+        for s in (1, 2)
+    }
+    assert len(pages) == 1
+    page = pages.pop()
+    assert page.count("<svg") == 4 and "multilevel" in page and "taken" in page
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"status": "optimal", "bound": 14.0, "gap": 0.0}, "Proved optimal"),
+        ({"status": "feasible"}, "could still be saved"),
+        ({"bound": None, "gap": None}, "nothing is claimed"),
+        ({"bound": 0.0, "gap": 1.0}, "nothing is claimed"),
+        ({"status": "infeasible", "core": None, "objective": None}, "no mapping meets"),
+        (
+            {"status": "unknown", "core": None, "objective": None, "bound": None, "gap": None},
+            "proves nothing",
+        ),
+        ({"placement_bound": 9.0, "placement_gap": 0.3}, "Other parts may do better"),
+    ],
+)
+def test_words_say_what_is_proved_and_no_more(changes: dict[str, object], word: str) -> None:
+    """The sentence fits the status; 'optimal' is never said without a proof."""
+    problem = small_problem()
+    result = replace(small_result(problem), **changes)  # type: ignore[arg-type]
+    text = " ".join(in_words(build_report(problem, result, [], {})))
+    assert word in text
+    assert ("optimal" in text) == (changes.get("status") == "optimal")
+
+
+def test_a_result_without_a_mapping_still_makes_a_page() -> None:
+    """Infeasible and unknown runs have a report too."""
+    problem = small_problem()
+    result = replace(small_result(problem), status="unknown", core=None, objective=None, gap=None, events=())
+    report = build_report(problem, result, [CheckPart("x", True, "y")], {})
+    assert "No mapping to draw" in render_html(problem, result, report, "nmsolve verify x")
+
+
+def test_resources_are_summed_per_core() -> None:
+    """Two neurons on every used core; one limit, named once."""
+    problem = small_problem()
+    names, used, limits = resource_table(problem, small_result(problem).core)  # type: ignore[arg-type]
+    assert names == ["nodes"] and limits == [2]
+    assert used[:, 0].tolist() == [2, 2, 2, 0, 0, 0, 2, 0]
+
+
+def test_figures_for_people_never_hide_a_gap() -> None:
+    """A gap that is not zero does not print as zero; absent values print as a dash."""
+    assert percent(0.0) == "0.00 %" and percent(1e-7) == "<0.01 %" and percent(None) == "-"
+    assert number(1234567.0) == "1,234,567" and number(None) == "-" and number(float("inf")) == "-"
+
+
+def test_events_become_flat_json_with_the_gap() -> None:
+    """Only what is known is written."""
+    assert event_to_json(Event(1.0, "incumbent", "anneal", 10.0, 8.0)) == {
+        "type": "incumbent", "seconds": 1.0, "engine": "anneal", "objective": 10.0, "bound": 8.0, "gap": 0.2,
+    }  # fmt: skip
+    assert event_to_json(Event(1.0, "note", "x", text="hm")) == {
+        "type": "note", "seconds": 1.0, "engine": "x", "text": "hm",
+    }  # fmt: skip
+
+
+def test_the_table_prints_its_header_once_and_the_last_state() -> None:
+    """News closer than the thinning interval are not lost at the end."""
+    stream = io.StringIO()
+    table = ProgressTable(stream)
+    for i in range(5):
+        table(Event(0.01 * i, "incumbent", "anneal", 100.0 - i, None))
+    table.close()
+    lines = stream.getvalue().splitlines()
+    assert lines[0].split() == ["time", "incumbent", "bound", "gap", "engine"]
+    assert "96" in lines[-1] and sum("incumbent" in line for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("parse", "good", "bad"),
+    [
+        (
+            seconds,
+            {"90": 90.0, "90s": 90.0, "5m": 300.0, "0.1": 0.1, "200ms": 0.2},
+            ["", "0", "-1", "nan", "5 days"],
+        ),
+        (fraction, {"0.05": 0.05, "5%": 0.05, "5 %": 0.05}, ["", "x", "-1", "nan"]),
+        (size_in_bytes, {"1KiB": 1024, "4GiB": 2**32, "10": 10}, ["", "0", "4 elephants"]),
+        (chip_grid, {"3x4": (3, 4), "12": (3, 4), "7": (1, 7)}, ["", "0", "0x3", "axb"]),
+    ],
+)
+def test_option_values(parse: object, good: dict[str, object], bad: list[str]) -> None:
+    """What people write is understood; anything else is refused."""
+    for text, value in good.items():
+        assert parse(text) == value  # type: ignore[operator]
+    for text in bad:
+        with pytest.raises(InputError):
+            parse(text)  # type: ignore[operator]
