@@ -235,7 +235,7 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
         (Star(), (single, several, nets), ()),
         (GilmoreLawler(), (single, several), (nets,)),
         (Projection(), (single,), (several, nets)),
-        (Joint(), (single, several), (nets,)),
+        (Joint(), (several,), (single, nets)),
     ):
         for problem in taken:
             listener = Listener()

@@ -77,9 +77,11 @@ class Joint:
     finds = "bounds"
 
     def refuses(self, problem: MappingProblem) -> str | None:
-        """Net objectives, given distance matrices, more than 1,024 cores, or room for everything on one core."""
+        """One node per core, net objectives, distance matrices, over 1,024 cores, or room for all on one core."""
         from nmsolve.solvers.mapping.bounds.joint import refuses_joint
 
+        if problem.one_per_core:
+            return "one node per core: the projection bound is made for that"
         return refuses_joint(problem)
 
     def run(self, problem: MappingProblem, context: Context) -> None:

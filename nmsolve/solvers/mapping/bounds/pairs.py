@@ -90,6 +90,8 @@ def refuses_pairs(problem: MappingProblem) -> str | None:
         return f"objective {problem.objective} charges messages by their route tree"
     if problem.machine.size > MAX_CORES:
         return f"{problem.machine.size} cores are more than {MAX_CORES}"
+    if not problem.machine.usable.any():
+        return "no core is usable"
     return None
 
 

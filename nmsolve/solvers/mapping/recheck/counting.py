@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
+    all_distances,
     both_ways,
     distances,
     fits_with,
@@ -90,8 +90,7 @@ def recheck_gilmore_lawler(problem: MappingProblem, certificate: Mapping[str, An
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Sum over messages of rate x (what the least possible number of remote cores must cost)."""
     graph, limit = problem.graph, _limit(problem)
-    cores = usable_cores(problem)
-    d = core_distance(problem).dense()[np.ix_(cores, cores)]
+    d = all_distances(problem)
     least = _slot_rows(problem, np.minimum(d, d.T)).min(axis=0)
     quantity = "energy" if problem.objective == "energy" else "hops"
     step = step_value(problem.machine, quantity)

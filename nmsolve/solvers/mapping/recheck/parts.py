@@ -14,6 +14,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
 
+#: Distances of all pairs of cores are held in memory here (about 1 GB at this size).
+MAX_CORES = 6000
+
+
 class CertificateError(Exception):
     """A certificate that proves nothing; the text says which part is wrong."""
 
@@ -51,10 +55,18 @@ def both_ways(problem: MappingProblem) -> csr_array:
     return csr_array(w + w.T)
 
 
+def all_distances(problem: MappingProblem) -> FloatArray:
+    """(k, k) distances between usable cores as they are. Raises CertificateError beyond MAX_CORES."""
+    if problem.cores > MAX_CORES:
+        raise CertificateError(f"{problem.cores} cores are more than the {MAX_CORES} that can be re-checked")
+    cores = usable_cores(problem)
+    out: FloatArray = core_distance(problem).dense()[np.ix_(cores, cores)]
+    return out
+
+
 def distances(problem: MappingProblem) -> FloatArray:
     """(k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser."""
-    cores = usable_cores(problem)
-    d = core_distance(problem).dense()[np.ix_(cores, cores)]
+    d = all_distances(problem)
     if (d == d.T).all():
         return d
     w = one_way_traffic(problem)
