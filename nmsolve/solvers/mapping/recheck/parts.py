@@ -13,7 +13,6 @@ from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
-
 #: Distances of all pairs of cores are held in memory here (about 1 GB at this size).
 MAX_CORES = 6000
 
