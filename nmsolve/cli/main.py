@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 
@@ -57,6 +58,10 @@ app.add_typer(hw_app, name="hw")
 def main() -> None:
     """Entry point. Exit codes: 0 done; 1 internal or back-end error; 2 wrong input; 3 feasible but the asked gap
     was not reached; 4 infeasible (proved); 5 no solution in time; 130 interrupted without a solution."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(
+            name, "1"
+        )  # parallel work is --workers; spinning library threads only slow it down
     try:
         app()
     except NmsolveError as error:

@@ -70,9 +70,9 @@ EXACT = {"branch-bound": 0.7, "cpsat": 0.3}
 QUICK = 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
-#: Largest and smallest part of the time limit for one spectral bound. Linear algebra cannot be interrupted: a bound
-#: that needs more than the largest part is not begun.
-MOST_PART, LEAST_PART = 0.1, 0.06
+#: Smallest part of the time limit for one spectral bound, and the largest with one and with several nodes per core
+#: (where one such bound is all there is). Linear algebra cannot be interrupted: a bound that needs more is not begun.
+LEAST_PART, MOST_PART, MOST_PART_JOINT = 0.06, 0.1, 0.2
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
@@ -130,7 +130,7 @@ def automatic(
     bounds = {"gilmore-lawler": 0.04}
     for name in ("projection", "joint"):
         wish = max(SPECTRAL, 1.5 * least_seconds(name, problem)) / seconds
-        bounds[name] = min(MOST_PART, max(LEAST_PART, wish))
+        bounds[name] = min(_most_part(problem), max(LEAST_PART, wish))
     heuristics = _heuristics(problem)
     shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
     if small:
@@ -160,10 +160,14 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
     return 0.0
 
 
+def _most_part(problem: MappingProblem) -> float:
+    return MOST_PART if problem.one_per_core else MOST_PART_JOINT
+
+
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
     least = least_seconds(name, problem)
-    if least <= MOST_PART * seconds:
+    if least <= _most_part(problem) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
