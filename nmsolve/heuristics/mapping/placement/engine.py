@@ -20,7 +20,7 @@ HOT, COLD, WARM = 2.0, 0.01, 0.3
 FROZEN = 2e-4
 #: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several
 #: quick runs, the best refined), and needs patience on others (one long run); both get their half.
-FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 8, 0.27, 0.4, 0.03
+FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 13, 0.25, 0.36, 0.03
 #: Block moves of the first slice.
 FIRST_ROUNDS = 100
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
