@@ -156,7 +156,7 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
     if name == "projection":
         return 1.6e-9 * cores**3
     if name == "joint":
-        return 1e-7 * (m + 20 * n) * min(cores, n)
+        return 8e-8 * (m + 20 * n) * min(cores, n)
     return 0.0
 
 
