@@ -23,9 +23,10 @@ COARSEST = 16
 GROWTH = 5.0
 #: Shares of a cycle's work for the coarsest level, all middle levels, and the finest: first cycle, V-cycles.
 SHARES_FRESH, SHARES_AGAIN = (0.45, 0.15, 0.4), (0.2, 0.2, 0.6)
-#: The coarsest level's highest start temperature in line steps, and the rise of the cost it may cause: first cycle,
-#: V-cycles.
-HEAT_FRESH, HEAT_AGAIN = (2.0, np.inf), (1.0, 1.0)
+#: How far the coarsest level is molten in a first cycle: share of the way from its cost to that of a random mapping.
+MELT = 0.35
+#: Share by which its start temperature may raise the cost of the coarsest level in a V-cycle.
+RISE_COARSEST = 1.0
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
 #: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
@@ -112,7 +113,7 @@ def run_cycle(
         )
         evict(net, bench.board, s, bench.scratch.step)
         if number == last:
-            _coarsest(net, s, HEAT_AGAIN if again else HEAT_FRESH, goal, bench)
+            _coarsest(net, s, again, goal, bench)
         else:
             unit = line_step(bench.board, s)
             anneal_level(net, s, HOT * unit, RISE_AGAIN if again else RISE_FRESH, goal, bench)
@@ -123,17 +124,22 @@ def run_cycle(
 def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, bench: Bench) -> None:
     """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend."""
     unit = line_step(bench.board, s)
-    hot = highest if rise == np.inf else bearable(net, s, highest, rise, bench)
+    hot = bearable(net, s, highest, rise, bench)
     cold = min(COLD * unit, hot / 4)
     anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
     polish(net, s, bench)
 
 
-def _coarsest(net: Net, s: State, heat: tuple[float, float], until: float, bench: Bench) -> None:
+def _coarsest(net: Net, s: State, again: bool, until: float, bench: Bench) -> None:
     """Anneal ``s`` from far above; it stays what it was if that ended worse."""
-    before = line_cost(bench.board, s) if (s.load <= s.limit).all() else np.inf
+    cost = line_cost(bench.board, s)
+    before = cost if (s.load <= s.limit).all() else np.inf
+    rise = RISE_COARSEST
+    if not again:
+        anywhere = float(bench.board.lines_x.mean() + bench.board.lines_y.mean())
+        rise = MELT * max(0.0, anywhere * float(net.weights.sum()) / 2 / max(1e-9, cost) - 1)
     saved: list[Any] = [a.copy() for a in s]
-    anneal_level(net, s, heat[0] * line_step(bench.board, s), heat[1], until, bench)
+    anneal_level(net, s, 4.0 * line_step(bench.board, s), rise, until, bench)
     if line_cost(bench.board, s) > before:
         restore(s, saved)
 

@@ -110,15 +110,15 @@ def pair_error(board: Board, p: int, q: int) -> float:
 def heat_sweep(
     net: Net, board: Board, s: State, begin: int, visits: int, temperature: float, bits: Int32Array, prob: AnyArray,
     step: AnyArray, rng: AnyArray,
-) -> tuple[int, int]:  # fmt: skip
-    """Visit ``visits`` nodes in cyclic order from ``begin``. Returns accepted moves and edges touched.
+) -> tuple[int, int, int]:  # fmt: skip
+    """Visit ``visits`` nodes in cyclic order from ``begin``. Returns draws of another core, moves and edges touched.
 
     ``bits``/``prob``: (max(W, H),) scratch, one buffer seen as int32 and float32; ``step``: (W + H,) float32 scratch.
     """
     w, h = len(board.lines_x), len(board.lines_y)
     beta = 1.0 / temperature
     scale = np.float32(min(beta * 12102203.16, 1e30))
-    moves, touched = 0, 0
+    draws, moves, touched = 0, 0, 0
     u = begin - 1
     for _ in range(visits):
         u = u + 1 if u + 1 < len(s.pos) else 0
@@ -129,6 +129,7 @@ def heat_sweep(
         p = r * w + c
         if p == q or not board.allowed[net.domain[u], p]:
             continue
+        draws += 1
         v = -1
         if not fits(net, s, u, p):
             if s.held[p] == 0:
@@ -153,4 +154,4 @@ def heat_sweep(
             shift_lines(net, board, s, v, p, q, step)
             touched += net.indptr[v + 1] - net.indptr[v]
             moves += 1
-    return moves, touched
+    return draws, moves, touched

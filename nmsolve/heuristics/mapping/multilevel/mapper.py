@@ -22,11 +22,11 @@ from nmsolve.model.types import Int32Array, IntArray
 
 #: The shares of the run at which independent starts end: a short one for an early answer, a long one, since slow
 #: cooling of the coarsest level is worth more than restarts.
-STARTS = (0.08, 0.55)
+STARTS = (0.08, 0.5)
 #: The share of a start that the initial bisection gets.
 BISECTION = 0.1
 #: The shares of the run at which V-cycles from the best start end.
-CYCLES = (0.97,)
+CYCLES = (0.74, 0.97)
 
 
 def map_multilevel(

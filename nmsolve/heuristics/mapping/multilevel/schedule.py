@@ -45,10 +45,10 @@ class Budget:
         return self.stopped
 
 
-def work_of(board: Board, visits: int, moves: int, touched: int) -> float:
-    """Work units of visits, accepted moves and neighbours told about them."""
+def work_of(board: Board, visits: int, draws: int, moves: int, touched: int) -> float:
+    """Work units of visits, draws of another core, accepted moves and neighbours told about them."""
     width = len(board.lines_x) + len(board.lines_y)
-    return visits * (15.0 + 1.2 * width) + moves * 80.0 + touched * (2.0 + 0.3 * width)
+    return visits * (12.0 + 1.1 * width) + draws * 80.0 + moves * 90.0 + touched * (1.5 + 0.25 * width)
 
 
 @dataclass
@@ -104,18 +104,18 @@ class _Runner:
         self.budget, self.rng, self.scratch = budget, rng, scratch
         self.visited = 0
         degree = len(net.indices) / max(1, len(s.pos))
-        self.price = work_of(board, 1, 2, int(2 * degree))  # per visit, at most
+        self.price = work_of(board, 1, 1, 2, int(2 * degree))  # per visit, at most
 
     def advance(self, temperature: float, work: float, most: int = 1 << 60) -> None:
         """One kernel call of about ``work`` units (at most a slice), 20 sweeps and ``most`` visits."""
         n, board, scratch = len(self.s.pos), self.board, self.scratch
         visits = max(1, min(int(min(SLICE, work) / self.price), 20 * n, most))
-        moves, touched = heat_sweep(
+        draws, moves, touched = heat_sweep(
             self.net, board, self.s, self.visited % n, visits, temperature, scratch.bits, scratch.prob, scratch.step,
             self.rng,
         )  # fmt: skip
         self.visited += visits
-        work = work_of(board, visits, moves, touched)
+        work = work_of(board, visits, draws, moves, touched)
         self.budget.spent += work
         # Calls get longer as moves get rarer.
-        self.price = max(work_of(board, 1, 0, 0), 1.2 * work / visits)
+        self.price = max(work_of(board, 1, 0, 0, 0), 1.2 * work / visits)
