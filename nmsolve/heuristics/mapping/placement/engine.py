@@ -144,8 +144,8 @@ def refuse_placement(problem: MappingProblem) -> str | None:
 
 
 def nominal_seconds(time_left: float) -> float:
-    """The time a run plans with: ``time_left`` rounded down to 1, 2 or 5 in its second digit, so that small
-    differences at the start of two runs do not change the plan."""
+    """The time a run plans with: ``time_left`` rounded down to two digits, so that a few milliseconds more or less
+    at the start of a run do not change the plan."""
     if time_left <= 0:
         return 0.0
     unit = 10.0 ** np.floor(np.log10(time_left) - 1)
