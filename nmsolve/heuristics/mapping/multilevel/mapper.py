@@ -23,6 +23,8 @@ from nmsolve.model.types import Int32Array, IntArray
 #: The shares of the run at which independent starts end: a short one for an early answer, then several, since on
 #: mesh-like graphs one in three freezes in a wrong fold (measured on delaunay_n15) that no later cycle mends.
 STARTS = (0.04, 0.19, 0.34, 0.5)
+#: With less work than this per stored edge and direction, slow cooling is worth more than restarts.
+SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
 #: The share of a start that the initial bisection gets.
 BISECTION = 0.1
 #: The shares of the run at which V-cycles from the best start end.
@@ -56,7 +58,8 @@ def map_multilevel(
     bench = Bench(board, int(problem.machine.usable.sum()), budget, new_rng(seed), scratch_for(board))
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
-    for number, until in enumerate(STARTS):
+    scarce = work < SCARCE * len(net.indices)
+    for number, until in enumerate(SCARCE_STARTS if scarce else STARTS):
         begin = budget.done()
         levels = coarsen(best.net, bench)
         start = dual_bisection(levels.nets[-1], problem.machine, begin + BISECTION * (until - begin), bench)
