@@ -58,7 +58,9 @@ def test_help_loads_nothing_heavy(command: list[str]) -> None:
         "try:\n    main.main()\nexcept SystemExit as e:\n    assert not e.code, e.code\n"
         "print('LOADED', json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
     )
-    done = subprocess.run([sys.executable, "-c", code, json.dumps(command)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(command)], capture_output=True, text=True, check=True
+    )
     loaded = set(json.loads(done.stdout.split("LOADED")[1]))
     assert not loaded & HEAVY
 

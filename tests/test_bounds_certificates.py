@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds import eigen, joint, placement_bound
+from nmsolve.solvers.mapping.bounds import ascent, eigen, joint, placement_bound
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
@@ -193,7 +193,7 @@ def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatc
     """Finder and re-check both on their path for large graphs agree, and tampering is still noticed."""
     monkeypatch.setattr(eigen, "DENSE", 20)
     monkeypatch.setattr(eigen, "EXACT_STEPS", 20)
-    monkeypatch.setattr(joint, "DENSE", 20)
+    monkeypatch.setattr(ascent, "DENSE", 20)
     monkeypatch.setattr(spectral, "DENSE", 20)
     problem = MappingProblem(ring_of_groups(300), Machine("m", (1, 1), (3, 3)), node_limit=35)
     bound = joint.joint_bound(problem, rounds=15)

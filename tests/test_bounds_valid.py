@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, 
 from nmsolve.solvers.mapping.bounds.joint import joint_bound, refuses_joint
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
 from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
@@ -121,8 +123,15 @@ BOUNDS = (
     (refuses_gilmore_lawler, gilmore_lawler_bound),
     (refuses_projection, lambda p: projection_bound(p, rounds=6)),
     (refuses_joint, lambda p: joint_bound(p, rounds=6)),
+    (refuses_parts, lambda p: parts_bound(p, 6)),
     (refuses_nets, fan_out_bound),
 )
+
+
+def parts_bound(problem: MappingProblem, rounds: int) -> Bound:
+    """The last parting bound of a short ascent."""
+    none = Bound(0.0, "parts", "full", {"method": "parts"})
+    return ([none, *parts_bounds(problem, lambda: np.inf, rounds)])[-1]
 
 
 def bounds_of(problem: MappingProblem) -> list[Bound]:
@@ -158,6 +167,17 @@ def test_joint_bound_holds_with_relaxed_sizes(monkeypatch: pytest.MonkeyPatch) -
             seen += 1
             assert joint_bound(problem, rounds=5).value <= optimum(problem) * (1 + 1e-9) + 1e-9, seed
     assert seen > 40
+
+
+def test_parts_bound_sees_what_a_loosely_filled_machine_cannot_avoid() -> None:
+    """Three cliques of four on nine cores that hold five nodes each: two cores at least, so some clique is cut."""
+    groups = [(a, b) for g in range(3) for a in range(4 * g, 4 * g + 4) for b in range(4 * g, a)]
+    links = np.array([*groups, (3, 4), (7, 8), (11, 0)])
+    graph = LogicGraph.from_edges(12, links[:, 0], links[:, 1], directed=False)
+    problem = MappingProblem(graph, Machine("m", (1, 1), (3, 3)), node_limit=5)
+    assert 0 < parts_bound(problem, 40).value <= 3
+    every = replace(problem, graph=replace(graph, multicast=np.ones(12, bool)), objective="connectivity")
+    assert parts_bound(every, 40).value > 0
 
 
 def test_every_admissible_size_vector_is_in_the_hull_of_the_vertices() -> None:

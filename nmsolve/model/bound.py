@@ -48,7 +48,7 @@ def round_up(value: float, integral: bool, step: float = 1.0) -> float:
     safe = value - 1e-9 * abs(value) - 1e-9
     if integral:
         safe = float(np.ceil(safe / step - 1e-12)) * step
-    return max(0.0, safe)
+    return max(0.0, float(safe))
 
 
 @dataclass(frozen=True)

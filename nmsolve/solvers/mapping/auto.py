@@ -57,6 +57,7 @@ REGISTRY: dict[str, Entry] = {
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
+    "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True),
     "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True),
@@ -68,11 +69,17 @@ EXACT_NODES, EXACT_CORES = 40, 64
 EXACT = {"branch-bound": 0.7, "cpsat": 0.3}
 #: On problems that small, seconds for every heuristic and bound before the exact engines start.
 QUICK = 0.5
+#: Beyond so many nodes proofs are rare: every heuristic gets this part of the time first.
+EASY_NODES, SMALL_PART = 12, 0.25
+#: Share of the machine's room that is used from which, and up to which, the joint bound is the better and the worse.
+FULL, LOOSE = 0.75, 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
+#: Sum of the shares of the heuristics.
+HEURISTICS = 0.9
 #: Smallest part of the time limit for one spectral bound, and the largest with one and with several nodes per core
 #: (where one such bound is all there is). Linear algebra cannot be interrupted: a bound that needs more is not begun.
-LEAST_PART, MOST_PART, MOST_PART_JOINT = 0.06, 0.1, 0.2
+LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.15, 0.35
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
@@ -128,9 +135,11 @@ def automatic(
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     bounds = {"gilmore-lawler": 0.04}
-    for name in ("projection", "joint"):
-        wish = max(SPECTRAL, 1.5 * least_seconds(name, problem)) / seconds
-        bounds[name] = min(_most_part(problem), max(LEAST_PART, wish))
+    for name in ("projection", "parts", "joint"):
+        least = LEAST_PART if problem.one_per_core else LEAST_PART_JOINT
+        wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
+        part = min(_most_part(problem), max(least, wish))
+        bounds[name] = HEURISTICS * part / (1 - part)
     heuristics = _heuristics(problem)
     shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
     if small:
@@ -139,12 +148,13 @@ def automatic(
     for name, share in shares.items():
         engine = make_engine(name, mip_solver)
         reason = engine.refuses(problem)
-        late = _too_slow(name, problem, seconds)
+        late = _too_slow(name, problem, seconds) or _outdone(name, problem)
         if reason is not None or late is not None:
             refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
             continue
         brief = small and name not in EXACT  # cut short, a proof would be lost
-        steps.append(REGISTRY[name].step(engine, share, QUICK if brief else math.inf))
+        most = max(QUICK, SMALL_PART * seconds) if name in heuristics and problem.n > EASY_NODES else QUICK
+        steps.append(REGISTRY[name].step(engine, share, most if brief else math.inf))
     return steps
 
 
@@ -155,9 +165,30 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
         return 2.5e-10 * cores**3
     if name == "projection":
         return 1.6e-9 * cores**3
+    if name == "parts":
+        return 1.6e-7 * (m + 20 * n) * min(-(-n // _room(problem)) + 8, 48, n)
     if name == "joint":
-        return 8e-8 * (m + 20 * n) * min(cores, n)
+        lines = problem.machine.rows + problem.machine.cols
+        return 3.2e-7 * (m + 20 * n) * min(lines + 6, 48, n)
     return 0.0
+
+
+def _outdone(name: str, problem: MappingProblem) -> str | None:
+    """Why another spectral bound is the better one, or None: joint on well filled cores, parts on loosely filled ones."""
+    if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
+        return None
+    fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
+    if name == "parts" and fill > FULL:
+        return "cores are well filled, where the joint bound is better"
+    if name == "joint" and fill < LOOSE:
+        return "cores are loosely filled, where the parts bound is better"
+    return None
+
+
+def _room(problem: MappingProblem) -> int:
+    from nmsolve.solvers.mapping.bounds.pairs import room_per_core
+
+    return max(1, room_per_core(problem))
 
 
 def _most_part(problem: MappingProblem) -> float:
@@ -166,16 +197,18 @@ def _most_part(problem: MappingProblem) -> float:
 
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
-    least = least_seconds(name, problem)
+    least = 1.1 * least_seconds(name, problem)
     if least <= _most_part(problem) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
 
 def _heuristics(problem: MappingProblem) -> dict[str, float]:
-    """The heuristics for the kind of problem, with their shares."""
+    """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
     if problem.one_per_core and not uses_nets(problem):
-        return {"tabu": 0.2, "anneal": 0.7}
+        if problem.machine.distance_matrix is not None:
+            return {"anneal": 0.3, "tabu": 0.6}
+        return {"tabu": 0.05, "anneal": 0.85}
     if uses_nets(problem):
-        return {"multilevel": 0.3, "nets": 0.6}
+        return {"multilevel": 0.25, "nets": 0.65}
     return {"multilevel": 0.9}

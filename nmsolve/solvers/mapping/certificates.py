@@ -21,7 +21,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
-from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_projection
+from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 
 RECHECKS = {
     "star": recheck_star,
@@ -29,6 +29,7 @@ RECHECKS = {
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
     "joint": recheck_joint,
+    "parts": recheck_parts,
 }
 FORMAT = "nmsolve-certificates-1"
 

@@ -92,3 +92,25 @@ class Joint:
         seconds = context.time_left()
         for bound in joint_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
             context.raise_bound(bound)
+
+
+class Parts:
+    """Eigenvalue bound on the traffic that must leave its core: any objective, loosely filled machines."""
+
+    name = "parts"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """One node per core, room for everything on one core, or more than 4,096 cores."""
+        from nmsolve.solvers.mapping.bounds.parts import refuses_parts
+
+        return refuses_parts(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until the ascent ends."""
+        from nmsolve.solvers.mapping.bounds.parts import parts_bounds
+
+        upper, stop = (lambda: context.incumbent()[1]), context.should_stop
+        seconds = context.time_left()
+        for bound in parts_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
+            context.raise_bound(bound)

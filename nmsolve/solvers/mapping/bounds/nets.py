@@ -27,7 +27,7 @@ from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, PairForm, ShouldStop
 
 
 @dataclass(frozen=True)
-class _Rows:
+class RowRoom:
     """Room of every row: targets that fit on the source's core beside it, and on another core."""
 
     own: IntArray
@@ -49,8 +49,8 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
     Stopped early it returns 0. Cost: one sort of the stored edges and of every core's distances.
     """
     graph, certificate = problem.graph, {"method": "fan-out"}
-    room = _room(problem)
-    as_message = np.ones(graph.rows, bool) if problem.objective == "connectivity" else graph.multicast
+    room = row_room(problem)
+    as_message = message_rows(problem)
     distance = core_distance(problem)
     profile = _least_profile(problem, distance, should_stop)
     if profile is None:
@@ -61,7 +61,14 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
     return Bound(round_up(value, whole), "fan-out", "full", certificate)
 
 
-def _messages(problem: MappingProblem, room: _Rows, chosen: BoolArray, profile: FloatArray) -> float:
+def message_rows(problem: MappingProblem) -> BoolArray:
+    """(rows,) True where the objective charges the row as one message, False where it is paid edge by edge."""
+    if problem.objective == "connectivity":
+        return np.ones(problem.graph.rows, bool)
+    return problem.graph.multicast
+
+
+def _messages(problem: MappingProblem, room: RowRoom, chosen: BoolArray, profile: FloatArray) -> float:
     """Sum of the bounds of the rows that are single messages."""
     graph, machine = problem.graph, problem.machine
     remote = -(-np.maximum(np.diff(graph.indptr) - room.own, 0) // room.other)
@@ -80,7 +87,7 @@ def _messages(problem: MappingProblem, room: _Rows, chosen: BoolArray, profile: 
     return float((rate * (step * remote + tree)).sum())
 
 
-def _edges(problem: MappingProblem, room: _Rows, chosen: BoolArray, profile: FloatArray) -> float:
+def _edges(problem: MappingProblem, room: RowRoom, chosen: BoolArray, profile: FloatArray) -> float:
     """Star bound, from the senders alone, of the rows that are paid edge by edge."""
     graph = problem.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
@@ -92,7 +99,7 @@ def _edges(problem: MappingProblem, room: _Rows, chosen: BoolArray, profile: Flo
     return float((graph.weights[order] * near)[chosen[row]].sum())
 
 
-def _room(problem: MappingProblem) -> _Rows:
+def row_room(problem: MappingProblem) -> RowRoom:
     """Room of every row, by its smallest targets, resource by resource."""
     graph = problem.graph
     targets = np.diff(graph.indptr)
@@ -110,7 +117,7 @@ def _room(problem: MappingProblem) -> _Rows:
             beside = taken + size[graph.source[row]] <= limit[r]
             np.minimum(own, np.bincount(row, beside, graph.rows).astype(np.int64), out=own)
             np.minimum(other, np.bincount(row, taken <= limit[r], graph.rows).astype(np.int64), out=other)
-    return _Rows(own, np.maximum(other, 1))
+    return RowRoom(own, np.maximum(other, 1))
 
 
 def _least_profile(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 from scipy.linalg import eigvalsh, helmert
-from scipy.sparse import csr_array, diags_array
+from scipy.sparse import coo_array, csr_array, diags_array
 
-from nmsolve.hw.cost import CoreDistance, core_distance
+from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -64,12 +65,9 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
         raise CertificateError("the joint bound needs a mesh or torus")
     shift = numbers(certificate, "shift", problem.n)
     rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
-    stated = certificate.get("eigenvalues")
-    count = len(stated) if isinstance(stated, list | np.ndarray) else 0
-    lam = numbers(certificate, "eigenvalues", count)
-    if not 1 <= count <= problem.n or (np.diff(lam) < 0).any():
-        raise CertificateError("'eigenvalues' must be rising and at least one")
-    _confirm(problem, shift, rho, lam)
+    lam = _rising(certificate, problem.n)
+    count = len(lam)
+    _confirm(both_ways(problem), shift, rho, lam)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     codes = _codes(core_distance(healthy), problem)
     lines = codes.shape[1]
@@ -83,6 +81,60 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
         drift = ((sizes @ codes) ** 2).sum(axis=1) / problem.n
         least = min(least, float((sigma @ lam - rho * drift).min()))
     return least - length * float(shift.sum()) - 1e-10 * length * float(np.abs(shift).sum())
+
+
+def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """The parting bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
+    shift = numbers(certificate, "shift", problem.n)
+    rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
+    lam = _rising(certificate, problem.n)
+    apart, traffic = _parting(problem)
+    _confirm(traffic, shift, rho, lam)
+    limit = problem.capacity.max(axis=0)
+    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
+    if room >= problem.n:
+        raise CertificateError("all nodes may fit on one core, nothing need part")
+    sizes, left = [], problem.n
+    while left > 0:
+        sizes.append(float(min(room, left)))
+        left -= room
+    m = np.array(sizes) * apart / 2
+    value = float(m @ np.append(lam, np.full(max(0, len(m) - len(lam)), lam[-1]))[: len(m)])
+    value -= rho * float(m @ np.array(sizes)) / problem.n
+    return value - apart / 2 * (float(shift.sum()) + 1e-10 * float(np.abs(shift).sum()))
+
+
+def _parting(problem: MappingProblem) -> tuple[float, csr_array]:
+    """Least cost of being apart, and symmetric traffic that is paid at least once where its ends are apart."""
+    graph, machine = problem.graph, problem.machine
+    if not uses_nets(problem):
+        d = distances(problem)
+        return float(d[~np.eye(len(d), dtype=bool)].min()), both_ways(problem)
+    weight, limit = graph.weights.copy(), problem.capacity.max(axis=0)
+    for i in range(graph.rows):
+        part = slice(graph.indptr[i], graph.indptr[i + 1])
+        if part.start < part.stop and (graph.multicast[i] or problem.objective == "connectivity"):
+            beside = fits_with(problem.sizes[graph.targets[part]], limit, np.zeros_like(limit))
+            weight[part] = graph.rate[i] / max(1, beside)
+    w = coo_array((weight, (graph.edge_source, graph.targets)), shape=(graph.n, graph.n)).tocsr()
+    if problem.objective == "connectivity":
+        return 1.0, csr_array(w + w.T)
+    if machine.distance_matrix is not None:
+        d = distances(problem)
+        return float(d[~np.eye(len(d), dtype=bool)].min()), csr_array(w + w.T)
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    links = [v for axis in (0, 1) for v in line_values(machine, quantity, axis).tolist()]
+    return step_value(machine, quantity) + min(links), csr_array(w + w.T)
+
+
+def _rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
+    """The field ``eigenvalues``: at least one, at most ``most``, rising."""
+    stated = certificate.get("eigenvalues")
+    count = len(stated) if isinstance(stated, list | np.ndarray) else 0
+    lam = numbers(certificate, "eigenvalues", count)
+    if not 1 <= count <= most or (np.diff(lam) < 0).any():
+        raise CertificateError("'eigenvalues' must be rising and at least one")
+    return lam
 
 
 def _codes(d: CoreDistance, problem: MappingProblem) -> FloatArray:
@@ -136,11 +188,10 @@ def _extreme_sizes(n: int, cores: int, room: int, lines: int) -> list[FloatArray
     return [*out, np.array(batch)] if batch else out
 
 
-def _confirm(problem: MappingProblem, shift: FloatArray, rho: float, lam: FloatArray) -> None:
+def _confirm(s: csr_array, shift: FloatArray, rho: float, lam: FloatArray) -> None:
     """Raise CertificateError unless the i-th smallest eigenvalue of L + diag(shift) + rho ee'/n is >= lam[i]."""
-    s = both_ways(problem)
     a = csr_array(diags_array(s.sum(axis=1) + shift) - s)
-    n, count = problem.n, len(lam)
+    n, count = s.shape[0], len(lam)
     if n <= DENSE:
         dense = a.toarray() + rho / n
         true = eigvalsh(dense)[:count] + 8 * n * np.finfo(float).eps * np.linalg.norm(dense)

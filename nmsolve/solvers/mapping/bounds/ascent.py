@@ -1,0 +1,189 @@
+"""Ascent of the eigenvalue bounds for many nodes per core: multipliers that raise them, and certificates.
+
+Both bounds (:mod:`.joint`, :mod:`.parts`) have the form ``sum_i lambda_i(A) sigma_i(m) - omega sum t - rho drift(m)``,
+least over the vertices m of the admissible part sizes, with A = L + diag t + rho ee'/n. Any t and rho >= 0 are valid;
+subgradient steps make them good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
+from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+
+#: Most eigenvalues computed; the rest count as the last of them.
+MAX_EIGENVALUES = 40
+#: More than are used: room for the error of the last one.
+SPARE = 3
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """Everything that stays fixed during the ascent.
+
+    Attributes
+    ----------
+    method : name of the bound
+    laplacian : (n, n) of the symmetric traffic
+    sigma : (v, lines) eigenvalues, falling, that belong to every size vertex
+    drift : (v,) what rho is paid for at every size vertex
+    length : omega, what every unit of shift costs
+    lattice : the objective is a multiple of this; 0 if unknown
+    """
+
+    method: str
+    laplacian: csr_array
+    sigma: FloatArray
+    drift: FloatArray
+    length: float
+    lattice: float
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return len(self.laplacian.indptr) - 1
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are computed."""
+        return int(min(self.sigma.shape[1], MAX_EIGENVALUES, self.n))
+
+    def worst(self, lam: FloatArray, shift: FloatArray, rho: float) -> tuple[float, int]:
+        """Least value over the size vertices for eigenvalue bounds ``lam``, and the vertex where it is."""
+        padded = np.concatenate([lam, np.full(max(0, self.sigma.shape[1] - len(lam)), lam[-1])])
+        value = self.sigma @ padded[: self.sigma.shape[1]] - rho * self.drift
+        at = int(value.argmin())
+        return float(value[at] - self.length * shift.sum()), at
+
+
+def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: FloatArray) -> csr_array:
+    """(n, n) Laplacian of symmetric traffic given by its entries (each pair twice)."""
+    off = csr_array((-weight, (row, column)), shape=(n, n))
+    out = csr_array(diags_array(np.bincount(row, weight, n).astype(np.float64)) + off)
+    out.sort_indices()
+    return out
+
+
+def climb(
+    joint: Spectral,
+    upper: Callable[[], float],
+    rounds: int = 200,
+    should_stop: ShouldStop = never,
+    seed: int = 0,
+    seconds: float = np.inf,
+) -> Iterator[Bound]:
+    """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
+
+    Parameters
+    ----------
+    upper : best known cost (inf if none); aims the step length only
+    rounds : steps at most
+    seed : of the random vectors (large graphs)
+    seconds : wall time there is; the first certificate is made after a third of it at the latest, and a last one is
+        begun while there is time to finish it
+    """
+    began = monotonic()
+    ascent = _Ascent(joint, seed)
+    best, certified = 0.0, -np.inf
+    due, cost = (1 if joint.n <= DENSE else 12), 0.0
+    try:
+        for step in range(1, rounds + 1):
+            ascent.advance(upper(), should_stop)
+            spent = monotonic() - began
+            ending = step == rounds or ascent.exhausted or seconds - spent < 2.5 * cost
+            if ascent.best > certified and (step >= due or ending or (cost == 0.0 and spent > seconds / 3)):
+                due, certified = max(due, 2 * step), ascent.best
+                bound = _certify(joint, ascent, seed, should_stop)
+                cost = monotonic() - began - spent
+                if bound.value > best:
+                    best = bound.value
+                    yield bound
+            if ending or should_stop():
+                return
+    except StoppedError:
+        return
+
+
+def _certify(joint: Spectral, ascent: _Ascent, seed: int, should_stop: ShouldStop) -> Bound:
+    """The bound at the ascent's best multipliers with certain eigenvalue bounds."""
+    a = Shifted(joint.laplacian, ascent.best_shift, ascent.best_rho)
+    _, vectors = ascent.tracker.settle(a, should_stop)
+    lam = lower_eigenvalues(a, vectors, joint.rank, seed, should_stop)[: joint.rank]
+    # A little is given away so that a re-check with other random vectors confirms it.
+    lam = lam - 2e-4 * np.abs(lam).mean() * (joint.n > DENSE)
+    value, _ = joint.worst(lam, a.shift, a.rho)
+    value -= 1e-10 * (abs(value) + joint.length * np.abs(a.shift).sum())
+    certificate = {"method": joint.method, "shift": a.shift.copy(), "rho": a.rho, "eigenvalues": lam}
+    return Bound(round_up(value, joint.lattice > 0, joint.lattice or 1.0), joint.method, "full", certificate)
+
+
+class _Ascent:
+    """Subgradient ascent on shift and rho; degrees scale the steps."""
+
+    def __init__(self, joint: Spectral, seed: int) -> None:
+        self.joint = joint
+        degree = joint.laplacian.diagonal()
+        mean = max(float(degree.mean()), 1e-300)
+        self.scaling = degree / mean + 0.15
+        self.shift, self.rho = np.zeros(joint.n), 0.0
+        self.best_shift, self.best_rho, self.best = self.shift, self.rho, -np.inf
+        self.direction, self.rho_direction = np.zeros(joint.n), 0.0
+        self.scale, self.stalled, self.returned = 1.0, 0, False
+        self.tracker = Tracker(joint.n, min(joint.rank + SPARE, joint.n), seed)
+
+    @property
+    def exhausted(self) -> bool:
+        """True once the steps have become too short to matter."""
+        return self.scale < 0.01
+
+    def advance(self, upper: float, should_stop: ShouldStop) -> None:
+        """Evaluate, note the best, step; six steps without gain: back to the best, with half the step length."""
+        joint = self.joint
+        a = Shifted(joint.laplacian, self.shift, self.rho)
+        lam, vectors = (v[..., : joint.rank] for v in self.tracker.pairs(a, should_stop))
+        value, at = joint.worst(lam, self.shift, self.rho)
+        if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
+            self.best, self.returned = value, False
+        elif value > self.best:
+            self.best, self.best_shift, self.best_rho, self.stalled = value, self.shift, self.rho, 0
+        else:
+            self.stalled += 1
+        if self.stalled >= 6:
+            self.scale *= 0.5
+            self._return()
+        else:
+            self._step(lam, vectors, at, value, min(upper, self.best + 0.3 * abs(self.best)))
+
+    def _return(self) -> None:
+        """Go back to the best multipliers, without momentum."""
+        self.stalled, self.returned = 0, True
+        self.shift, self.rho = self.best_shift, self.best_rho
+        self.direction, self.rho_direction = np.zeros(len(self.shift)), 0.0
+
+    def _step(self, lam: FloatArray, vectors: FloatArray, at: int, value: float, target: float) -> None:
+        """Polyak step with momentum along the supergradient at size vertex ``at``."""
+        joint = self.joint
+        sigma = joint.sigma[at]
+        weight = np.zeros(len(lam))
+        weight[: len(sigma)] = sigma[: len(lam)]
+        weight[-1] += sigma[len(lam) :].sum()
+        gradient = (vectors * vectors) @ weight - joint.length
+        rho_gradient = float(vectors.sum(axis=0) ** 2 @ weight) / joint.n - joint.drift[at]
+        self.direction = self.scaling * gradient + 0.6 * self.direction
+        self.rho_direction = rho_gradient / joint.n + 0.6 * self.rho_direction
+        slope = float(self.direction @ gradient) + self.rho_direction * rho_gradient
+        if slope <= 0:
+            self._return()
+            return
+        length = self.scale * max(target - value, 0.01 * abs(self.best)) / slope
+        self.shift = self.shift + length * self.direction
+        self.rho = max(0.0, self.rho + length * self.rho_direction)

@@ -1,0 +1,100 @@
+"""The parting bound: what traffic must leave its core because a core holds only so many nodes.
+
+Two nodes on different cores cost at least ``d0``, the least distance of two usable cores, per unit of traffic; so
+``cost >= d0 * cut``, whatever the machine. The cut of a partition into parts of at most K nodes is bounded as by Donath
+and Hoffman (1973), with a tuned diagonal: give core p the code ``sqrt(d0 / 2) e_p`` in the formula of :mod:`.joint`. Cores
+are all alike then, so the part sizes have one vertex only (as many full parts as there can be, one with the rest), and
+few eigenvalues are needed where few cores are. It is the bound for loosely filled machines, where the joint bound has to
+allow for too many arrangements.
+
+Net objectives: a message with at most b targets on one remote core reaches at least (crossing targets) / b remote cores,
+and each adds at least a link to its route tree (1 to connectivity). So its edges count ``rate / b`` each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.bound import Bound
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.nets import message_rows, row_room
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pair_form, room_per_core
+
+#: Most cores: the re-check looks at all their distances at once.
+MAX_CORES = 4096
+
+
+def refuses_parts(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    room, usable = room_per_core(problem), int(problem.machine.usable.sum())
+    if room < 2:
+        return "no core can hold two nodes"
+    if room >= problem.n:
+        return "all nodes may fit on one core"
+    if not 2 <= usable <= MAX_CORES:
+        return f"{usable} usable cores (takes 2 to {MAX_CORES})"
+    if room * usable < problem.n:
+        return "the nodes do not fit"
+    return None
+
+
+def parts_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    rounds: int = 200,
+    should_stop: ShouldStop = never,
+    seed: int = 0,
+    seconds: float = np.inf,
+) -> Iterator[Bound]:
+    """Ever better parting bounds; the arguments are those of :func:`nmsolve.solvers.mapping.bounds.ascent.climb`."""
+    form = pair_form(problem)
+    apart = least_apart(problem, form)
+    if apart <= 0:
+        return
+    full, rest = divmod(problem.n, room_per_core(problem))
+    sizes = np.array([room_per_core(problem)] * full + [rest] * (rest > 0), np.float64)
+    length = apart / 2
+    drift = float((sizes**2).sum()) * length / problem.n
+    lattice = 0.0 if uses_nets(problem) else form.lattice
+    row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
+    weight = edge_weights(problem)
+    laplacian = laplacian_of(
+        problem.n, np.concatenate([row, column]), np.concatenate([column, row]), np.tile(weight, 2)
+    )
+    fixed = Spectral("parts", laplacian, (sizes * length)[None, :], np.array([drift]), length, lattice)
+    yield from climb(fixed, upper, rounds, should_stop, seed, seconds)
+
+
+def edge_weights(problem: MappingProblem) -> FloatArray:
+    """(m,) what every stored edge counts if its ends are on different cores, in units of the least distance."""
+    graph = problem.graph
+    if not uses_nets(problem):
+        return graph.weights
+    room = row_room(problem)
+    share = np.where(message_rows(problem), graph.rate / room.other, 0.0)
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    return np.where(message_rows(problem)[row], share[row], graph.weights)
+
+
+def least_apart(problem: MappingProblem, form: PairForm) -> float:
+    """What a unit of traffic (a remote core of a message) costs at least: the ``d0`` of the module's text.
+
+    Route trees may branch in cores that hold nothing, so for them it is the least link, not the least distance.
+    """
+    machine = problem.machine
+    trees = uses_nets(problem) and problem.objective != "connectivity" and machine.distance_matrix is None
+    if trees:
+        quantity = "energy" if problem.objective == "energy" else "hops"
+        lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
+        return step_value(machine, quantity) + float(lines.min())
+    least = np.inf
+    for which, block in form.blocks():
+        block[np.arange(len(which)), which] = np.inf
+        least = min(least, float(block.min()))
+    return least
