@@ -4,7 +4,7 @@
 
 PATH is a Python with numpy, scipy, pymetis, mtkahypar, rig and rig_c_sa installed; `scotch_gmap` must be on the
 command path. A peer that finishes early runs again with the next seed until its CPU seconds are used up (at least
-once), and its best run counts; one that does not finish a single run in ten times the budget is shown as such.
+once), and its best run counts; one that does not finish one run in three times the budget and a minute is shown as such.
 nmsolve runs once with the same number of seconds as its limit, and everything it does counts: loading, bounds,
 report. Every mapping, whoever made it, is scored by nmsolve's evaluator and checked against the capacity.
 """
@@ -74,11 +74,11 @@ def peer_best(
             ]
             try:
                 done = subprocess.run(
-                    [str(c) for c in command], capture_output=True, text=True, timeout=10 * budget + 60,
+                    [str(c) for c in command], capture_output=True, text=True, timeout=3 * budget + 60,
                     env=os.environ | ONE_THREAD, check=True,
                 )  # fmt: skip
             except subprocess.TimeoutExpired:
-                return f"not finished in {10 * budget + 60:.0f} s" if runs == 0 else f"{best:,.6g}"
+                return f"not finished in {3 * budget + 60:.0f} s" if runs == 0 else f"{best:,.6g}"
             except subprocess.CalledProcessError as error:
                 return f"failed ({(error.stderr.strip().splitlines() or ['?'])[-1][:60]})"
             spent, runs = spent + max(float(done.stdout.split()[-1]), 1e-3), runs + 1
