@@ -23,6 +23,8 @@ PATIENCE = 100
 CHILD_MINIMUM = 0.4
 #: An engine gets at least this many seconds if there are so many; in a child it has to import its libraries first.
 LEAST, CHILD_LEAST = 0.2, 2.0
+#: An engine is not run again with less time than this part of what its last run took.
+RESTART = 0.1
 _POLL = 0.05
 
 
@@ -95,6 +97,7 @@ class Portfolio:
         self._threads = 1
         self._seen = -1
         self._vain: dict[str, int] = defaultdict(int)
+        self._took: dict[str, float] = {}
         #: Last ending of every engine.
         self.endings: dict[str, Ending] = {}
         #: True if a step was left out because too little time was left for it.
@@ -131,11 +134,18 @@ class Portfolio:
                 yield step, number, step.share / rest if rest > 0 else 1.0
             number += 1
             todo = [
-                s for s in steps if s.repeat and self._vain[s.engine.name] < PATIENCE and self._healthy(s)
-            ]
+                s for s in steps
+                if s.repeat and self._vain[s.engine.name] < PATIENCE and self._healthy(s) and self._in_time(s)
+            ]  # fmt: skip
 
     def _healthy(self, step: Step) -> bool:
         return self.endings.get(step.engine.name, Ending()).kind == "done"
+
+    def _in_time(self, step: Step) -> bool:
+        """False if the time left is nothing beside what its last run in this process took; large inputs take long to load."""
+        late = self._budget.left() < RESTART * self._took.get(step.engine.name, 0.0)
+        self.hurried |= late
+        return not late
 
     def _free(self) -> int:
         """Workers that have nothing to do."""
@@ -166,11 +176,12 @@ class Portfolio:
         if in_child:
             self._start_child(step, number, seed, span)
             return
-        before, cpu = self._incumbent.changes, time.process_time()
+        before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
         context = LocalContext(
             name, self._incumbent, self._budget, seed=seed, workers=1, deadline=time.monotonic() + span
         )
         ending = run_guarded(step.engine, self._referee.problem, context)
+        self._took[name] = time.monotonic() - begun
         self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
 
     def _even(self, left: float) -> float:
