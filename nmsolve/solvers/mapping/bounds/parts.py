@@ -61,7 +61,8 @@ def parts_bounds(
     sizes = np.array([room_per_core(problem)] * full + [rest] * (rest > 0), np.float64)
     length = apart / 2
     drift = float((sizes**2).sum()) * length / problem.n
-    lattice = 0.0 if uses_nets(problem) else form.lattice
+    whole = problem.graph.integral and form.distance.integral
+    lattice = float(whole) if uses_nets(problem) else form.lattice
     row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
     weight = edge_weights(problem)
     laplacian = laplacian_of(
