@@ -67,7 +67,7 @@ ROWS = (
     Row(
         "sko100a bound",
         "sko100a.dat",
-        ("--engines", "star,gilmore-lawler,projection"),
+        ("--engines", "first-fit,projection"),
         2,
         142100,
         None,
