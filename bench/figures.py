@@ -78,7 +78,7 @@ ROWS = (
     Row("9 dense on 3x3 proved", "nug9.json", (), 20, 0.0, 0.0, 5, "gap"),
     Row("12 sparse on 3x4 proved", "comm12.json", (), 20, 0.0, 0.0, 5, "gap"),
     Row(
-        "8 on 2x2, capacity 2, proved",
+        "8 on 2x2 with room for 2 proved",
         "joint8.json",
         ("--machine", "mesh:2x2", "--balance", "0"),
         20,
