@@ -79,7 +79,7 @@ SPECTRAL = 2.5
 HEURISTICS = 0.9
 #: Smallest part of the time limit for one spectral bound, and the largest with one and with several nodes per core
 #: (where one such bound is all there is). Linear algebra cannot be interrupted: a bound that needs more is not begun.
-LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.15, 0.35
+LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
@@ -129,8 +129,8 @@ def automatic(
 ) -> list[Step]:
     """The plan of automatic mode: cheap bounds, then heuristics, then exact engines where they have a chance.
 
-    Shares are parts of the whole time. On small problems heuristics and bounds get half a second each and the exact
-    engines the rest, in rising order of cost; on others the bounds get about a tenth and the heuristics the rest.
+    On small problems heuristics and bounds get half a second each (heuristics more beyond EASY_NODES) and the exact
+    engines the rest, in rising order of cost; on others the bounds get a tenth to a third and the heuristics the rest.
     With several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
