@@ -263,3 +263,10 @@ def test_doctor_finds_nothing_wrong() -> None:
     """Everything the base install needs is here and loads."""
     rows = [json.loads(line) for line in run("doctor", "--json").stdout.splitlines()]
     assert all(row["ok"] for row in rows)
+
+
+def test_the_python_example_runs() -> None:
+    """The API does what its example promises."""
+    done = subprocess.run([sys.executable, EXAMPLES / "api.py"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "hops = " in done.stdout and "bound" in done.stdout
