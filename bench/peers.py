@@ -4,7 +4,8 @@
 
 PATH is a Python with numpy, scipy, pymetis, mtkahypar, rig and rig_c_sa installed; `scotch_gmap` must be on the
 command path. A peer that finishes early runs again with the next seed until its CPU seconds are used up (at least
-once, at most 50 times), and its best run counts; one that does not finish one run in three times the budget and a minute is shown as such.
+once, at most 50 times), and its best run counts; one that does not finish one run in three times the budget and a
+minute is shown as such.
 nmsolve runs once with the same number of seconds as its limit, and everything it does counts: loading, bounds,
 report. Every mapping, whoever made it, is scored by nmsolve's evaluator and checked against the capacity.
 """
