@@ -93,6 +93,22 @@ def test_verify_rejects_a_report_that_claims_too_much(mapped: Path, tmp_path: Pa
     assert "FAILED" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("node_limit", "a"), ("machine", 7), ("chips", [1]), ("prohibit_turns", 4), ("graph", {})],
+)
+def test_a_report_with_inputs_of_a_wrong_type_is_refused(
+    mapped: Path, tmp_path: Path, name: str, value: object
+) -> None:
+    """report.json is input like any other: one line, exit code 2, the field named."""
+    folder = copy(mapped, tmp_path)
+    report = json.loads((folder / "report.json").read_text())
+    report["inputs"][name] = value
+    (folder / "report.json").write_text(json.dumps(report))
+    done = run("verify", folder, "--bound", code=2)
+    assert len(done.stderr.splitlines()) == 1 and name in done.stderr
+
+
 def test_verify_rejects_a_mapping_that_breaks_a_rule(mapped: Path, tmp_path: Path) -> None:
     """A node moved off its pin is named with the constraint."""
     folder = copy(mapped, tmp_path)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
 from nmsolve.cli.options import instance
@@ -22,6 +23,17 @@ if TYPE_CHECKING:
     from nmsolve.model.types import IntArray
 
 
+class Inputs(msgspec.Struct, frozen=True):
+    """The part of report.json's ``inputs`` that states the problem."""
+
+    graph: str | None = None
+    machine: str | None = None
+    chips: str | None = None
+    constraints: str | None = None
+    node_limit: int | None = None
+    prohibit_turns: str | None = None
+
+
 @dataclass(frozen=True)
 class Loaded:
     """A mapping with everything it belongs to; ``report`` is the report.json beside it, or None."""
@@ -35,7 +47,7 @@ class Loaded:
     @property
     def inputs(self) -> dict[str, Any]:
         """What report.json says about the run's inputs; empty without one."""
-        return {} if self.report is None else dict(self.report.get("inputs") or {})
+        return {} if self.report is None else _checked_inputs(self.report, self.folder / "report.json")
 
 
 def run_score(
@@ -132,7 +144,7 @@ def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | N
     beside, report = folder / "report.json", None
     if path.name == "mapping.json" and beside.exists():
         report = _object(read_limited(beside), beside)
-    inputs = {} if report is None else _member(report, "inputs", beside)
+    inputs = {} if report is None else _checked_inputs(report, beside)
     graph = graph or _path(inputs.get("graph"))
     if graph is None:
         raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
@@ -141,22 +153,24 @@ def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | N
 
 
 def _object(data: bytes, path: Path) -> dict[str, Any]:
-    """A JSON object from bytes."""
+    """A JSON object from bytes (strict: no NaN)."""
     try:
-        value = json.loads(data)
-    except ValueError as error:
-        raise InputError(f"not JSON ({error})", str(path), "a JSON object") from None
-    if not isinstance(value, dict):
-        raise InputError("not a JSON object", str(path), "an object as `nmsolve map` writes it")
-    return value
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
+        ) from None
 
 
-def _member(value: dict[str, Any], name: str, path: Path) -> dict[str, Any]:
-    """An object inside an object; empty if it is not there."""
-    inner = value.get(name) or {}
-    if not isinstance(inner, dict):
-        raise InputError(f"{name} is no object", f"{path}: $.{name}", "an object")
-    return inner
+def _checked_inputs(report: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The report's ``inputs``, every field of the type that verification needs."""
+    try:
+        stated = msgspec.convert(report.get("inputs") or {}, Inputs)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"inputs are wrong ({error})", f"{path}: $.inputs", "what `nmsolve map` wrote"
+        ) from None
+    return msgspec.structs.asdict(stated)
 
 
 def _path(text: Any) -> Path | None:

@@ -14,14 +14,18 @@ FAR = 0.05
 SPREAD = 0.06
 
 
-def snn(nodes: int = 20000, synapses: int = 600000, layers: int = 8, seed: int = 1) -> LogicGraph:
-    """Undirected traffic of ``layers`` square sheets of neurons.
+def snn(
+    nodes: int = 20000, synapses: int = 600000, layers: int = 8, directed: int = 0, seed: int = 1
+) -> LogicGraph:
+    """Traffic of ``layers`` square sheets of neurons.
 
     Every neuron has ``synapses // nodes`` outputs: 80 % to the next sheet, 12 % to its own, 5 % skip one, 3 % go
     back; each lands around the same place of the sheet (Gaussian, 6 % of the side, wrapping round), 5 % anywhere.
     All synapses of a neuron carry its firing rate (log-normal, a whole number from 1 to 200); what two neurons
     send each other is added up. Nodes are shuffled. ``snn(20000, 600000, 8)`` has 20,000 nodes, 543,501 edges;
     ``snn(100000, 5000000, 16)`` 99,856 and 4,693,805.
+
+    With ``directed`` (1) it is the same network as it spikes: every neuron multicasts at its rate.
 
     Raises
     ------
@@ -43,7 +47,9 @@ def snn(nodes: int = 20000, synapses: int = 600000, layers: int = 8, seed: int =
         new[source],
         new[target],
         rate[source],
-        directed=False,
+        directed=bool(directed),
+        multicast=np.full(n, bool(directed)),
+        rate=rate[order] if directed else None,
         name=f"snn-{n}-s{seed}",
     )
 
