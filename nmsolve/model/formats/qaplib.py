@@ -26,18 +26,21 @@ from nmsolve.model.types import FloatArray
 def load(path: Path) -> LogicGraph:
     """Read a QAPLIB instance; ``meta`` says the machine it implies (``mesh`` or ``distances``).
 
+    ``meta["traffic"]`` is ``first`` or ``second``: the matrix that is the traffic.
+
     Raises
     ------
     InputError : truncated or too long, negative numbers, or diagonals whose product depends on the assignment
         (a node's traffic with itself times a place's distance to itself)
     """
     first, second = _matrices(path)
-    mesh, traffic, distance = mesh_shape(first), second, first
+    mesh, which = mesh_shape(first), "second"
     if mesh is None:
-        mesh, traffic, distance = mesh_shape(second), first, second
-    if mesh is None and _symmetric(traffic) and not _symmetric(distance):
-        traffic, distance = distance, traffic
+        mesh = mesh_shape(second)
+        which = "second" if mesh is None and _symmetric(first) and not _symmetric(second) else "first"
+    traffic, distance = (first, second) if which == "first" else (second, first)
     meta: dict[str, object] = {"mesh": list(mesh)} if mesh else {"distances": _offdiagonal(distance).tolist()}
+    meta["traffic"] = which
     own, home = traffic.diagonal(), distance.diagonal()
     if own.any() and home.any():
         if (own != own[0]).any() and (home != home[0]).any():
@@ -60,11 +63,15 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
     if not words or not words[0].isdigit() or not 1 <= int(words[0]) <= 10**6:
         raise InputError("the file does not begin with a size", f"{path}:1", "a whole number from 1 to 10^6")
     n = int(words[0])
-    if len(words) != 1 + 2 * n * n:
+    given = len(words) - 1
+    if given != 2 * n * n:
+        if given < 2 * n * n:
+            matrix, entry = divmod(given, n * n)
+            where = f"the file ends in row {entry // n + 1} of matrix {matrix + 1}"
+        else:
+            where = "there is more after the second matrix"
         raise InputError(
-            f"{len(words) - 1} numbers after the size",
-            str(path),
-            f"{2 * n * n} (two {n} x {n} matrices)",
+            f"{given} numbers after the size, {where}", str(path), f"{2 * n * n} (two {n} x {n} matrices)"
         )
     try:
         values = np.array(words[1:], dtype="S").astype(np.float64)

@@ -1,0 +1,73 @@
+"""Mappings from any tool: ``mapping.json``, QAPLIB ``.sln``, METIS ``.part.k``, or plain core numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.text import read_integer_lines
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.files import read_mapping
+from nmsolve.model.mapping.sln import read_sln
+from nmsolve.model.types import IntArray
+
+
+def read_any_mapping(
+    path: str | Path, graph: LogicGraph, machine: Machine, placement: str | Path | None = None
+) -> IntArray:
+    """(n,) core number of every node of ``graph``; the extension says what the file is.
+
+    Parameters
+    ----------
+    path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), or text with one whole number per node in input order: its part
+        (METIS ``.part.k``) or its core, counted from 0, row by row over the whole board
+    placement : text with the core of part 0, 1, ...; without it part p is core p
+
+    Raises
+    ------
+    InputError : anything wrong with a file, or a core outside the board
+    """
+    file = Path(path)
+    kind = file.suffix.lower()
+    if kind in (".json", ".sln"):
+        if placement is not None:
+            raise InputError(
+                f"a {kind} file says where every node is",
+                "--placement",
+                "a file of parts such as METIS writes",
+            )
+        return read_mapping(file, graph, machine) if kind == ".json" else read_sln(file, graph, machine)
+    part = _numbers(file)
+    if len(part) != graph.n:
+        raise InputError(f"{len(part)} numbers", str(file), f"{graph.n}, one per node of {graph.name}")
+    if placement is None:
+        return _on_board(part, machine, file)
+    core = _on_board(_numbers(Path(placement)), machine, Path(placement))
+    if part.max() >= len(core):
+        raise InputError(
+            f"{len(core)} cores for parts up to {part.max()}", str(placement), "the core of every part"
+        )
+    return core[part]
+
+
+def _numbers(path: Path) -> IntArray:
+    """The numbers of a file that has one in every line (empty lines do not count)."""
+    lines = read_integer_lines(path)
+    crowded = np.flatnonzero(np.diff(lines.start) > 1)
+    if len(crowded):
+        k = int(crowded[0])
+        raise InputError(f"{len(lines.line(k))} numbers", lines.where(k), "one number per line")
+    return lines.tokens
+
+
+def _on_board(core: IntArray, machine: Machine, path: Path) -> IntArray:
+    outside = np.flatnonzero(core >= machine.size)
+    if len(outside):
+        i = int(outside[0])
+        raise InputError(
+            f"number {i} is {core[i]}", str(path), f"a core from 0 to {machine.size - 1} of {machine.name}"
+        )
+    return core
