@@ -137,7 +137,7 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
 def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | None) -> Loaded:
     """The mapping, its report if there is one, and graph and machine as given or as the report names them."""
     from nmsolve.model.files import read_limited
-    from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.model.mapping.any_file import read_any_mapping
 
     folder = mapping if mapping.is_dir() else mapping.parent
     path = folder / "mapping.json" if mapping.is_dir() else mapping
@@ -149,7 +149,7 @@ def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | N
     if graph is None:
         raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
     loaded, board = instance(graph, machine or inputs.get("machine"), chips or inputs.get("chips"))
-    return Loaded(folder, loaded, board, read_mapping(path, loaded, board), report)
+    return Loaded(folder, loaded, board, read_any_mapping(path, loaded, board), report)
 
 
 def _object(data: bytes, path: Path) -> dict[str, Any]:

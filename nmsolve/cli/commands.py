@@ -19,7 +19,7 @@ Machine = A[
 ]
 Chips = A[str | None, Option("--chips", help="Chips on the board: a number or ROWSxCOLUMNS.")]
 Constraints = A[Path | None, Option("--constraints", "-c", help="Side constraints (constraints.json).")]
-Objective = A[str, Option("--objective", help="hops, multicast-hops, cut, connectivity or energy.")]
+Objective = A[str, Option("--objective", help="hops, multicast-hops, cut, connectivity, energy or max-link.")]
 Balance = A[
     float | None,
     Option("--balance", help="Node capacity of a core: (1 + BALANCE) * nodes / cores, rounded up."),
@@ -32,7 +32,9 @@ Turns = A[
     ),
 ]
 Json = A[bool, Option("--json", help="Typed JSON on stdout, one object per line.")]
-Mapping = A[Path, Argument(help="mapping.json, or the output folder of `nmsolve map`.")]
+Mapping = A[
+    Path, Argument(help="mapping.json, the output folder of `nmsolve map`, QAPLIB .sln, or a core per line.")
+]
 MappingGraph = A[
     Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")
 ]

@@ -75,7 +75,7 @@ def run_map(o: MapOptions) -> int:
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     from nmsolve.hw.turns import turn_rule
     from nmsolve.model.mapping.constraints_file import load_constraints
-    from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.solvers.mapping.api import make_problem
 
     if o.prohibit_turns is not None:
@@ -92,7 +92,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     graph, machine = opt.instance(o.graph, o.machine, o.chips)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     problem = make_problem(graph, machine, objective=o.objective, constraints=constraints, balance=o.balance)
-    start = None if o.warm_start is None else read_mapping(o.warm_start, graph, machine)
+    start = None if o.warm_start is None else read_any_mapping(o.warm_start, graph, machine)
     return problem, start
 
 
@@ -160,11 +160,14 @@ def _write(o: MapOptions, problem: MappingProblem, result: Result, inputs: dict[
     from nmsolve.cli.progress import event_to_json
     from nmsolve.model.files import write_atomic
     from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.model.mapping.sln import is_qaplib, write_sln
     from nmsolve.solvers.mapping.certificates import certificates_to_json
 
     checks: list[CheckPart] = []
     if result.core is not None:
         write_mapping(o.out / "mapping.json", problem.graph, problem.machine, result.core)
+        if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
+            write_sln(o.out / "solution.sln", problem.graph, problem.machine, result.core)
         checks = independent_checks(problem, result, o.prohibit_turns)
     report = build_report(problem, result, checks, inputs)
     write_atomic(o.out / "certificates.json", certificates_to_json(problem, result.bounds))
