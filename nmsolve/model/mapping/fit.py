@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.conflicts import constraint_conflicts
+from nmsolve.model.mapping.migration_fit import migration_misfit
 from nmsolve.model.mapping.overflow import overflows
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -19,8 +20,8 @@ def explain_misfit(problem: MappingProblem) -> list[str]:
     machine = problem.machine
     if not machine.usable.any():
         return [f"none of the {machine.size} cores of {machine.name} is usable (all are faulty or taken)"]
-    conflicts = constraint_conflicts(problem)
-    return conflicts + overflows(problem)
+    conflicts = constraint_conflicts(problem) + overflows(problem)
+    return conflicts or migration_misfit(problem)
 
 
 def require_fit(problem: MappingProblem) -> None:

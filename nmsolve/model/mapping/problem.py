@@ -12,10 +12,11 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 #: What can be minimised. Formulas are in nmsolve.hw.scores.
-OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy")
+OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link")
 #: Capacity that stands for "no limit".
 UNLIMITED = np.int64(2**62)
 
@@ -34,6 +35,9 @@ class MappingProblem:
     constraints : side constraints
     node_limit : the most nodes any core may hold (``--balance``), or None; it is resource ``"nodes"`` in
         ``resources``, ``sizes`` and ``capacity``
+    ceilings : (objective, value) pairs: a mapping must not exceed these values of other objectives
+        (lexicographic runs and Pareto fronts)
+    migration : how many nodes may be elsewhere than in a reference mapping (``--migration-budget``), or None
     """
 
     graph: LogicGraph
@@ -41,10 +45,19 @@ class MappingProblem:
     objective: str = "hops"
     constraints: tuple[SideConstraint, ...] = ()
     node_limit: int | None = None
+    migration: Migration | None = None
+    ceilings: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise InputError(f"unknown objective {self.objective!r}", "", "one of " + ", ".join(OBJECTIVES))
+        for name in (self.objective, *(name for name, _ in self.ceilings)):
+            if name not in OBJECTIVES:
+                raise InputError(f"unknown objective {name!r}", "", "one of " + ", ".join(OBJECTIVES))
+            if name == "max-link" and self.machine.distance_matrix is not None:
+                raise InputError(
+                    "objective max-link on a machine given by a distance matrix",
+                    self.machine.name,
+                    "a mesh: only meshes have links",
+                )
         if self.node_limit is not None and "nodes" in self.graph.resources:
             raise InputError(
                 "the graph has a resource called 'nodes'",
@@ -60,6 +73,20 @@ class MappingProblem:
                 bad = [i for i in items if not 0 <= i < end]
                 if bad:
                     raise InputError(f"constraint {c.name!r} names {what} {bad[0]}", "", f"0..{end - 1}")
+        if self.migration is not None:
+            reference, group = self.migration.reference, self.migration.group
+            if len(reference) != len(group) or len(np.unique(group)) != self.graph.n:
+                raise InputError(
+                    f"the reference mapping has {len(reference)} nodes",
+                    self.graph.name,
+                    f"{self.graph.n} nodes",
+                )
+            if len(reference) and not 0 <= reference.min() <= reference.max() < self.machine.size:
+                raise InputError(
+                    "the reference mapping names a core that does not exist",
+                    "",
+                    f"0..{self.machine.size - 1}",
+                )
 
     @property
     def n(self) -> int:
@@ -172,10 +199,21 @@ class MappingProblem:
         smallest_two = np.sort(self.sizes, axis=0)[:2].sum(axis=0)
         return bool((smallest_two > self.capacity.max(axis=0)).any())
 
+    @property
+    def limits_moves(self) -> bool:
+        """True if a migration budget forbids mappings that all other rules allow."""
+        return self.migration is not None and self.migration.binding
+
     @cached_property
     def hash(self) -> str:
         """Content hash (hex, 16 digits)."""
-        parts = (self.graph.hash, self.machine.hash, self.objective, self.constraints, self.node_limit)
+        parts: tuple[object, ...] = (
+            self.graph.hash, self.machine.hash, self.objective, self.constraints, self.node_limit,
+        )  # fmt: skip
+        if self.migration is not None:
+            parts += self.migration.key
+        if self.ceilings:
+            parts += (self.ceilings,)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

@@ -39,7 +39,8 @@ class TogetherReduction:
 def merge_together(problem: MappingProblem) -> TogetherReduction:
     """Contract every ``together`` group.
 
-    Sizes add up; rows keep their own message; pins, regions and so on move to the group.
+    Sizes add up; rows keep their own message; pins, regions and so on move to the group. A migration budget still
+    counts the nodes that were merged.
     """
     group = problem.group_of
     k = int(group.max()) + 1
@@ -62,8 +63,15 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
             nodes = tuple(int(group[u]) for u in c.nodes)  # keep the contradiction visible
         if c.kind != "together":
             constraints.append(SideConstraint(c.name, c.kind, nodes, c.cores))
+    migration = None if problem.migration is None else problem.migration.contract(group)
     reduced = MappingProblem(
-        _contract(graph, group, k, merged, resources), machine, problem.objective, tuple(constraints), None
+        _contract(graph, group, k, merged, resources),
+        machine,
+        problem.objective,
+        tuple(constraints),
+        None,
+        migration,
+        problem.ceilings,
     )
     return TogetherReduction(problem, reduced, group)
 

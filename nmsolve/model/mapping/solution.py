@@ -49,7 +49,7 @@ def check_mapping(problem: MappingProblem, core: IntArray) -> list[Violation]:
     out += _capacity_violations(problem, core)
     for c in problem.constraints:
         out += _constraint_violations(problem, core, c.name, c.kind, c.nodes, c.cores)
-    return out
+    return out + _migration_violations(problem, core)
 
 
 def _capacity_violations(problem: MappingProblem, core: IntArray) -> list[Violation]:
@@ -69,6 +69,17 @@ def _capacity_violations(problem: MappingProblem, core: IntArray) -> list[Violat
         for p in np.flatnonzero(used > limit).tolist():
             out.append(Violation("capacity", f"core {p} holds {used[p]} {name}, its limit is {limit}"))
     return out
+
+
+def _migration_violations(problem: MappingProblem, core: IntArray) -> list[Violation]:
+    """More nodes on another core than in the reference mapping than the budget allows."""
+    if problem.migration is None:
+        return []
+    reference, budget = problem.migration.reference, problem.migration.budget
+    moved = np.count_nonzero(np.take(core, problem.migration.group) != reference)
+    if moved <= budget:
+        return []
+    return [Violation("migration", f"{moved} nodes are on another core than before, the budget is {budget}")]
 
 
 def _constraint_violations(
