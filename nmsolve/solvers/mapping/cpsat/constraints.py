@@ -82,6 +82,17 @@ def apart(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
                 model.add_at_most_one([v.x[u][p] for u in dict.fromkeys(c.nodes)])
 
 
+def migration(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
+    """At most K nodes away from their old core: ``sum_u sum_p moved[u,p] x[u,p] <= K``.
+
+    moved[u,p] counts the (merged) members of u that were not on p.
+    """
+    if data.problem.migration is not None:
+        moved = data.problem.migration.amounts(data.cores)
+        terms = [x for xs in v.x for x in xs]
+        model.add(dot(moved.ravel().tolist(), terms) <= data.problem.migration.budget)
+
+
 def positions(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
     """Where a node is: ``column[u] = sum_p X[col p] x[u,p]``, ``row[u] = sum_p Y[row p] x[u,p]``.
 

@@ -46,6 +46,8 @@ class BoardSymmetry:
 
 def board_symmetry(data: ExactData) -> BoardSymmetry | None:
     """The symmetries that hold, or None if there is only the identity or cores are all alike (cut)."""
+    if data.problem.limits_moves:  # every node prefers the core it was on
+        return None
     kept = [g for g in _candidates(data) if _holds(data, g)]
     if len(kept) < 2:
         return None
@@ -87,7 +89,7 @@ def cores_alike(data: ExactData) -> bool:
     usable = np.flatnonzero(data.problem.machine.usable)
     flat = not data.x.any() and not data.y.any() and data.matrix.shape[0] == 0
     alike = bool((data.allowed[:, usable] == data.allowed[:, usable[:1]]).all()) if len(usable) else False
-    return flat and alike
+    return flat and alike and not data.problem.limits_moves
 
 
 def first_come(data: ExactData, core: IntArray) -> IntArray:

@@ -97,6 +97,15 @@ def apart(model: Any, data: ExactData) -> None:
                 rows.add(sum(model.x[u, p] for u in dict.fromkeys(c.nodes)) <= 1)
 
 
+def migration(model: Any, data: ExactData) -> None:
+    """At most K nodes away from their old core: ``sum_u sum_p moved[u,p] x[u,p] <= K``."""
+    if data.problem.migration is not None:
+        moved = data.problem.migration.amounts(data.cores)
+        terms = [int(moved[u, p]) * model.x[u, p] for u, p in np.argwhere(moved).tolist()]
+        if terms:
+            named_rows(model, "migration").add(sum(terms) <= data.problem.migration.budget)
+
+
 def cut_lines(model: Any, data: ExactData) -> None:
     """On which side of a line a node is: ``left[u,j] = sum_{p on lines <= j} x[u,p]``.
 

@@ -24,6 +24,7 @@ RULES = (
     rules.region,
     rules.forbid,
     rules.apart,
+    rules.migration,
 )
 #: What ties distances and nets to the mapping.
 MEASURES = (
