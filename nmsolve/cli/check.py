@@ -51,12 +51,17 @@ class Loaded:
 
 
 def run_score(
-    mapping: Path, graph: Path | None, machine: str | None, chips: str | None, as_json: bool
+    mapping: Path,
+    graph: Path | None,
+    machine: str | None,
+    chips: str | None,
+    placement: Path | None,
+    as_json: bool,
 ) -> int:
     """Print every objective of a mapping."""
     from nmsolve.hw.scores import score
 
-    loaded = _load(mapping, graph, machine, chips)
+    loaded = load_answer(mapping, graph, machine, chips, placement)
     scores = score(loaded.graph, loaded.machine, loaded.core)
     if as_json:
         typer.echo(
@@ -80,6 +85,7 @@ def run_verify(
     graph: Path | None,
     machine: str | None,
     chips: str | None,
+    placement: Path | None,
     constraints: Path | None,
     balance: float | None,
     bound: bool,
@@ -90,12 +96,12 @@ def run_verify(
     from nmsolve.hw.verify import verify
     from nmsolve.model.mapping.problem import default_node_limit
 
-    loaded = _load(mapping, graph, machine, chips)
+    loaded = load_answer(mapping, graph, machine, chips, placement)
     rules = constraints or _path(loaded.inputs.get("constraints"))
     limit = loaded.inputs.get("node_limit")
     if balance is not None or loaded.report is None:
         limit = default_node_limit(loaded.graph, loaded.machine, balance)
-    stated = _constraints(rules, loaded)
+    stated = stated_constraints(rules, loaded)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
         turns=turns or loaded.inputs.get("prohibit_turns"),
@@ -134,7 +140,13 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
     return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
 
 
-def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | None) -> Loaded:
+def load_answer(
+    mapping: Path,
+    graph: Path | None,
+    machine: str | None,
+    chips: str | None,
+    placement: Path | None = None,
+) -> Loaded:
     """The mapping, its report if there is one, and graph and machine as given or as the report names them."""
     from nmsolve.model.files import read_limited
     from nmsolve.model.mapping.any_file import read_any_mapping
@@ -149,7 +161,7 @@ def _load(mapping: Path, graph: Path | None, machine: str | None, chips: str | N
     if graph is None:
         raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
     loaded, board = instance(graph, machine or inputs.get("machine"), chips or inputs.get("chips"))
-    return Loaded(folder, loaded, board, read_any_mapping(path, loaded, board), report)
+    return Loaded(folder, loaded, board, read_any_mapping(path, loaded, board, placement), report)
 
 
 def _object(data: bytes, path: Path) -> dict[str, Any]:
@@ -177,7 +189,7 @@ def _path(text: Any) -> Path | None:
     return Path(text) if isinstance(text, str) and text else None
 
 
-def _constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
+def stated_constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
     from nmsolve.model.mapping.constraints_file import load_constraints
 
     return () if path is None else load_constraints(path, loaded.graph, loaded.machine)

@@ -38,6 +38,13 @@ Mapping = A[
 MappingGraph = A[
     Path | None, Option("--graph", "-g", help="Graph file. [default: the one named in report.json]")
 ]
+Placement = A[
+    Path | None,
+    Option(
+        "--placement",
+        help="Core of every part, one per line; the mapping is a file of parts (METIS .part.k).",
+    ),
+]
 
 
 def map_command(
@@ -80,12 +87,13 @@ def score_command(
     graph: MappingGraph = None,
     machine: Machine = None,
     chips: Chips = None,
+    placement: Placement = None,
     json: Json = False,
 ) -> None:
     """Recompute every objective of a mapping from its files."""
     from nmsolve.cli.check import run_score
 
-    raise typer.Exit(run_score(mapping, graph, machine, chips, json))
+    raise typer.Exit(run_score(mapping, graph, machine, chips, placement, json))
 
 
 def verify_command(
@@ -93,6 +101,7 @@ def verify_command(
     graph: MappingGraph = None,
     machine: Machine = None,
     chips: Chips = None,
+    placement: Placement = None,
     constraints: Constraints = None,
     balance: Balance = None,
     bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False,
@@ -103,7 +112,9 @@ def verify_command(
     from nmsolve.cli.check import run_verify
 
     raise typer.Exit(
-        run_verify(mapping, graph, machine, chips, constraints, balance, bound, prohibit_turns, json)
+        run_verify(
+            mapping, graph, machine, chips, placement, constraints, balance, bound, prohibit_turns, json
+        )
     )
 
 

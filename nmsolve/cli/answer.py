@@ -1,0 +1,122 @@
+"""What a run leaves behind: files, the last words, and the exit code."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.cli.progress import number, percent
+from nmsolve.cli.report import CheckPart, Report, build_report, in_words
+from nmsolve.model.bound import Result
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.mapping.problem import MappingProblem
+
+#: Exit codes (docs/files.md).
+OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
+
+
+def prepare_folder(folder: Path) -> None:
+    """Find out before the search, not after it, that the answer cannot be written."""
+    import os
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder ({error.strerror})", str(folder), "a folder that can be written"
+        ) from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
+
+
+def write_answer(
+    out: Path, problem: MappingProblem, result: Result, inputs: dict[str, Any], turns: str | None
+) -> Report:
+    """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else.
+
+    Parameters
+    ----------
+    out : an existing folder
+    inputs : what ``verify`` needs to load the problem again
+    turns : turn model that the routes are checked against, or None
+    """
+    import msgspec
+
+    from nmsolve.cli.check import independent_checks
+    from nmsolve.cli.progress import event_to_json
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.model.mapping.sln import is_qaplib, write_sln
+    from nmsolve.solvers.mapping.certificates import certificates_to_json
+
+    checks: list[CheckPart] = []
+    if result.core is not None:
+        write_mapping(out / "mapping.json", problem.graph, problem.machine, result.core)
+        if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
+            write_sln(out / "solution.sln", problem.graph, problem.machine, result.core)
+        checks = independent_checks(problem, result, turns)
+    report = build_report(problem, result, checks, inputs)
+    write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
+    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+    write_atomic(out / "events.jsonl", lines)
+    write_atomic(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+
+    from nmsolve.cli.html import render_html
+
+    command = f"nmsolve verify {out} --bound"
+    write_atomic(out / "report.html", render_html(problem, result, report, command))
+    return report
+
+
+def say(out: Path, report: Report, as_json: bool) -> None:
+    """The last words: JSON result on stdout, or a summary for people."""
+    import msgspec
+
+    if as_json:
+        line = {"type": "result", **msgspec.to_builtins(report), "out": str(out)}
+        print(json.dumps(line), flush=True)
+        stream = sys.stderr
+    else:
+        stream = sys.stdout
+    engines = [e for e in report.engines if e.offers or e.bound is not None or e.status]
+    if engines:
+        print(
+            f"\n{'engine':16} {'CPU s':>8} {'accepted':>9} {'its best':>16} {'its bound':>16}  ended",
+            file=stream,
+        )
+        for e in engines:
+            print(
+                f"{e.engine:16} {e.cpu_seconds:8.2f} {e.incumbents:9} {number(e.best):>16} {number(e.bound):>16}  {e.status}",
+                file=stream,
+            )
+    print(
+        f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
+        f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
+        file=stream,
+    )
+    for line_text in in_words(report):
+        print(line_text, file=stream)
+    failed = [c for c in report.checks if not c.ok]
+    if report.checks:
+        print("independent checks: " + ("all passed" if not failed else f"{len(failed)} FAILED"), file=stream)
+    for c in failed:
+        print(f"  FAILED {c.name}: {c.text}", file=stream)
+    print(f"report: {out / 'report.html'}", file=stream)
+
+
+def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
+    """The exit code of a finished run (docs/files.md)."""
+    wrong = [c.name for c in report.checks if not c.ok and c.name != "deadlock"]
+    if wrong:  # the search and the checker disagree: a mistake in nmsolve itself
+        return INTERNAL
+    if result.status == "infeasible":
+        return INFEASIBLE
+    if result.core is None:
+        return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
+    if wanted_gap is not None and (result.gap is None or result.gap > wanted_gap):
+        return FEASIBLE
+    return OK
