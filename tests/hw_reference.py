@@ -91,8 +91,19 @@ def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, 
     d, step = all_distances(machine, quantity), step_cost(machine, quantity)
     routes = routes or (lambda p, q: xy_route(machine, quantity, p, q))
     total = 0.0
+    loads: dict[tuple[int, int], float] = {}
     for p, targets, weights, rate, multicast in messages(graph, core):
         remote = {q for q in targets if q != p}
+        if name == "max-link":
+            parts = (
+                [({link for q in remote for link in routes(p, q)}, rate)]
+                if multicast
+                else [(routes(p, q), w) for q, w in zip(targets, weights, strict=True)]
+            )
+            for links, amount in parts:
+                for link in links:
+                    loads[link] = loads.get(link, 0.0) + amount
+            continue
         if name == "connectivity":
             total += rate * len(remote)
         elif name == "cut":
@@ -102,7 +113,7 @@ def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, 
             total += rate * (step * len(remote) + sum(link_cost(machine, quantity, *link) for link in union))
         else:
             total += sum(w * (d[p, q] + step) for q, w in zip(targets, weights, strict=True) if q != p)
-    return total
+    return max(loads.values(), default=0.0) if name == "max-link" else total
 
 
 @st.composite

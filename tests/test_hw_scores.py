@@ -154,6 +154,8 @@ def test_matrix_topologies_charge_every_core_on_its_own_and_have_no_links():
     assert "max-link" not in s and "hysmap" not in s
     with pytest.raises(InputError, match="distance matrix"):
         link_loads(graph, machine, np.arange(3))
+    with pytest.raises(InputError, match="distance matrix"):
+        MappingProblem(graph, machine, "max-link")
 
 
 def test_cut_off_cores_are_named():

@@ -109,6 +109,7 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
 
     ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1
     between different cores. ``energy``: pJ along a route of least energy, see :mod:`nmsolve.hw.energy`.
+    ``max-link`` is no sum over pairs (:func:`uses_links`); its distance is that of ``hops``, a surrogate.
 
     Raises
     ------
@@ -149,6 +150,11 @@ def uses_nets(problem: MappingProblem) -> bool:
     if problem.objective == "connectivity":
         return True
     return problem.objective in ("multicast-hops", "energy") and bool(problem.graph.multicast.any())
+
+
+def uses_links(problem: MappingProblem) -> bool:
+    """True if the objective is about loads of links: neither a sum over pairs nor one over messages."""
+    return problem.objective == "max-link"
 
 
 def checked_core(graph: LogicGraph, machine: Machine, core: AnyArray) -> IntArray:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import pair_distance
+from nmsolve.hw.cost import pair_distance, uses_links
 from nmsolve.hw.kernels import union_row
 from nmsolve.hw.scores import Prepared, prepared
+from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -229,5 +230,12 @@ class Deltas:
 
 
 def deltas_of(problem: MappingProblem) -> Deltas:
-    """Prepare :class:`Deltas` for a problem."""
+    """Prepare :class:`Deltas` for a problem.
+
+    Raises
+    ------
+    InputError : the objective is the load of a link, which is no sum
+    """
+    if uses_links(problem):
+        raise InputError(f"changes of {problem.objective} are not sums", "", "another objective")
     return Deltas(problem, prepared(problem), arcs(problem.graph), rows_of_node(problem.graph))

@@ -11,7 +11,14 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, checked_core, core_distance, machine_distance, uses_nets
+from nmsolve.hw.cost import (
+    CoreDistance,
+    checked_core,
+    core_distance,
+    machine_distance,
+    uses_links,
+    uses_nets,
+)
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
@@ -52,6 +59,8 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
     Does not check feasibility. Raises InputError where usable cores have no route (dead links).
     """
+    if uses_links(problem):
+        return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
     ready = prepared(problem)
     graph, d = problem.graph, ready.distance
     at = checked_core(graph, problem.machine, core)
@@ -117,7 +126,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``.
     """
     problem = MappingProblem(graph, machine)
-    out = {name: objective_value(replace(problem, objective=name), core) for name in OBJECTIVES}
+    sums = [name for name in OBJECTIVES if name != "max-link"]
+    out = {name: objective_value(replace(problem, objective=name), core) for name in sums}
     out["latency-average"], out["latency-max"] = latency(graph, machine, core)
     if has_routes(machine):
         loads = link_loads(graph, machine, core)[working_links(machine)]

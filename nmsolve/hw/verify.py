@@ -141,7 +141,7 @@ def _matrix_energy(machine: Machine) -> tuple[float, float, float]:
 def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
     """What a report says, against the recomputed scores and against itself."""
     name, value, bound = (claimed.get(k) for k in ("objective_name", "objective", "bound"))
-    if name not in OBJECTIVES:
+    if name not in OBJECTIVES or name not in scores:
         return [Check("objective", False, f"the report names objective {name!r}, not one of {OBJECTIVES}")]
     found = scores[str(name)]
     ok = _equal(value, found)

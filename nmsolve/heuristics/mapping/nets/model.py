@@ -176,7 +176,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
 def supports(problem: MappingProblem) -> str | None:
     """Why the tables cannot hold this problem's objective exactly, or None."""
     if not uses_nets(problem):
-        return "the objective is pairwise: other engines do it better"
+        return "the objective does not charge messages by their route tree: other engines do it better"
     machine = problem.machine
     if problem.objective != "connectivity":
         if machine.torus:

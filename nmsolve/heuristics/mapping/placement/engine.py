@@ -8,7 +8,7 @@ from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.walker import SLICE, new_walker
-from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -140,6 +140,8 @@ def refuse_placement(problem: MappingProblem) -> str | None:
         return "a core may hold several nodes"
     if uses_nets(problem):
         return "the objective charges messages by their route tree"
+    if uses_links(problem):
+        return "the load of a link is no sum over pairs"
     return None
 
 

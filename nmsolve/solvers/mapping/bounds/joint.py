@@ -24,7 +24,7 @@ from time import monotonic
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -40,6 +40,8 @@ MAX_WORK = 6e8
 
 def refuses_joint(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
+    if uses_links(problem):
+        return f"objective {problem.objective} is no sum over pairs"
     if uses_nets(problem):
         return f"objective {problem.objective} charges messages by their route tree"
     if problem.machine.distance_matrix is not None:

@@ -37,7 +37,7 @@ class RowRoom:
 def refuses_nets(problem: MappingProblem) -> str | None:
     """Why the fan-out bound cannot take the problem, or None."""
     if not uses_nets(problem):
-        return f"objective {problem.objective} is paid edge by edge here"
+        return f"objective {problem.objective} does not charge messages by their route tree here"
     if problem.machine.size > MAX_CORES:
         return f"{problem.machine.size} cores are more than {MAX_CORES}"
     return None

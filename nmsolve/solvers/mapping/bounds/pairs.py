@@ -84,8 +84,10 @@ class PairForm:
 
 def refuses_pairs(problem: MappingProblem) -> str | None:
     """Why the pairwise bounds cannot take the problem, or None."""
-    from nmsolve.hw.cost import uses_nets
+    from nmsolve.hw.cost import uses_links, uses_nets
 
+    if uses_links(problem):
+        return f"objective {problem.objective} is no sum over pairs"
     if uses_nets(problem):
         return f"objective {problem.objective} charges messages by their route tree"
     if problem.machine.size > MAX_CORES:

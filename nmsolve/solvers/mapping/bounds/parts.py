@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -33,6 +33,8 @@ MAX_CORES = 4096
 def refuses_parts(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
     room, usable = room_per_core(problem), int(problem.machine.usable.sum())
+    if uses_links(problem):
+        return f"objective {problem.objective} is no sum over messages"
     if room < 2:
         return "no core can hold two nodes"
     if room >= problem.n:

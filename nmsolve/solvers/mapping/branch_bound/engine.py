@@ -6,7 +6,7 @@ from math import gcd
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
@@ -48,6 +48,8 @@ class BranchBound:
             return "a core can hold several nodes"
         if uses_nets(problem):
             return "messages are charged by their route tree"
+        if uses_links(problem):
+            return "the load of a link is no sum over pairs"
         return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:

@@ -76,6 +76,8 @@ def distances(problem: MappingProblem) -> FloatArray:
 
 def granularity(problem: MappingProblem) -> float:
     """A step that divides every value of the objective, 0 if none is known."""
+    if problem.objective == "max-link":
+        return 1.0 if problem.graph.integral else 0.0
     d = core_distance(problem)
     if not (problem.graph.integral and d.integral):
         return 0.0
