@@ -118,6 +118,39 @@ def verify_command(
     )
 
 
+def gap_command(
+    mapping: Mapping,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    placement: Placement = None,
+    constraints: Constraints = None,
+    balance: Balance = None,
+    objective: A[
+        str | None,
+        Option("--objective", help="[default: the one in report.json beside the mapping, else hops]"),
+    ] = None,
+    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "300s",
+    gap: A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")] = None,
+    engines: A[
+        str | None, Option("--engines", help="Comma-separated engines. [default: all that prove bounds]")
+    ] = None,
+    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
+    workers: A[int, Option("--workers", min=1, help="Engines that run at the same time.")] = 1,
+    memory_limit: A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")] = None,
+    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-gap"),
+    json: Json = False,
+) -> None:
+    """Prove how far an existing mapping, from any tool, can be from the best one; only the bound is raised."""
+    from nmsolve.cli.gap import GapOptions, run_gap
+
+    options = GapOptions(
+        mapping, graph, machine, chips, placement, constraints, balance, objective, time_limit, gap, engines, seed,
+        workers, memory_limit, out, json,
+    )  # fmt: skip
+    raise typer.Exit(run_gap(options))
+
+
 def info_command(graph: Graph, json: Json = False) -> None:
     """Describe a graph file: nodes, messages, resources, traffic, and the machine it names."""
     from nmsolve.cli.info import run_info

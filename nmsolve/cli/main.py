@@ -45,6 +45,7 @@ def _root(
 app.command("map")(commands.map_command)
 app.command("score")(commands.score_command)
 app.command("verify")(commands.verify_command)
+app.command("gap")(commands.gap_command)
 app.command("info")(commands.info_command)
 app.command("convert")(commands.convert_command)
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

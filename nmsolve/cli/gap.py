@@ -1,0 +1,139 @@
+"""``nmsolve gap``: how far any mapping, from any tool, can be from the best one."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.check import Loaded, load_answer, stated_constraints
+from nmsolve.cli.progress import JsonLines, ProgressTable, number
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound
+    from nmsolve.model.mapping.problem import MappingProblem
+
+
+@dataclass(frozen=True)
+class GapOptions:
+    """The options of ``nmsolve gap``, as typed."""
+
+    mapping: Path
+    graph: Path | None
+    machine: str | None
+    chips: str | None
+    placement: Path | None
+    constraints: Path | None
+    balance: float | None
+    objective: str | None
+    time_limit: str
+    gap: str | None
+    engines: str | None
+    seed: int
+    workers: int
+    memory_limit: str | None
+    out: Path
+    json: bool
+
+
+def run_gap(o: GapOptions) -> int:
+    """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, or the mapping breaks a rule
+    """
+    from nmsolve.cli.main import STARTED
+    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.solvers.mapping.bounding import bounding
+
+    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory_limit)
+    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+    problem = _problem(o, loaded)
+    known = _known(o, loaded, problem)
+    prepare_folder(o.out)
+    table = ProgressTable(sys.stderr)
+    observers: list[Any] = [table, JsonLines(sys.stdout)] if o.json else [table]
+    names = None if o.engines is None else [e.strip() for e in o.engines.split(",") if e.strip()]
+    try:
+        bounded = bounding(
+            problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+            engines=names, memory_limit=memory, observers=observers, known=known,
+        )  # fmt: skip
+    finally:
+        table.close()
+    inputs = _inputs(o, loaded, problem)
+    turns = loaded.inputs.get("prohibit_turns")
+    report = write_answer(o.out, problem, bounded.result, inputs, turns)
+    say(o.out, report, o.json)
+    if bounded.better is not None:
+        better = o.out / "better.json"
+        write_mapping(better, problem.graph, problem.machine, bounded.better)
+        print(f"a better mapping was met on the way: {better}", file=sys.stderr)
+    return exit_code(bounded.result, report, wanted)
+
+
+def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
+    """The problem as the options state it, else as the report beside the mapping does."""
+    from dataclasses import replace
+
+    from nmsolve.solvers.mapping.api import make_problem
+
+    report = loaded.report or {}
+    objective = o.objective or str(report.get("objective_name") or "hops")
+    named = loaded.inputs.get("constraints")
+    rules = o.constraints or (Path(named) if named else None)
+    problem = make_problem(
+        loaded.graph, loaded.machine, objective=objective, constraints=stated_constraints(rules, loaded),
+        balance=o.balance,
+    )  # fmt: skip
+    if loaded.report is not None and o.balance is None:
+        problem = replace(problem, node_limit=loaded.inputs.get("node_limit"))
+    return problem
+
+
+def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
+    """Bounds from before: those that lie beside the mapping, and those of an earlier run into the same folder."""
+    from nmsolve.model.files import read_limited
+    from nmsolve.solvers.mapping.certificates import certificates_from_json
+
+    known: list[Bound] = []
+    beside = [loaded.folder] if loaded.report is not None else []
+    for folder in dict.fromkeys([*(f.resolve() for f in beside), o.out.resolve()]):
+        path = folder / "certificates.json"
+        if path.exists():
+            data = read_limited(path)
+            bounds = certificates_from_json(data, str(path))
+            if json.loads(data).get("problem") == problem.hash:
+                known += bounds
+    if known:
+        best = max((b.value for b in known if b.scope == "full"), default=None)
+        print(f"known before: {len(known)} bounds, the best {number(best)}", file=sys.stderr)
+    return known
+
+
+def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str, Any]:
+    """What ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
+    before = loaded.inputs
+    graph = before.get("graph") if o.graph is None else str(o.graph.resolve())
+    machine = o.machine or before.get("machine")
+    rules = before.get("constraints") if o.constraints is None else str(o.constraints.resolve())
+    return {
+        "graph": graph,
+        "machine": str(Path(machine).resolve()) if machine and Path(machine).is_file() else machine,
+        "chips": o.chips or before.get("chips"),
+        "constraints": rules,
+        "balance": o.balance,
+        "node_limit": problem.node_limit,
+        "mapping": str(o.mapping.resolve()),
+        "placement": None if o.placement is None else str(o.placement.resolve()),
+        "time_limit": opt.seconds(o.time_limit),
+        "gap": opt.fraction(o.gap),
+        "workers": o.workers,
+        "engines": o.engines,
+        "prohibit_turns": before.get("prohibit_turns"),
+    }

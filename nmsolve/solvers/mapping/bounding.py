@@ -1,0 +1,139 @@
+"""Raise the bound of a mapping that is given and stays as it is (``nmsolve gap``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nmsolve.hw.scores import objective_value, score
+from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.errors import InputError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, REGISTRY, make_engine
+from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
+from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.search.incumbent import Observer
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What bounding found.
+
+    Attributes
+    ----------
+    result : about the given mapping, with the best bounds known
+    better : (n,) a mapping with a lower objective that an exact engine met on its way, or None
+    """
+
+    result: Result
+    better: IntArray | None
+
+
+def bounding(
+    problem: MappingProblem,
+    core: IntArray,
+    *,
+    time_limit: float = 300.0,
+    started: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    engines: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    observers: Sequence[Observer] = (),
+    known: Sequence[Bound] = (),
+) -> Bounded:
+    """Run the engines that prove bounds, the mapping being known from the start.
+
+    Parameters
+    ----------
+    core : (n,) the mapping; it must keep every rule of ``problem``
+    engines : names of the engines to run; by default :func:`bound_engines`
+    known : bounds from before; those whose certificates can be recomputed count, the others are dropped
+
+    Raises
+    ------
+    InputError : the mapping breaks a rule, or an argument is wrong (see :func:`nmsolve.solvers.mapping.api.solve`)
+    """
+    core = np.ascontiguousarray(core, np.int64)
+    reduction = merge_together(problem)
+    complaint = MappingReferee(reduction).complaint(core)
+    if complaint is not None:
+        raise InputError(f"the mapping breaks a rule: {complaint}", problem.graph.name, "a feasible mapping")
+    names = bound_engines(reduction.reduced) if engines is None else engines
+    if not names:
+        raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
+    found = solve(
+        problem,
+        time_limit=time_limit,
+        started=started,
+        gap=gap,
+        seed=seed,
+        workers=workers,
+        engines=names,
+        warm_start=core,
+        memory_limit=memory_limit,
+        observers=observers,
+    )
+    trusted = _recomputed(problem, core, known)
+    return _about(problem, core, found, trusted)
+
+
+def bound_engines(problem: MappingProblem) -> list[str]:
+    """Names of the engines that may raise the bound of ``problem``: the bounds, cheapest first as registered, then the
+    exact engines where they have a chance to prove something (as in automatic mode)."""
+    small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
+    wanted = ("bounds", "both") if small else ("bounds",)
+    rank = {name: wanted.index(kind) for name in REGISTRY if (kind := make_engine(name).finds) in wanted}
+    return sorted((n for n in rank if make_engine(n).refuses(problem) is None), key=rank.__getitem__)
+
+
+def _recomputed(problem: MappingProblem, core: IntArray, known: Sequence[Bound]) -> list[Bound]:
+    """Those of the bounds known before that their certificates prove."""
+    merged = merge_together(problem)
+    out = []
+    for bound in known:
+        if bound.method not in RECHECKS:
+            continue
+        if bound.scope == "placement":
+            found = check_bound(problem, bound, core)
+        else:
+            found = check_bound(merged.reduced, bound, merged.restrict(core))
+        if found.ok:
+            out.append(bound)
+    return out
+
+
+def _about(problem: MappingProblem, core: IntArray, found: Result, known: Sequence[Bound]) -> Bounded:
+    """The result of the search as a statement about the given mapping; of every method the better bound stays."""
+    objective = objective_value(problem, core)
+    better = found.core if found.objective is not None and found.objective < objective else None
+    best: dict[tuple[str, str], Bound] = {}
+    for b in (*known, *found.bounds):
+        if b.scope == "placement" and better is not None and b in found.bounds:
+            continue  # it is about the parts of the better mapping
+        key = (b.method, b.scope)
+        if key not in best or b.value > best[key].value:
+            best[key] = b
+    full = [b.value for b in best.values() if b.scope == "full"]
+    full += [] if found.bound is None else [found.bound]
+    placed = max((b.value for b in best.values() if b.scope == "placement"), default=None)
+    bound = min(max(full), objective) if full else None
+    result = replace(
+        found,
+        status="optimal" if bound is not None and bound >= objective else "feasible",
+        core=core,
+        objective=objective,
+        bound=bound,
+        gap=gap(objective, bound),
+        bounds=tuple(best.values()),
+        placement_bound=placed,
+        placement_gap=gap(objective, placed),
+        scores=score(problem.graph, problem.machine, core),
+    )
+    return Bounded(result, better)
