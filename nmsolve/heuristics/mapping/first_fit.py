@@ -79,7 +79,7 @@ def first_fit(
             *problem.apart,
             core,
         )
-        failed = [u for u in stuck.tolist() if not _make_room(problem, u, free, core)]
+        failed = [u for u in stuck.tolist() if not make_room(problem, u, free, core)]
         if not failed:
             return core
         if attempt == 0:  # large nodes first, then what failed before them
@@ -137,7 +137,8 @@ def _disturb(order: IntArray, rng: IntArray) -> None:
     shuffle(rng, order[: len(order) // 2])
 
 
-def _make_room(problem: MappingProblem, u: int, free: IntArray, core: IntArray) -> bool:
+def make_room(problem: MappingProblem, u: int, free: IntArray, core: IntArray) -> bool:
+    """Place node ``u`` by a shortest chain of moves of others; True if it worked (``free``, ``core`` are updated)."""
     return bool(
         _chain(u, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart, core, CHAIN_WORK)
     )  # fmt: skip
@@ -168,7 +169,7 @@ def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
 
 
 @nb.njit(cache=True, nogil=True)
-def _fits(
+def fits(
     u: int,
     p: int,
     without: int,
@@ -226,7 +227,7 @@ def _fill(
             start += 1
         place = -1
         for k in range(start, len(scan)):
-            if _fits(u, scan[k], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            if fits(u, scan[k], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
                 place = scan[k]
                 break
         if place < 0:
@@ -273,7 +274,7 @@ def _chain(
             work -= 1
             if p == core[v] or entered[p] or not domains[domain_of[v], p]:
                 continue
-            if _fits(v, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            if fits(v, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
                 goal = p
                 break
         if goal >= 0:
@@ -285,9 +286,7 @@ def _chain(
             w = head[p]
             while w >= 0:
                 work -= 1
-                if parent[w] == -2 and _fits(
-                    v, p, w, sizes, free, domain_of, domains, apart_ptr, apart, core
-                ):
+                if parent[w] == -2 and fits(v, p, w, sizes, free, domain_of, domains, apart_ptr, apart, core):
                     entered[p] = True
                     parent[w] = v
                     queue[tail] = w

@@ -1,0 +1,130 @@
+"""Engine ``remap``: the best mapping near an old one, within a migration budget."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.remap.kernel import anneal
+from nmsolve.heuristics.mapping.remap.repair import stay_put
+from nmsolve.heuristics.mapping.remap.state import new_state, prices_of, put_all, rules_of
+from nmsolve.hw.cost import uses_links
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+#: First and last temperature in units of what a typical accepted change costs (see :meth:`_Search.typical`).
+HOT, COLD = 1.0, 0.003
+#: A run is a few coolings: (share of the run, first temperature as part of the hottest, from the best so far?).
+PLAN = ((0.1, 1.0, False), (0.2, 1.0, False), (0.3, 0.3, True), (0.4, 1.0, True))
+#: Nanoseconds of one try: fixed, per neighbour for pairwise objectives, per message pin for net objectives.
+TRY, PER_NEIGHBOUR, PER_PIN = 250.0, 12.0, 40.0
+#: Seconds of work in one kernel call; tries that measure the temperature; longest run in tries per node.
+SLICE, SAMPLES, LONGEST = 0.05, 2000, 20_000
+
+
+class Remap:
+    """Annealing of single moves and exchanges that counts, for every change, who is then away from the old core.
+
+    Takes problems with a migration budget and every objective that is a sum. Starts from the best mapping so far, else
+    from the reference made legal. Deterministic by seed and time limit unless the machine is too slow for the plan.
+    """
+
+    name = "remap"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Problems without a migration budget, and objectives that are no sum."""
+        if problem.migration is None:
+            return "there is no migration budget"
+        if uses_links(problem):
+            return "the objective is no sum over pairs or messages"
+        return None
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Anneal until the plan is through or time is up.
+
+        Raises
+        ------
+        NmsolveError : no mapping within the budget is known or was found to start from
+        """
+        start, _ = context.incumbent()
+        if start is None:
+            start = first_within(problem)
+            if start is None:
+                raise NmsolveError("no mapping within the migration budget was found to start from")
+            context.offer(start, "repaired")
+        if not context.should_stop():
+            _Search(problem, start, context).run()
+
+
+def first_within(problem: MappingProblem) -> IntArray | None:
+    """The reference made legal by few moves, if that is within the budget; else None."""
+    assert problem.migration is not None
+    first = np.unique(problem.migration.group, return_index=True)[1]
+    core = stay_put(problem, problem.migration.reference[first])
+    return core if core is not None and problem.migration.moved(core) <= problem.migration.budget else None
+
+
+class _Search:
+    """One run of the engine: kernel state, best mapping, plan."""
+
+    def __init__(self, problem: MappingProblem, start: IntArray, context: Context) -> None:
+        self.context, self.start = context, np.ascontiguousarray(start, np.int64)
+        self.rules, self.prices = rules_of(problem), prices_of(problem)
+        self.state = new_state(problem, self.rules, self.start)
+        self.rng = new_rng(context.seed)
+        self.best, self.least = self.start.copy(), 0.0
+        self.found, self.gain = self.start.copy(), np.zeros(2)
+        pins = problem.graph.m * (PER_PIN if self.prices.nets else PER_NEIGHBOUR)
+        self.seconds_per_try = 1e-9 * (TRY + 2.0 * pins / problem.n)
+        self.began = max(1e-3, context.time_left())
+        self.planned = min(self.began / self.seconds_per_try, LONGEST * problem.n)
+
+    def run(self) -> None:
+        """All coolings of the plan."""
+        unit = self.typical()
+        until = 0.0
+        for share, hot, from_best in PLAN:
+            until += share
+            put_all(self.state, self.rules, self.best if from_best else self.start)
+            self.gain[:] = self.least if from_best else 0.0
+            self.cool(hot * HOT * unit, COLD * unit, share, until)
+            if self.context.should_stop():
+                return
+
+    def typical(self) -> float:
+        """Mean rise of the objective by a random change: the unit of temperature."""
+        rises, before = [], 0.0
+        self.gain[:] = 0.0
+        for _ in range(SAMPLES // 10):
+            anneal(self.state, self.rules, self.prices, np.inf, 10, self.rng, self.found, self.gain)
+            rises.append(abs(self.gain[0] - before) / 10)
+            before = self.gain[0]
+            if self.context.should_stop():
+                break
+        self.keep()
+        return float(np.mean(rises)) or 1.0
+
+    def cool(self, hot: float, cold: float, share: float, until: float) -> None:
+        """One geometric cooling; the clock drives it where it is ahead of the work."""
+        tries, done = share * self.planned, 0.0
+        lead = self.context.time_left()
+        goal = lead - self.began * (1.0 - until)
+        piece = max(1, int(min(SLICE / self.seconds_per_try, tries / 100)))
+        while not self.context.should_stop():
+            clock = (lead - self.context.time_left()) / goal if goal > 0 else 1.0
+            over = max(done / tries, clock)
+            if over >= 1.0:
+                break
+            heat = hot * (cold / hot) ** over
+            anneal(self.state, self.rules, self.prices, heat, piece, self.rng, self.found, self.gain)
+            done += piece
+        self.keep()
+
+    def keep(self) -> None:
+        """Offer the best mapping of the last cooling if it is the best so far."""
+        if self.gain[1] < self.least - 1e-9:
+            self.best[:], self.least = self.found, float(self.gain[1])
+            self.context.offer(self.best.copy(), "moves within the budget")

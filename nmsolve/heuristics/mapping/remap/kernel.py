@@ -1,0 +1,140 @@
+"""Annealing over sets of displaced nodes: every change keeps the number of moved nodes within the budget."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, change, may, relocate
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
+
+#: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
+#: neighbour, and (on a mesh) that a core beside the one found is tried instead.
+AWAY, HOMEWARD, NEIGHBOUR, BESIDE = 0.5, 0.3, 0.8, 0.5
+#: Members of a full core looked at for an exchange; nodes sent home in exchange for one that leaves.
+PARTNERS, SENT_HOME = 4, 4
+
+
+@nb.njit(cache=True, nogil=True)
+def anneal(
+    s: State,
+    rules: Rules,
+    prices: Prices,
+    heat: float,
+    tries: int,
+    rng: AnyArray,
+    best: IntArray,
+    gain: FloatArray,
+) -> None:
+    """Try ``tries`` changes at temperature ``heat`` (Metropolis).
+
+    A change moves a node, or exchanges it with one of a full core; if more nodes have moved then than the budget allows,
+    others that are away are sent home, and all of it is one change. ``gain``: [change of the objective since the caller
+    set it to 0, its least value so far, which is the one of ``best`` (n,)].
+    """
+    trail = np.empty((2 * (SENT_HOME + 1), 2), np.int64)
+    noted = True
+    for _ in range(tries):
+        u = _some_node(s, rules, rng)
+        p = _some_core(s, rules, prices, u, rng)
+        if p < 0 or p == s.core[u]:
+            continue
+        length, total = step(s, rules, prices, u, p, trail, 0, rng)
+        if length == 0:
+            continue
+        for _ in range(SENT_HOME):
+            if s.tally[0] <= rules.budget:
+                break
+            w = s.away[below(rng, s.tally[1])]
+            if rules.home[w] >= 0 and w != u:
+                length, more = step(s, rules, prices, w, rules.home[w], trail, length, rng)
+                total += more
+        kept = s.tally[0] <= rules.budget and (
+            total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
+        )
+        if kept and total > 0.0 and not noted:  # leaving a new best behind: note it as it was
+            best[:] = s.core
+            for k in range(length - 1, -1, -1):
+                best[trail[k, 0]] = trail[k, 1]
+            noted = True
+        if not kept:
+            for k in range(length - 1, -1, -1):
+                relocate(s, rules, trail[k, 0], trail[k, 1])
+            continue
+        gain[0] += total
+        if gain[0] < gain[1] - 1e-9:
+            gain[1], noted = gain[0], False
+    if not noted:
+        best[:] = s.core
+
+
+@nb.njit(cache=True, nogil=True)
+def _some_node(s: State, rules: Rules, rng: AnyArray) -> int:
+    if s.tally[1] > 0 and uniform(rng) < AWAY:
+        return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
+    return np.int64(below(rng, len(s.core)))
+
+
+@nb.njit(cache=True, nogil=True)
+def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
+    """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
+    if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
+        return rules.home[u]  # type: ignore[no-any-return]
+    degree = prices.indptr[u + 1] - prices.indptr[u]
+    if degree == 0 or uniform(rng) >= NEIGHBOUR:
+        return rules.places[below(rng, len(rules.places))]  # type: ignore[no-any-return]
+    p = s.core[prices.other[prices.indptr[u] + np.int64(below(rng, degree))]]
+    if rules.mesh and uniform(rng) < BESIDE:
+        side = np.int64(below(rng, 4))
+        row, col = p // rules.cols, p % rules.cols
+        row += (side == 0) - (side == 1)
+        col += (side == 2) - (side == 3)
+        if row < 0 or col < 0 or col >= rules.cols or row * rules.cols + col >= len(s.head):
+            return -1
+        p = row * rules.cols + col
+    return p  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def step(
+    s: State, rules: Rules, prices: Prices, u: int, p: int, trail: IntArray, length: int, rng: AnyArray
+) -> tuple[int, float]:
+    """Put ``u`` on core ``p``, in exchange for one of its nodes if it is full; adds who came from where to ``trail``.
+
+    Returns the new length of ``trail`` (unchanged if it cannot be done) and the change of the objective.
+    """
+    q, v = s.core[u], -1
+    if q == p:
+        return length, 0.0
+    if not may(s, rules, u, p, -1):
+        v = _partner(s, rules, u, p, rng)
+        if v < 0:
+            return length, 0.0
+    total = change(s, prices, rules.cols, u, p, v)
+    relocate(s, rules, u, p)
+    trail[length, 0], trail[length, 1] = u, q
+    if v >= 0:
+        relocate(s, rules, v, q)
+        trail[length + 1, 0], trail[length + 1, 1] = v, p
+        return length + 2, total
+    return length + 1, total
+
+
+@nb.njit(cache=True, nogil=True)
+def _partner(s: State, rules: Rules, u: int, p: int, rng: AnyArray) -> int:
+    """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
+    q, v, found = s.core[u], s.head[p], -1
+    if v < 0 or not rules.domains[rules.domain_of[u], p]:
+        return -1
+    for _ in range(below(rng, PARTNERS)):
+        v = s.after[v]
+    for _ in range(PARTNERS):
+        if may(s, rules, u, p, v) and may(s, rules, v, q, u):
+            if s.spot[v] >= 0:
+                return v  # type: ignore[no-any-return]
+            if found < 0:
+                found = v
+        v = s.after[v]
+    s.head[p] = v
+    return found

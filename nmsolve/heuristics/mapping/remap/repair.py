@@ -1,0 +1,81 @@
+"""An old mapping made legal by few moves: everybody who may stay does."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.first_fit import fits, make_room
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, Int32Array, IntArray
+
+
+def stay_put(problem: MappingProblem, wish: IntArray) -> IntArray | None:
+    """A feasible mapping that differs from ``wish`` in few nodes, or None if none was found.
+
+    Where a core is overfull, small nodes and those that stand for many stay, which keeps most of them (exactly the most
+    where there is one resource and no ``apart``). The others go to the nearest core with room, the largest first; one
+    that finds none pushes others along a shortest chain.
+
+    Parameters
+    ----------
+    wish : (n,) int64 core numbers, in range
+    """
+    share = (problem.sizes / np.maximum(problem.capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
+    worth = np.ones(problem.n) if problem.migration is None else problem.migration.weight
+    core, free = np.full(problem.n, -1, np.int64), problem.capacity.copy()
+    tables = (problem.sizes, free, problem.domain_of, problem.domains, *problem.apart)
+    _keep(np.argsort(share / worth, kind="stable"), np.ascontiguousarray(wish, np.int64), *tables, core)
+    homeless = np.flatnonzero(core < 0)
+    choices = problem.domains.sum(axis=1)[problem.domain_of[homeless]]
+    for u in homeless[np.lexsort((-share[homeless], choices))].tolist():
+        p = _nearest(u, int(wish[u]), problem.machine.cols, *tables, core)
+        if p >= 0:
+            core[u] = p
+            free[p] -= problem.sizes[u]
+        elif not make_room(problem, u, free, core):
+            return None
+    return core
+
+
+@nb.njit(cache=True, nogil=True)
+def _keep(
+    order: IntArray,
+    wish: IntArray,
+    sizes: IntArray,
+    free: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart_ptr: IntArray,
+    apart: Int32Array,
+    core: IntArray,
+) -> None:
+    """Give every node, in ``order``, the core it wishes if that is still allowed; changes ``free`` and ``core``."""
+    for u in order:
+        p = wish[u]
+        if fits(u, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            core[u] = p
+            for r in range(sizes.shape[1]):
+                free[p, r] -= sizes[u, r]
+
+
+@nb.njit(cache=True, nogil=True)
+def _nearest(
+    u: int,
+    wish: int,
+    cols: int,
+    sizes: IntArray,
+    free: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart_ptr: IntArray,
+    apart: Int32Array,
+    core: IntArray,
+) -> int:
+    """The core nearest to ``wish`` on the board that takes ``u``, or -1."""
+    best, least = -1, 1 << 62
+    for p in range(free.shape[0]):
+        away = abs(p // cols - wish // cols) + abs(p % cols - wish % cols)
+        if away < least and fits(u, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            best, least = p, away
+    return best

@@ -1,0 +1,205 @@
+"""What the re-mapping kernels read and change."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.deltas import deltas_of, net_delta, pair_move_delta, pair_swap_delta
+from nmsolve.model.mapping.migration_fit import homes_of
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+
+class Rules(NamedTuple):
+    """What decides who may sit where: sizes, domains and ``apart`` as in ``MappingProblem``; ``home`` (n,) the core that a
+    node was on, -1 where it may not be there any more; ``weight`` and the CSR ``home_ptr``, ``home_core``,
+    ``home_count`` as in ``Migration``; ``budget`` user's nodes may move. ``places`` are the usable cores."""
+
+    sizes: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
+    home: IntArray
+    weight: IntArray
+    home_ptr: IntArray
+    home_core: IntArray
+    home_count: IntArray
+    budget: int
+    places: IntArray
+    cols: int
+    mesh: bool
+
+
+class Prices(NamedTuple):
+    """Arguments of the kernels in :mod:`nmsolve.hw.deltas`; ``nets`` says which of them apply."""
+
+    nets: bool
+    indptr: IntArray
+    other: Int32Array
+    sent: FloatArray
+    received: FloatArray
+    row_ptr: IntArray
+    row_ind: Int32Array
+    net_ptr: IntArray
+    source: Int32Array
+    targets: Int32Array
+    weights: FloatArray
+    rate: FloatArray
+    by_union: BoolArray
+    x: FloatArray
+    y: FloatArray
+    wrap_x: float
+    wrap_y: float
+    edge_step: float
+    matrix: FloatArray
+    step: float
+    dist: FloatArray
+    before: Int32Array
+
+
+class State(NamedTuple):
+    """A mapping that changes: ``core`` (n,), ``free`` (P, R) room left, rings of the nodes of each core (``head``, ``after``,
+    ``before``); ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a node is in it, -1 if
+    at home; ``tally[0]`` user's nodes moved."""
+
+    core: IntArray
+    free: IntArray
+    head: IntArray
+    after: IntArray
+    before: IntArray
+    away: IntArray
+    spot: IntArray
+    tally: IntArray
+
+
+def rules_of(problem: MappingProblem) -> Rules:
+    """The rules of a problem with a migration budget."""
+    migration = problem.migration
+    assert migration is not None
+    at_home = (homes_of(problem)[0], migration.weight, *migration.homes)
+    tables = (problem.sizes, problem.domain_of, problem.domains, *problem.apart, *at_home)
+    mesh = problem.machine.distance_matrix is None
+    every: tuple[Any, ...] = (
+        *map(np.array, tables), migration.budget, np.flatnonzero(problem.machine.usable), problem.machine.cols, mesh,
+    )  # fmt: skip
+    return Rules(*every)
+
+
+def prices_of(problem: MappingProblem) -> Prices:
+    """What moves cost, for every objective that is a sum over pairs or messages.
+
+    Arrays are copied, because numba compiles anew for read-only ones.
+    """
+    d = deltas_of(problem)
+    graph, ready, distance = problem.graph, d.ready, d.ready.distance
+    rows = (graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, ready.by_union)
+    tables = map(np.array, (*d.pairs, *d.rows, *rows, distance.x, distance.y))
+    around = (float(distance.wrap_x), float(distance.wrap_y), float(distance.step))
+    trees = (float(ready.step), np.array(ready.dist), np.array(ready.before))
+    every: tuple[Any, ...] = (
+        bool(ready.by_union.any()), *tables, *around, np.array(distance.matrix), *trees,
+    )  # fmt: skip
+    return Prices(*every)
+
+
+def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
+    """The state of the mapping ``core`` (n,), which is copied."""
+    n, cores = problem.n, problem.cores
+    state = State(
+        np.full(n, -1, np.int64), problem.capacity.copy(), np.full(cores, -1, np.int64), np.full(n, -1, np.int64),
+        np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64),
+    )  # fmt: skip
+    put_all(state, rules, np.ascontiguousarray(core, np.int64))
+    return state
+
+
+@nb.njit(cache=True, nogil=True)
+def put_all(s: State, rules: Rules, core: IntArray) -> None:
+    """Put every node on its core in ``core``; nodes may be on cores already."""
+    for u in range(len(core)):
+        if s.core[u] != core[u]:
+            relocate(s, rules, u, core[u])
+
+
+@nb.njit(cache=True, nogil=True)
+def amount(rules: Rules, u: int, p: int) -> int:
+    """Members of node ``u`` that have moved if it sits on core ``p``."""
+    for k in range(rules.home_ptr[u], rules.home_ptr[u + 1]):
+        if rules.home_core[k] == p:
+            return rules.weight[u] - rules.home_count[k]  # type: ignore[no-any-return]
+    return rules.weight[u]  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def may(s: State, rules: Rules, u: int, p: int, without: int) -> bool:
+    """True if ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
+    if not rules.domains[rules.domain_of[u], p]:
+        return False
+    for r in range(rules.sizes.shape[1]):
+        room = s.free[p, r]
+        if without >= 0:
+            room += rules.sizes[without, r]
+        if rules.sizes[u, r] > room:
+            return False
+    for k in range(rules.apart_ptr[u], rules.apart_ptr[u + 1]):
+        v = rules.apart[k]
+        if s.core[v] == p and v != without:
+            return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def relocate(s: State, rules: Rules, u: int, p: int) -> None:
+    """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
+    q = s.core[u]
+    if q >= 0:
+        s.tally[0] -= amount(rules, u, q)
+        if s.after[u] == u:
+            s.head[q] = -1
+        else:
+            s.after[s.before[u]], s.before[s.after[u]] = s.after[u], s.before[u]
+            if s.head[q] == u:
+                s.head[q] = s.after[u]
+    s.tally[0] += amount(rules, u, p)
+    for r in range(rules.sizes.shape[1]):
+        if q >= 0:
+            s.free[q, r] += rules.sizes[u, r]
+        s.free[p, r] -= rules.sizes[u, r]
+    h = s.head[p]
+    if h < 0:
+        s.head[p] = s.after[u] = s.before[u] = u
+    else:
+        b = s.before[h]
+        s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
+    s.core[u] = p
+    if p == rules.home[u] and s.spot[u] >= 0:
+        s.tally[1] -= 1
+        last = s.away[s.tally[1]]
+        s.away[s.spot[u]], s.spot[last] = last, s.spot[u]
+        s.spot[u] = -1
+    elif p != rules.home[u] and s.spot[u] < 0:
+        s.away[s.tally[1]], s.spot[u] = u, s.tally[1]
+        s.tally[1] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def change(s: State, c: Prices, cols: int, u: int, p: int, v: int) -> float:
+    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is."""
+    if c.nets:
+        return net_delta(  # type: ignore[no-any-return]
+            u, p, v, c.row_ptr, c.row_ind, c.net_ptr, c.source, c.targets, c.weights, c.rate, c.by_union, s.core,
+            cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step, c.matrix, c.step, c.dist, c.before,
+        )  # fmt: skip
+    if v >= 0:
+        return pair_swap_delta(  # type: ignore[no-any-return]
+            u, v, c.indptr, c.other, c.sent, c.received, s.core, cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step,
+            c.matrix,
+        )  # fmt: skip
+    return pair_move_delta(  # type: ignore[no-any-return]
+        u, p, -1, c.indptr, c.other, c.sent, c.received, s.core, cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step,
+        c.matrix,
+    )  # fmt: skip
