@@ -28,6 +28,7 @@ class Entry:
     child : native solver, runs in a child process
     repeat : worth another run with another seed
     quick : takes milliseconds
+    budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     about : one line for people
     """
 
@@ -37,6 +38,7 @@ class Entry:
     child: bool = False
     repeat: bool = False
     quick: bool = False
+    budgeted: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
         """The engine's place in a plan; with ``most`` it is worth no process of its own."""
@@ -53,14 +55,15 @@ REGISTRY: dict[str, Entry] = {
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
+    "remap": Entry(_H + "remap", "Remap", "annealing within a migration budget", repeat=True, budgeted=True),
     "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True),
+    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True, budgeted=True),
 }  # fmt: skip
 
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
@@ -113,7 +116,7 @@ def chosen(
     steps, reasons = [], []
     for name in dict.fromkeys(names):
         engine = make_engine(name, mip_solver)
-        reason = engine.refuses(problem)
+        reason = _refusal(name, engine, problem)
         if reason is None:
             steps.append(REGISTRY[name].step(engine))
         else:
@@ -122,6 +125,13 @@ def chosen(
     if not steps:
         raise InputError("every chosen engine refuses: " + "; ".join(reasons), "--engines", "other engines")
     return steps
+
+
+def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
+    """Why the engine does not take the problem, or None. Bounds hold with a migration budget as without one."""
+    if problem.limits_moves and engine.finds != "bounds" and not REGISTRY[name].budgeted:
+        return "it knows no migration budget"
+    return engine.refuses(problem)
 
 
 def automatic(
@@ -147,7 +157,7 @@ def automatic(
     steps = []
     for name, share in shares.items():
         engine = make_engine(name, mip_solver)
-        reason = engine.refuses(problem)
+        reason = _refusal(name, engine, problem)
         late = _too_slow(name, problem, seconds) or _outdone(name, problem)
         if reason is not None or late is not None:
             refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
@@ -205,6 +215,8 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
 
 def _heuristics(problem: MappingProblem) -> dict[str, float]:
     """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
+    if problem.limits_moves:
+        return {"remap": HEURISTICS}
     if problem.one_per_core and not uses_nets(problem):
         if problem.machine.distance_matrix is not None:
             return {"anneal": 0.3, "tabu": 0.6}
