@@ -64,7 +64,7 @@ def bounding(
     reduction = merge_together(problem)
     complaint = MappingReferee(reduction).complaint(core)
     if complaint is not None:
-        raise InputError(f"the mapping breaks a rule: {complaint}", problem.graph.name, "a feasible mapping")
+        raise InputError(f"the mapping breaks a rule: {complaint}", problem.graph.name, "a feasible mapping, or other limits (--balance)")
     names = bound_engines(reduction.reduced) if engines is None else engines
     if not names:
         raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
