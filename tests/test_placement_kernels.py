@@ -7,8 +7,9 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
 from nmsolve.heuristics.mapping.placement.blocks import block_move
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
-from nmsolve.heuristics.mapping.placement.tabu import DenseSearch, dense_matrices
-from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN, dense_price
+from nmsolve.heuristics.mapping.placement.memetic import Population, board_symmetries
+from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
+from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN
 from nmsolve.heuristics.mapping.placement.walker import DirectWalker, TableWalker, walker_cost
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
@@ -131,33 +132,89 @@ def test_swap_prices_are_differences_of_costs(kind):
         assert price == pytest.approx(placement_cost(data, other) - placement_cost(data, core), abs=1e-6)
 
 
+def swapped_price(search, data, u, v):
+    """Change of cost of swapping seats, by the cost of both placements."""
+    seat = search._now.seat.copy()
+    seat[[u, v]] = seat[[v, u]]
+    return placement_cost(data, search.core_of(seat)) - placement_cost(data, search.core_of(search._now.seat))
+
+
+@pytest.mark.parametrize("whole", [True, False])
 @pytest.mark.parametrize("kind", ["chips", "symmetric", "asymmetric"])
-def test_tabu_keeps_every_price_right(kind):
+def test_tabu_keeps_every_price_right(kind, whole):
     p = problem(kind, constraints=CONSTRAINTS)
+    if not whole:
+        g = p.graph
+        p = MappingProblem(
+            LogicGraph.from_edges(g.n, g.edge_source, g.targets, g.weights / 7),
+            p.machine,
+            constraints=CONSTRAINTS,
+        )
     data = placement_data(p)
-    search = DenseSearch(data, start(p), 4)
+    search = DenseSearch(data, 4)
+    assert search.dense.flow.dtype == (np.float32 if whole else np.float64)
     search._slice = 7
+    search.begin(search.seat_of(start(p)), 42)
     for _ in range(6):
         search.iterate()
         n = len(data.free)
         for u in range(n):
             for v in range(u + 1, n):
-                swapped = search._seat.copy()
-                swapped[[u, v]] = swapped[[v, u]]
-                both = data.free[swapped[: p.n]]
-                bad = bool(check_mapping(p, both)) or (u >= p.n and v >= p.n)
-                expected = dense_price(u, v, *dense_matrices(data)[:2], search._seat, data.symmetric)
+                seat = search._now.seat.copy()
+                seat[[u, v]] = seat[[v, u]]
+                bad = bool(check_mapping(p, search.core_of(seat))) or (u >= p.n and v >= p.n)
                 if bad:
-                    assert search._price[u, v] >= FORBIDDEN / 2
+                    assert search._now.price[u, v] >= FORBIDDEN / 2
                 else:
-                    assert search._price[u, v] == pytest.approx(expected, abs=1e-6)
+                    assert search._now.price[u, v] == pytest.approx(
+                        swapped_price(search, data, u, v), abs=1e-6
+                    )
         core = search.core()
-        assert check_mapping(p, core) == []
+        assert check_mapping(p, core) == [] and len(set(core.tolist())) == p.n
         assert placement_cost(data, core) == pytest.approx(search.cost)
-        assert placement_cost(data, data.free[search._seat[: p.n]]) == pytest.approx(search._now[1])
-    search.kick(0.5)
-    assert check_mapping(p, data.free[search._seat[: p.n]]) == []
-    assert placement_cost(data, data.free[search._seat[: p.n]]) == pytest.approx(search._now[1])
+        assert placement_cost(data, search.core_of(search._now.seat)) == pytest.approx(search._count[1])
+
+
+@pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
+def test_kicks_and_crossings_keep_the_rules(constraints):
+    p = problem("chips", constraints=constraints)
+    data = placement_data(p)
+    search = DenseSearch(data, 4)
+    one = search.seat_of(start(p))
+    for _ in range(50):
+        other = search.kicked(one, 1.0)
+        child = search.crossed(one, other)
+        for seat in (other, child):
+            assert check_mapping(p, search.core_of(seat)) == []
+            assert sorted(seat.tolist()) == list(range(len(data.free)))
+        both = one[: p.n] == other[: p.n]
+        assert (child[: p.n][both] == one[: p.n][both]).all()
+        one = other
+
+
+@pytest.mark.parametrize(("shape", "count"), [((4, 4), 8), ((3, 5), 4)])
+def test_population_knows_mirror_images(shape, count):
+    rng = np.random.default_rng(3)
+    nodes = shape[0] * shape[1] - 1
+    net = LogicGraph.from_edges(nodes, rng.integers(0, nodes, 40), rng.integers(0, nodes, 40))
+    data = placement_data(MappingProblem(net, Machine("mesh", (1, 1), shape, capacity=ONE)))
+    search = DenseSearch(data, 1)
+    turns = board_symmetries(data, search.dense)
+    assert len({tuple(t) for t in turns.tolist()}) == count
+    population = Population(nodes, turns, rng)
+    seat = rng.permutation(len(data.free)).astype(np.int32)
+    cost = placement_cost(data, search.core_of(seat))
+    assert population.add(seat, cost)
+    for turn in turns:
+        assert placement_cost(data, search.core_of(turn[seat])) == cost
+        assert not population.add(turn[seat], cost)
+        assert (population.aligned(turn[seat], seat) == seat).all()
+
+
+def test_a_side_constraint_breaks_the_symmetry():
+    p = problem("mesh", constraints=CONSTRAINTS)
+    data = placement_data(p)
+    assert len(board_symmetries(data, DenseSearch(data, 1).dense)) == 1
 
 
 @pytest.mark.parametrize("kind", ["mesh", "torus", "chips"])
