@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
+from typing import Protocol
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -91,10 +92,43 @@ def climb(
     seconds : wall time there is; the first certificate is made after a third of it at the latest, and a last one is
         begun while there is time to finish it
     """
-    began = monotonic()
     ascent = _Ascent(joint, seed)
+
+    def certify() -> Bound:
+        return _certify(joint, ascent, seed, should_stop)
+
+    yield from follow(ascent, certify, joint.n <= DENSE, upper, rounds, should_stop, seconds)
+
+
+class Climber(Protocol):
+    """An ascent on multipliers: ``best`` is the best value so far, not yet certain; ``exhausted`` that steps no longer matter."""
+
+    best: float
+
+    @property
+    def exhausted(self) -> bool:
+        """True once the steps have become too short to matter."""
+
+    def advance(self, upper: float, should_stop: ShouldStop) -> None:
+        """Evaluate, note the best, step. Raises StoppedError."""
+
+
+def follow(
+    ascent: Climber,
+    certify: Callable[[], Bound],
+    small: bool,
+    upper: Callable[[], float],
+    rounds: int,
+    should_stop: ShouldStop,
+    seconds: float,
+) -> Iterator[Bound]:
+    """Drive an ascent and certify its best multipliers now and then; arguments as in :func:`climb`.
+
+    ``certify`` makes the bound at the best multipliers (raises StoppedError); ``small`` if that is cheap.
+    """
+    began = monotonic()
     best, certified = 0.0, -np.inf
-    due, cost = (1 if joint.n <= DENSE else 12), 0.0
+    due, cost = (1 if small else 12), 0.0
     try:
         for step in range(1, rounds + 1):
             ascent.advance(upper(), should_stop)
@@ -102,7 +136,7 @@ def climb(
             ending = step == rounds or ascent.exhausted or seconds - spent < 2.5 * cost
             if ascent.best > certified and (step >= due or ending or (cost == 0.0 and spent > seconds / 3)):
                 due, certified = max(due, 2 * step), ascent.best
-                bound = _certify(joint, ascent, seed, should_stop)
+                bound = certify()
                 cost = monotonic() - began - spent
                 if bound.value > best:
                     best = bound.value

@@ -4,12 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, Self
 
 import numba as nb
 import numpy as np
 from scipy.sparse import csr_array
 
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
+
+
+class Operator(Protocol):
+    """A symmetric matrix with a free diagonal ``shift`` (n,) and ``rho e e' / n``, known by what it does to vectors."""
+
+    @property
+    def shift(self) -> FloatArray:
+        """(n,) the free diagonal."""
+
+    @property
+    def rho(self) -> float:
+        """Weight of ``e e' / n``."""
+
+    def __matmul__(self, x: FloatArray) -> FloatArray:
+        """The matrix times (n, b)."""
+
+    def step(self, now: FloatArray, before: FloatArray, out: FloatArray, centre: float, scale: float) -> None:
+        """``out = scale * (A - centre) now - before``; ``out`` may be ``before``."""
+
+    def dense(self) -> FloatArray:
+        """The matrix itself."""
+
+    def ceiling(self) -> float:
+        """No eigenvalue is above this."""
+
+    def growth(self, last: Self) -> float:
+        """How far the largest eigenvalue may be above that of ``last``; inf if unknown."""
 
 
 @dataclass(frozen=True)
@@ -24,11 +52,25 @@ class Shifted:
         out: FloatArray = self.laplacian @ x + self.shift[:, None] * x + self.rho * x.mean(axis=0)
         return out
 
+    def step(self, now: FloatArray, before: FloatArray, out: FloatArray, centre: float, scale: float) -> None:
+        """As in :class:`Operator`."""
+        sparse = (self.laplacian.indptr, self.laplacian.indices, self.laplacian.data)
+        level = self.rho * now.mean(axis=0)
+        chebyshev_step(*sparse, self.shift - centre, level, scale, now, before, out)
+
     def dense(self) -> FloatArray:
         """The matrix itself."""
         n = len(self.shift)
         out: FloatArray = self.laplacian.toarray() + np.diag(self.shift) + self.rho / n
         return out
+
+    def ceiling(self) -> float:
+        """Gershgorin's bound."""
+        return float((2 * self.laplacian.diagonal() + self.shift).max()) + max(0.0, self.rho)
+
+    def growth(self, last: Self) -> float:
+        """Weyl's bound."""
+        return max(0.0, float((self.shift - last.shift).max())) + max(0.0, self.rho - last.rho)
 
 
 @nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -65,7 +107,7 @@ class StoppedError(Exception):
 
 
 def filtered(
-    a: Shifted,
+    a: Operator,
     block: FloatArray,
     low: float,
     high: float,
@@ -79,14 +121,12 @@ def filtered(
     Raises StoppedError when asked to stop.
     """
     half, centre = (high - low) / 2, (high + low) / 2
-    sparse = (a.laplacian.indptr, a.laplacian.indices, a.laplacian.data)
     before, now = np.zeros_like(block), block
     for i in range(degree):
         if should_stop():
             raise StoppedError
         out = np.empty_like(block) if i < 2 else before
-        level = a.rho * now.mean(axis=0)
-        chebyshev_step(*sparse, a.shift - centre, level, (2 if i else 1) / half, now, before, out)
+        a.step(now, before, out, centre, (2 if i else 1) / half)
         if basis is not None:
             out -= basis @ (basis.T @ out)
         before, now = now, out

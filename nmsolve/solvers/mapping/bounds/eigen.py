@@ -20,7 +20,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError, filtered
+from nmsolve.solvers.mapping.bounds.chebyshev import Operator, StoppedError, filtered
 
 #: Largest matrix that is decomposed densely.
 DENSE = 1500
@@ -43,9 +43,9 @@ class Tracker:
         width = min(n, count + 5)
         self.block = np.linalg.qr(np.random.default_rng(seed).standard_normal((n, width)))[0]
         self.high, self.age, self.fresh = 0.0, 0, True
-        self.last: Shifted | None = None
+        self.last: Operator | None = None
 
-    def pairs(self, a: Shifted, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
+    def pairs(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
         """(count,) Ritz values, rising, and (n, count) orthonormal vectors. Raises StoppedError."""
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
@@ -54,7 +54,7 @@ class Tracker:
         self.fresh = False
         return theta[: self.count], self.block[:, : self.count]
 
-    def settle(self, a: Shifted, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
+    def settle(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
         """As :meth:`pairs`, with residuals below 0.5 % of the values if eight passes are enough for that."""
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
@@ -64,11 +64,11 @@ class Tracker:
                 break
         return theta[: self.count], self.block[:, : self.count]
 
-    def _dense(self, a: Shifted) -> tuple[FloatArray, FloatArray]:
+    def _dense(self, a: Operator) -> tuple[FloatArray, FloatArray]:
         lam, vectors = np.linalg.eigh(a.dense())
         return lam[: self.count], vectors[:, : self.count]
 
-    def _pass(self, a: Shifted, degree: int, should_stop: Callable[[], bool]) -> tuple[FloatArray, float]:
+    def _pass(self, a: Operator, degree: int, should_stop: Callable[[], bool]) -> tuple[FloatArray, float]:
         """Filter, orthonormalise, Rayleigh-Ritz; returns the Ritz values and the residual norm of those wanted."""
         self._update_high(a, should_stop)
         low = float(np.linalg.eigvalsh(self.block.T @ (a @ self.block))[-1])
@@ -80,18 +80,18 @@ class Tracker:
         residual = image @ kept - self.block[:, : self.count] * theta[: self.count]
         return theta, float(np.sqrt(max(0.0, np.linalg.eigvalsh(residual.T @ residual)[-1])))
 
-    def _update_high(self, a: Shifted, should_stop: Callable[[], bool]) -> None:
+    def _update_high(self, a: Operator, should_stop: Callable[[], bool]) -> None:
         """Keep ``high`` above the largest eigenvalue: by Weyl after small changes, by Lanczos every tenth time."""
         if self.last is None or self.age >= 10:
             self.high, self.age = largest_estimate(a, should_stop), 0
         elif self.last is not a:
-            self.high += max(0.0, float((a.shift - self.last.shift).max())) + max(0.0, a.rho - self.last.rho)
+            self.high = min(self.high + a.growth(self.last), a.ceiling())
             self.age += 1
         self.last = a
 
 
 def lower_eigenvalues(
-    a: Shifted, vectors: FloatArray, wanted: int, seed: int, should_stop: Callable[[], bool]
+    a: Operator, vectors: FloatArray, wanted: int, seed: int, should_stop: Callable[[], bool]
 ) -> FloatArray:
     """(r,) certain lower bounds, ascending, on the r smallest eigenvalues, from r approximate eigenvectors.
 
@@ -115,7 +115,7 @@ def lower_eigenvalues(
     return np.asarray(np.minimum(theta, floor) - error - rounding, np.float64)
 
 
-def largest_estimate(a: Shifted, should_stop: Callable[[], bool]) -> float:
+def largest_estimate(a: Operator, should_stop: Callable[[], bool]) -> float:
     """A little above the largest eigenvalue, by Lanczos (an estimate is enough here)."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
@@ -130,12 +130,12 @@ def largest_estimate(a: Shifted, should_stop: Callable[[], bool]) -> float:
         op = LinearOperator((n, n), matvec=apply, dtype=np.float64)
         top = float(eigsh(op, 1, which="LA", tol=1e-2, v0=np.cos(np.arange(n) * 1.7) + 0.1)[0][0])
     except ArpackNoConvergence:
-        top = float((a.laplacian.diagonal() + a.shift).max())
+        top = a.ceiling()
     return top + 0.02 * abs(top) + 1e-9
 
 
 def complement_margin(
-    a: Shifted,
+    a: Operator,
     q: FloatArray,
     low: float,
     high: float,
