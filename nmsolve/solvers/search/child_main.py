@@ -122,7 +122,7 @@ class ChildContext:
 def main() -> None:
     """Read the order from stdin, run it, report the end, and leave without waiting for native threads."""
     order: Order = pickle.load(sys.stdin.buffer)
-    _die_with(order.parent)
+    die_with(order.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if order.memory_limit is not None:
         _limit_memory(order.memory_limit)
@@ -142,7 +142,7 @@ def _limit_memory(limit: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent is gone, however the parent went (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG

@@ -1,0 +1,153 @@
+"""Carries out the runs of a plan, so many at a time, each in a process of its own that is measured and can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import IO, Any
+
+import msgspec
+
+from nmsolve.cli.bench.store import Events, Key, Outcome
+from nmsolve.cli.bench.suites import Instance
+from nmsolve.cli.bench.worker import Order
+
+#: A run may overrun its limit by this part and so many seconds before it is killed and counts as failed.
+SLACK, GRACE = 0.25, 30.0
+_POLL = 0.02
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A run that is still to be done."""
+
+    key: Key
+    instance: Instance
+
+    @property
+    def engines(self) -> list[str] | None:
+        """Engines of the method; None is automatic mode."""
+        return engines_of(self.key.method)
+
+
+class Answer(msgspec.Struct):
+    """What a worker writes."""
+
+    status: str
+    text: str = ""
+    objective: float | None = None
+    bound: float | None = None
+    events: Events = ()
+    engines: tuple[tuple[str, str], ...] = ()
+
+
+def engines_of(method: str) -> list[str] | None:
+    """The engines of a method's name; None for ``auto``."""
+    return None if method == "auto" else method.split("+")
+
+
+class Process:
+    """One run in its process group. It dies with this process, however that goes."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 -- lives as long as the process
+        self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        one, key = task.instance, task.key
+        order = Order(
+            str(one.path), one.machine, one.chips, one.balance, one.objective, key.problem, task.engines, key.seed,
+            key.limit, os.getpid(),
+        )  # fmt: skip
+        with tempfile.TemporaryFile() as stdin:
+            stdin.write(msgspec.json.encode(order))
+            stdin.seek(0)
+            self._started = time.monotonic()
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "nmsolve.cli.bench.worker"],
+                stdin=stdin,
+                stdout=self._out,
+                stderr=self._err,
+                env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": os.pathsep.join(sys.path)},
+                process_group=0,
+            )
+        self._late = False
+
+    def outcome(self) -> Outcome | None:
+        """What the run gave, or None while it goes on; kills one that overruns."""
+        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        wall = time.monotonic() - self._started
+        limit = self.task.key.limit
+        if pid == 0:
+            if wall > limit * (1 + SLACK) + GRACE and not self._late:
+                self._late = True
+                self._signal()
+            return None
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        self._signal()  # whatever the run has started and left behind
+        answer = self._answer(self._process.returncode, wall)
+        data: dict[str, Any] = msgspec.structs.asdict(answer)
+        return Outcome(**data, wall=wall, cpu=usage.ru_utime + usage.ru_stime)
+
+    def kill(self) -> None:
+        """End the run at once and forget it."""
+        self._signal()
+        if self._process.returncode is None:
+            self._process.wait()
+
+    def _signal(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _answer(self, code: int, wall: float) -> Answer:
+        if self._late:
+            return Answer("failed", f"killed after {wall:.0f} s: it overran its limit")
+        self._out.seek(0)
+        if code == 0:
+            try:
+                return msgspec.json.decode(self._out.read(), type=Answer)
+            except msgspec.MsgspecError as error:
+                return Answer("failed", f"its answer cannot be read: {error}")
+        self._err.seek(0)
+        lines = [
+            line.strip() for line in self._err.read().decode(errors="replace").splitlines() if line.strip()
+        ]
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return Answer("failed", f"{how}: {lines[-1][:200]}" if lines else how)
+
+
+def carry_out(
+    tasks: Sequence[Task], workers: int, start: Callable[[Task], Process] = Process
+) -> Iterator[tuple[Task, Outcome]]:
+    """Carry out ``tasks`` in this order, ``workers`` at a time, and give every outcome as soon as it is there.
+
+    Runs that are still going on when the caller stops asking (or is interrupted) are killed and leave nothing.
+    """
+    waiting, running = list(reversed(tasks)), list[Process]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                running.append(start(waiting.pop()))
+            time.sleep(_POLL)
+            for process in list(running):
+                outcome = process.outcome()
+                if outcome is not None:
+                    running.remove(process)
+                    yield process.task, outcome
+    finally:
+        for process in running:
+            process.kill()
+
+
+def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
+    """A run as one flat JSON object, without its events."""
+    data = asdict(outcome)
+    del data["events"], data["engines"]
+    return {"type": "run", **asdict(task.key), **data}

@@ -1,0 +1,168 @@
+"""Where the runs of a benchmark are kept: one SQLite file, one row per finished run."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, astuple, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from nmsolve.model.errors import InputError
+
+FORMAT = "nmsolve-bench-1"
+#: ``(seconds, objective, bound)`` of the whole run whenever one of both changed; None where there was none yet.
+Events = tuple[tuple[float, float | None, float | None], ...]
+
+
+@dataclass(frozen=True, order=True)
+class Key:
+    """What makes a run the same run: it is done once.
+
+    Attributes
+    ----------
+    suite, instance : names; ``problem`` is the content hash of graph, machine, objective and limits
+    method : ``auto``, an engine, or engines joined by ``+``
+    limit : wall seconds
+    version : of nmsolve, with a hash of its source files
+    machine : processor and number of cores
+    """
+
+    suite: str
+    instance: str
+    problem: str
+    method: str
+    seed: int
+    limit: float
+    version: str
+    machine: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run gave.
+
+    Attributes
+    ----------
+    status : of the result (``optimal``, ``feasible``, ``infeasible``, ``unknown``), or ``refused`` (the method does not
+        take the problem) or ``failed`` (the process died, overran, or its answer failed the independent check)
+    text : why, where it is refused or failed
+    objective, bound : recomputed by the evaluator; proved. None where there is none
+    wall : seconds from the start of the process to its end
+    cpu : CPU seconds of the process and everything it started
+    engines : the engines that ran, with their last status
+    """
+
+    status: str
+    text: str = ""
+    objective: float | None = None
+    bound: float | None = None
+    wall: float = 0.0
+    cpu: float = 0.0
+    events: Events = ()
+    engines: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def solved(self) -> bool:
+        """True if there is a mapping to speak of."""
+        return self.objective is not None and self.status in ("optimal", "feasible")
+
+    @property
+    def trajectory(self) -> list[tuple[float, float]]:
+        """``(seconds, objective)`` of every new best mapping."""
+        out: list[tuple[float, float]] = []
+        for t, value, _ in self.events:
+            if value is not None and (not out or value < out[-1][1]):
+                out.append((t, value))
+        return out
+
+
+class Store:
+    """The runs of ``path``; made if there is none. Every run is written at once and for good (WAL).
+
+    Raises
+    ------
+    InputError : the file is no store, or one of another format, or cannot be written
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._db = sqlite3.connect(path, isolation_level=None)
+            self._open()
+        except sqlite3.Error as error:
+            raise InputError(
+                f"not a benchmark store ({error})",
+                str(path),
+                "a file that `nmsolve bench` wrote, or another --out",
+            ) from None
+
+    def _open(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not tables:
+            names = ", ".join(f'"{f.name}"' for f in fields(Key))
+            data = ", ".join(f'"{f.name}"' for f in fields(Outcome))
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute("CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+            self._db.execute("INSERT INTO about VALUES ('format', ?)", (FORMAT,))
+            self._db.execute(f"CREATE TABLE runs ({names}, {data}, ended TEXT, PRIMARY KEY ({names}))")
+            self._db.execute("COMMIT")
+            return
+        found = None
+        if "about" in tables:
+            found = self._db.execute("SELECT value FROM about WHERE name = 'format'").fetchone()
+        if found is None or found[0] != FORMAT:
+            what = "no format" if found is None else f"format {found[0]!r}"
+            raise InputError(f"a store with {what}", str(self._path), f"{FORMAT}, or another --out")
+
+    def add(self, key: Key, outcome: Outcome) -> None:
+        """Keep a run; one that is there already stays as it is."""
+        data = asdict(outcome) | {
+            "events": json.dumps(outcome.events),
+            "engines": json.dumps(outcome.engines),
+        }
+        values = (*astuple(key), *data.values())
+        marks = ", ".join("?" * len(values))
+        self._db.execute(f"INSERT OR IGNORE INTO runs VALUES ({marks}, datetime('now'))", values)
+
+    def find(self, keys: Iterable[Key]) -> dict[Key, Outcome]:
+        """The runs among ``keys`` that are there.
+
+        Raises
+        ------
+        InputError : a row was damaged
+        """
+        wanted = set(keys)
+        names = [f.name for f in fields(Key)]
+        out = {}
+        for row in self._db.execute("SELECT * FROM runs"):
+            key = Key(*row[: len(names)])
+            if key in wanted:
+                out[key] = self._outcome(key, row[len(names) : -1])
+        return out
+
+    def _outcome(self, key: Key, values: tuple[Any, ...]) -> Outcome:
+        data = dict(zip((f.name for f in fields(Outcome)), values, strict=True))
+        try:
+            data["events"] = tuple((t, v, b) for t, v, b in json.loads(data["events"]))
+            data["engines"] = tuple((e, s) for e, s in json.loads(data["engines"]))
+        except (ValueError, TypeError) as error:
+            raise InputError(
+                f"the run of {key.method} on {key.instance}, seed {key.seed}, is damaged ({error})",
+                str(self._path),
+            ) from None
+        return Outcome(**data)
+
+    def count(self) -> int:
+        """Number of runs, of any version and machine."""
+        return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
+
+    def close(self) -> None:
+        """Fold the log into the file."""
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._db.close()

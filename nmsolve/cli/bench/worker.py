@@ -1,0 +1,106 @@
+"""One run of a benchmark in its own process: ``python -m nmsolve.cli.bench.worker``, order in, outcome out.
+
+The order is one JSON object on standard input, the outcome one on standard output. Whatever libraries print goes to
+standard error.
+"""
+
+from __future__ import annotations
+
+import time
+
+#: As in ``nmsolve map``, the limit counts from the start of the process: imports and loading are inside.
+STARTED = time.monotonic()
+
+import json  # noqa: E402
+import os  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import TYPE_CHECKING, Any  # noqa: E402
+
+import msgspec  # noqa: E402
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Event, Result
+
+
+class Order(msgspec.Struct):
+    """What to run. ``parent`` is the process that asked; this one ends with it."""
+
+    path: str
+    machine: str | None
+    chips: str | None
+    balance: float | None
+    objective: str
+    problem: str
+    engines: list[str] | None
+    seed: int
+    limit: float
+    parent: int
+
+
+def run(order: Order) -> dict[str, Any]:
+    """Load, solve, check; the fields of :class:`nmsolve.cli.bench.store.Outcome` but ``wall`` and ``cpu``."""
+    from nmsolve.cli.check import independent_checks
+    from nmsolve.cli.options import instance
+    from nmsolve.solvers.mapping.api import make_problem, solve
+
+    graph, machine = instance(Path(order.path), order.machine, order.chips)
+    problem = make_problem(graph, machine, objective=order.objective, balance=order.balance)
+    if problem.hash != order.problem:
+        return {"status": "failed", "text": "the graph file was changed while the benchmark ran"}
+    result = solve(
+        problem, time_limit=order.limit, started=STARTED, seed=order.seed, engines=order.engines, workers=1
+    )
+    status, text = result.status, ""
+    if result.core is not None:
+        wrong = [
+            c.name for c in independent_checks(problem, result, None) if not c.ok and c.name != "deadlock"
+        ]
+        if wrong:
+            status, text = "failed", "independent checks failed: " + ", ".join(wrong)
+    elif result.status == "unknown":
+        text = _why(result)
+    return {
+        "status": status,
+        "text": text,
+        "objective": result.objective,
+        "bound": result.bound,
+        "events": _changes(result.events),
+        "engines": [(e.engine, e.status) for e in result.engines],
+    }
+
+
+def _why(result: Result) -> str:
+    """What the engines said, where nothing was found."""
+    said = [f"{e.engine}: {e.status}" for e in result.engines if e.status and e.status != "done"]
+    return "; ".join(said) or f"stopped by {result.stop_reason}"
+
+
+def _changes(events: tuple[Event, ...]) -> list[tuple[float, float | None, float | None]]:
+    """The moments at which objective or bound of the run changed."""
+    out: list[tuple[float, float | None, float | None]] = []
+    for e in events:
+        if e.kind in ("incumbent", "bound") and (not out or (e.objective, e.bound) != out[-1][1:]):
+            out.append((round(e.seconds, 4), e.objective, e.bound))
+    return out
+
+
+def main() -> None:
+    """Take the order, run it, print the outcome."""
+    from nmsolve.model.errors import NmsolveError
+    from nmsolve.solvers.search.child_main import die_with
+
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
+    die_with(order.parent)
+    try:
+        outcome = run(order)
+    except NmsolveError as error:
+        outcome = {"status": "failed", "text": str(error)}
+    with answer:
+        json.dump(outcome, answer)
+
+
+if __name__ == "__main__":
+    main()
