@@ -16,7 +16,12 @@ from nmsolve.model.types import IntArray
 
 
 def read_any_mapping(
-    path: str | Path, graph: LogicGraph, machine: Machine, placement: str | Path | None = None
+    path: str | Path,
+    graph: LogicGraph,
+    machine: Machine,
+    placement: str | Path | None = None,
+    *,
+    other_faults: bool = False,
 ) -> IntArray:
     """(n,) core number of every node of ``graph``; the extension says what the file is.
 
@@ -25,6 +30,7 @@ def read_any_mapping(
     path : ``.json`` (nmsolve), ``.sln`` (QAPLIB), or text with one whole number per node in input order: its part
         (METIS ``.part.k``) or its core, counted from 0, row by row over the whole board
     placement : text with the core of part 0, 1, ...; without it part p is core p
+    other_faults : a ``.json`` made when other cores of the same machine were faulty or taken will do
 
     Raises
     ------
@@ -39,7 +45,9 @@ def read_any_mapping(
                 "--placement",
                 "a file of parts such as METIS writes",
             )
-        return read_mapping(file, graph, machine) if kind == ".json" else read_sln(file, graph, machine)
+        if kind == ".sln":
+            return read_sln(file, graph, machine)
+        return read_mapping(file, graph, machine, other_faults=other_faults)
     part = _numbers(file)
     if len(part) != graph.n:
         raise InputError(f"{len(part)} numbers", str(file), f"{graph.n}, one per node of {graph.name}")

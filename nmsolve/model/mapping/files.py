@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -20,6 +21,12 @@ class Identity(msgspec.Struct):
 
     name: str
     hash: str = ""
+
+
+class MachineIdentity(Identity, omit_defaults=True):
+    """``board`` is the hash of the same machine with no fault and nothing taken; left out where ``hash`` is that."""
+
+    board: str = ""
 
 
 class Route(msgspec.Struct):
@@ -42,7 +49,7 @@ class MappingFile(msgspec.Struct, omit_defaults=True):
     """
 
     graph: Identity
-    machine: Identity
+    machine: MachineIdentity
     node: list[int | str]
     row: list[int]
     col: list[int]
@@ -75,9 +82,10 @@ def write_mapping(
             f"one core number from 0 to {machine.size - 1} per node",
         )
     row, col = np.divmod(core, machine.cols)
+    board = board_hash(machine)
     content = MappingFile(
         graph=Identity(graph.name, graph.hash),
-        machine=Identity(machine.name, machine.hash),
+        machine=MachineIdentity(machine.name, machine.hash, "" if board == machine.hash else board),
         node=list(range(graph.n)) if graph.ids is None else list(graph.ids),
         row=row.tolist(),
         col=col.tolist(),
@@ -87,10 +95,18 @@ def write_mapping(
     write_atomic(path, msgspec.json.encode(content) + b"\n")
 
 
-def read_mapping(path: str | Path, graph: LogicGraph, machine: Machine) -> IntArray:
+def board_hash(machine: Machine) -> str:
+    """Content hash of the machine as if every core and link were healthy and free."""
+    return replace(machine, faulty_cores=(), taken_cores=(), faulty_links=()).hash
+
+
+def read_mapping(
+    path: str | Path, graph: LogicGraph, machine: Machine, *, other_faults: bool = False
+) -> IntArray:
     """(n,) core number of every node of ``graph``, from ``mapping.json``.
 
-    The file may list the nodes in any order. Capacities and side constraints are not looked at here
+    With ``other_faults`` the mapping may have been made when other cores and links of the same machine were faulty or
+    taken. The file may list the nodes in any order. Capacities and side constraints are not looked at here
     (:func:`nmsolve.model.mapping.solution.check_mapping` does that).
 
     Raises
@@ -100,7 +116,9 @@ def read_mapping(path: str | Path, graph: LogicGraph, machine: Machine) -> IntAr
     """
     content = decode_json(read_limited(path), MappingFile, path)
     _check_identity("graph", content.graph, graph.name, graph.hash, path)
-    _check_identity("machine", content.machine, machine.name, machine.hash, path)
+    same_board = board_hash(machine) in (content.machine.board, content.machine.hash)
+    if not (other_faults and same_board):
+        _check_identity("machine", content.machine, machine.name, machine.hash, path)
     for key, column in (("row", content.row), ("col", content.col), ("chip", content.chip)):
         if column is not None and len(column) != len(content.node):
             raise InputError(f"{len(column)} values", f"{path}: $.{key}", f"{len(content.node)}, as in node")

@@ -12,6 +12,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
@@ -26,6 +27,8 @@ from nmsolve.solvers.search.portfolio import Portfolio
 RESERVE_PART, RESERVE = 0.03, 0.5
 #: Most of the time limit kept back to bound the final placement.
 PLACEMENT_PART = 0.1
+#: Most of the time limit for making a warm start legal within a migration budget.
+REPAIR_PART = 0.3
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
 
@@ -37,6 +40,7 @@ def make_problem(
     objective: str = "hops",
     constraints: Sequence[SideConstraint] = (),
     balance: float | None = None,
+    migration: Migration | None = None,
 ) -> MappingProblem:
     """State the problem; see :func:`map` for the arguments.
 
@@ -50,7 +54,7 @@ def make_problem(
     if balance is not None and not (np.isfinite(balance) and balance >= 0):
         raise InputError(f"balance is {balance}", "", "a number >= 0")
     limit = default_node_limit(graph, machine, balance)
-    problem = MappingProblem(graph, machine, objective, tuple(constraints), limit)
+    problem = MappingProblem(graph, machine, objective, tuple(constraints), limit, migration)
     require_fit(problem)
     return problem
 
@@ -68,6 +72,7 @@ def map(
     constraints: Sequence[SideConstraint] = (),
     balance: float | None = None,
     warm_start: AnyArray | None = None,
+    migration_budget: int | None = None,
     memory_limit: int | None = None,
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
@@ -86,6 +91,7 @@ def map(
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
         names a capacity, 0.03 (0 where there is a core for every node)
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
+    migration_budget : at most so many nodes may be on another core than in ``warm_start``
     memory_limit : bytes of memory per solver process
     observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
     mip_solver : the solver Pyomo uses for engine ``mip``
@@ -115,7 +121,14 @@ def map(
     ('optimal', 4.0, 4.0)
     """
     started = time.monotonic()
-    problem = make_problem(graph, machine, objective=objective, constraints=constraints, balance=balance)
+    if migration_budget is not None and warm_start is None:
+        raise InputError("a migration budget without a warm start", "", "the mapping to stay close to")
+    migration = None
+    if migration_budget is not None:
+        migration = Migration.of(np.asarray(warm_start), migration_budget)
+    problem = make_problem(
+        graph, machine, objective=objective, constraints=constraints, balance=balance, migration=migration
+    )
     return solve(
         problem,
         time_limit=time_limit,
@@ -155,8 +168,10 @@ def solve(
         incumbent.record(
             "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, seed {seed}"
         )
+        if warm_start is None and problem.migration is not None:
+            warm_start = problem.migration.reference
         if warm_start is not None:
-            _take_warm_start(referee, incumbent, np.asarray(warm_start))
+            _take_warm_start(referee, incumbent, np.asarray(warm_start), budget)
 
         def refused(name: str, status: str) -> None:
             incumbent.finish(name, status, 0.0)
@@ -172,6 +187,8 @@ def solve(
             referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
         )
         wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
+        # first fit knows neither migration budgets nor ceilings
+        wanted = wanted and not referee.problem.limits_moves and not problem.ceilings
         if wanted and time_limit < HURRY:
             _first_fit(referee, incumbent, budget, seed)
         portfolio.run(steps)
@@ -192,12 +209,13 @@ def _check(gap: float, workers: int, memory_limit: int | None, seed: int) -> Non
         raise InputError(f"the seed is {seed}", "", "a whole number >= 0")
 
 
-def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray) -> None:
+def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:
     """Offer the user's mapping, repaired if it breaks a rule; say which of both, or why neither.
 
     Raises
     ------
     InputError : it is no mapping of this graph at all
+    DoesNotFitError : every mapping moves more nodes than the migration budget allows
     """
     original = referee.reduction.original
     if core.shape != (original.n,) or core.dtype.kind not in "iu":
@@ -214,9 +232,9 @@ def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArr
     if complaint is None:
         incumbent.offer("warm-start", start, "accepted")
         return
-    from nmsolve.heuristics.mapping.m2.repair import repair
+    from nmsolve.solvers.mapping.remapping import repaired_start
 
-    repaired = repair(referee.problem, start)
+    repaired = repaired_start(referee.problem, start, REPAIR_PART * (budget.deadline - time.monotonic()))
     if repaired is not None and incumbent.offer("warm-start", repaired, "repaired"):
         moved = int((referee.lift(repaired) != core).sum())
         incumbent.record("note", "warm-start", f"repaired, {moved} nodes moved: {complaint}")

@@ -73,7 +73,7 @@ def anneal(
 def _some_node(s: State, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
-    return np.int64(below(rng, len(s.core)))
+    return np.int64(below(rng, len(s.core)))  # type: ignore[return-value]
 
 
 @nb.njit(cache=True, nogil=True)

@@ -1,0 +1,170 @@
+"""A feasibility model over classes of nodes, with every limit behind a switch.
+
+``y[k,p]`` nodes of class k are on core p, ``sum_p y[k,p] = count[k]``. What a core holds of resource r is
+``sum_k size[k,r] y[k,p]``; where a class has nodes of different sizes, it is a variable between ``least[k,r] y[k,p]`` and
+``most[k,r] y[k,p]``, and these add up to the class's total: a relaxation, whose infeasibility is still a proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
+from nmsolve.solvers.mapping.explain.limits import Limit, restricted
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """Whether a problem has a mapping.
+
+    ``status``: ``feasible`` (``core`` is a checked mapping), ``infeasible`` (proved; ``core`` is None and ``needed`` are
+    limits that suffice for the proof) or ``unknown``.
+    """
+
+    status: str
+    core: IntArray | None = None
+    needed: tuple[Limit, ...] = ()
+
+
+def has_mapping(problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0) -> Answer:
+    """Is there a mapping that obeys these limits of ``problem``? At most about ``seconds`` (wall) are used.
+
+    First fit is asked first: a mapping found is an answer whatever the size of the problem.
+    """
+    alone = restricted(problem, limits)
+    if not alone.machine.usable.any():
+        return Answer("infeasible", None, tuple(x for x in limits if x.kind in ("faulty", "taken")))
+    merged = merge_together(alone)
+    found = first_fit(merged.reduced, seed)
+    if found is not None and not check_mapping(alone, merged.lift(found)):
+        return Answer("feasible", merged.lift(found))
+    classes = classes_of(alone, alone.sizes)
+    if classes is None or seconds <= 0:
+        return Answer("unknown")
+    return _solve(alone, limits, classes, seconds, seed)
+
+
+def _solve(
+    problem: MappingProblem, limits: Sequence[Limit], classes: Classes, seconds: float, seed: int
+) -> Answer:
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    switch = [model.new_bool_var(x.words) for x in limits]
+    y = place_variables(model, classes, problem.cores)
+    for x, on in zip(limits, switch, strict=True):
+        add_limit(model, problem, classes, y, x, on)
+    model.add_assumptions(switch)
+    solver = new_solver(seconds, seed)
+    status = solver.status_name(solver.solve(model))
+    if status == "INFEASIBLE":
+        named = set(solver.sufficient_assumptions_for_infeasibility())
+        return Answer(
+            "infeasible", None, tuple(x for x, on in zip(limits, switch, strict=True) if on.index in named)
+        )
+    if status not in ("OPTIMAL", "FEASIBLE"):
+        return Answer("unknown")
+    core = classes.expand(values(solver, y))
+    if check_mapping(
+        problem, core
+    ):  # sizes were forgotten, or a merged class was split in a way that does not fit
+        return Answer("unknown")
+    return Answer("feasible", core)
+
+
+def new_solver(seconds: float, seed: int) -> Any:
+    """CP-SAT on one thread."""
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.max_time_in_seconds = max(0.01, seconds)
+    solver.parameters.random_seed = seed % (2**31)
+    return solver
+
+
+def place_variables(model: Any, classes: Classes, cores: int) -> list[list[Any]]:
+    """``y[k][p]`` with ``sum_p y[k][p] = count[k]``."""
+    out = []
+    for k, count in enumerate(classes.count.tolist()):
+        row = [model.new_int_var(0, count, f"y[{k},{p}]") for p in range(cores)]
+        model.add(_total(row) == count)
+        out.append(row)
+    return out
+
+
+def values(solver: Any, y: list[list[Any]]) -> IntArray:
+    """(k, P) int64 values of the place variables."""
+    return np.array([[solver.value(v) for v in row] for row in y], np.int64)
+
+
+def add_limit(
+    model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], limit: Limit, on: Any
+) -> None:
+    """State one limit, in force where the Boolean ``on`` is true."""
+    machine = problem.machine
+    if limit.kind in ("faulty", "taken"):
+        shut = sorted(set(getattr(machine, f"{limit.kind}_cores")))
+        model.add(_total([row[p] for row in y for p in shut]) == 0).only_enforce_if(on)
+        return
+    if limit.kind == "node limit":
+        assert problem.node_limit is not None
+        for p in range(problem.cores):
+            model.add(_total([row[p] for row in y]) <= problem.node_limit).only_enforce_if(on)
+        return
+    if limit.kind == "capacity":
+        _capacity(model, problem, classes, y, limit.name, on)
+        return
+    assert limit.constraint is not None
+    nodes, cores = np.asarray(limit.constraint.nodes, np.int64), set(limit.constraint.cores)
+    inside = np.unique(classes.of[nodes]).tolist()
+    if limit.kind in ("pin", "region", "forbid"):
+        shut = [p for p in range(problem.cores) if (p in cores) == (limit.kind == "forbid")]
+        model.add(_total([y[k][p] for k in inside for p in shut]) == 0).only_enforce_if(on)
+    elif limit.kind == "apart":
+        for p in range(problem.cores):
+            model.add(_total([y[k][p] for k in inside]) <= 1).only_enforce_if(on)
+    else:
+        here = [model.new_bool_var(f"together[{limit.name},{p}]") for p in range(problem.cores)]
+        model.add_exactly_one(here)
+        for k in inside:
+            for p, b in enumerate(here):
+                model.add(y[k][p] <= int(classes.count[k]) * b).only_enforce_if(on)
+
+
+def _capacity(
+    model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], name: str, on: Any
+) -> None:
+    r = problem.resources.index(name)
+    limit = min(problem.machine.capacity[name], int(classes.total[:, r].sum()))
+    held: list[list[Any]] = [[] for _ in range(problem.cores)]
+    for k, row in enumerate(y):
+        least, most = int(classes.least[k, r]), int(classes.most[k, r])
+        if least == most:
+            for p, v in enumerate(row):
+                held[p].append(least * v)
+            continue
+        total = int(classes.total[k, r])
+        parts = [model.new_int_var(0, total, f"held[{k},{p},{name}]") for p in range(problem.cores)]
+        model.add(_total(parts) == total)
+        for p, part in enumerate(parts):
+            model.add(part >= least * row[p])
+            model.add(part <= most * row[p])
+            held[p].append(part)
+    for terms in held:
+        model.add(_total(terms) <= limit).only_enforce_if(on)
+
+
+def _total(terms: list[Any]) -> Any:
+    from ortools.sat.python import cp_model
+
+    return cp_model.LinearExpr.sum(terms)

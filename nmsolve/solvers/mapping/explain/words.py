@@ -1,0 +1,60 @@
+"""Why limits conflict, in words, as far as counting can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmsolve.model.mapping.fit import explain_misfit
+from nmsolve.model.mapping.groups import Groups, make_groups
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray
+from nmsolve.solvers.mapping.explain.limits import Limit, restricted
+
+
+def reason(problem: MappingProblem, limits: Sequence[Limit]) -> str:
+    """One line that says why no mapping obeys ``limits``.
+
+    By counting places or capacity against what the confined nodes need, else by the checks of
+    :mod:`nmsolve.model.mapping.fit`; if neither sees it, the line says that only search does.
+    """
+    alone = restricted(problem, limits)
+    if not alone.machine.usable.any():
+        return "no core is left: all are " + " or ".join(x.kind for x in limits)
+    groups = make_groups(alone)
+    if groups.masks[groups.mask_of].any(axis=1).all():
+        confined = groups.mask_of > 0
+        for items in (confined, np.ones(len(confined), bool)):
+            text = _overfull(alone, groups, items, limits) if items.any() else None
+            if text is not None:
+                return text
+    texts = explain_misfit(alone)
+    return texts[0] if texts else "no single count shows it; trying every distribution does (CP-SAT)"
+
+
+def _overfull(
+    problem: MappingProblem, groups: Groups, items: BoolArray, limits: Sequence[Limit]
+) -> str | None:
+    """``region 'a' leaves 3 cores x 2 nodes = 6 places for 7 nodes``, if that many are too many; else None."""
+    cores = int(groups.masks[np.unique(groups.mask_of[items])].any(axis=0).sum())
+    for r, name in enumerate(problem.resources):
+        need = int(groups.sizes[items, r].sum(dtype=object))
+        limit = int(problem.capacity[:, r].max())
+        if need <= cores * limit:
+            continue
+        nodes = int(items[problem.group_of].sum())
+        who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
+        verb = "leaves" if who and who.count("'") == 2 and "cores" not in who else "leave"
+        start = f"{who} {verb} " if who else "there are "
+        room = f"{start}{cores} core{'s' * (cores != 1)} x {limit} {name} = {cores * limit}"
+        if name == "nodes":
+            return f"{room} places for {nodes} nodes"
+        return f"{room} for {nodes} nodes that need {need}"
+    return None
+
+
+def _and(words: list[str]) -> str:
+    if len(words) > 6:
+        words = [*words[:5], f"{len(words) - 5} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
