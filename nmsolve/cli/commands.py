@@ -61,7 +61,14 @@ def map_command(
     ] = None,
     balance: Balance = None,
     constraints: Constraints = None,
-    warm_start: A[Path | None, Option("--warm-start", help="Start from this mapping.json.")] = None,
+    warm_start: A[
+        Path | None,
+        Option("--warm-start", help="Continue from this mapping; it is repaired where faults or rules broke it."),
+    ] = None,
+    migration_budget: A[
+        int | None,
+        Option("--migration-budget", help="At most so many nodes may leave their core in --warm-start."),
+    ] = None,
     mip_solver: A[str, Option("--mip-solver", help="MIP solver that Pyomo should use.")] = "highs",
     write_model: A[
         Path | None,
@@ -77,7 +84,7 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        mip_solver, write_model, memory_limit, prohibit_turns, out, json,
+        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 
@@ -149,6 +156,55 @@ def gap_command(
         workers, memory_limit, out, json,
     )  # fmt: skip
     raise typer.Exit(run_gap(options))
+
+
+def bench_command(
+    suites: A[
+        list[str],
+        Argument(help="qaplib, mesh, snn, or folders of graph files (best_known.csv beside them is read)."),
+    ],
+    methods: A[
+        str, Option("--methods", help="Comma-separated: auto, an engine, or engines of one run joined by +.")
+    ] = "auto",
+    seeds: A[int, Option("--seeds", min=1, help="Every method runs with seeds 1 to SEEDS.")] = 10,
+    time_limit: A[str, Option("--time-limit", "-t", help="Wall time of a run: 90, 90s or 5m.")] = "60s",
+    workers: A[int, Option("--workers", min=1, help="Runs at the same time, one core each.")] = 1,
+    only: A[str | None, Option("--only", help="Instances to take, e.g. 'sko*,nug12'.")] = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    balance: Balance = None,
+    objective: A[str | None, Option("--objective", help="For folders. [default: hops]")] = None,
+    out: A[Path, Option("--out", "-o", help="Output folder; runs that are there are not done again.")] = Path(
+        "bench-out"
+    ),
+    page: A[Path | None, Option("--page", help="Also write the Markdown page to this file.")] = None,
+    json: Json = False,
+) -> None:
+    """Run methods on suites of instances, keep every run in a database, and compare: resumable at any moment."""
+    from nmsolve.cli.bench.run import BenchOptions, run_bench
+
+    options = BenchOptions(
+        suites, methods, seeds, time_limit, workers, only, machine, chips, balance, objective, out, page, json,
+    )  # fmt: skip
+    raise typer.Exit(run_bench(options))
+
+
+def explain_command(
+    graph: Graph,
+    machine: Machine = None,
+    chips: Chips = None,
+    constraints: Constraints = None,
+    balance: Balance = None,
+    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "60s",
+    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
+    out: A[Path | None, Option("--out", "-o", help="File for the mapping, or the conflict's proof.")] = None,
+    json: Json = False,
+) -> None:
+    """Find out whether any mapping exists, and if not, a smallest set of limits that conflict."""
+    from nmsolve.cli.explain import ExplainOptions, run_explain
+
+    options = ExplainOptions(graph, machine, chips, constraints, balance, time_limit, seed, out, json)
+    raise typer.Exit(run_explain(options))
 
 
 def info_command(graph: Graph, json: Json = False) -> None:

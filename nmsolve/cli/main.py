@@ -46,6 +46,8 @@ app.command("map")(commands.map_command)
 app.command("score")(commands.score_command)
 app.command("verify")(commands.verify_command)
 app.command("gap")(commands.gap_command)
+app.command("bench")(commands.bench_command)
+app.command("explain")(commands.explain_command)
 app.command("info")(commands.info_command)
 app.command("convert")(commands.convert_command)
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

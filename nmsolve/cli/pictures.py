@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -234,6 +234,41 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
         ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes[-1].set_xlabel("cores, fullest first")
     return _svg(figure, "resource use per core")
+
+
+def step_lines(
+    lines: Mapping[str, tuple[FloatArray, FloatArray]], title: str, xlabel: str, ylabel: str, *, ratio: bool
+) -> str:
+    """One step line per method, shares of 1 on the y axis.
+
+    Parameters
+    ----------
+    lines : method -> x (rising), y; with ``ratio`` x begins at 1, is drawn on a logarithmic axis, and every line goes
+        on to the right edge
+    """
+    from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
+
+    figure, ax = _figure(4.6, 3.0)
+    last = max((float(x[-1]) for x, _ in lines.values()), default=1.0)
+    edge = max(1.05, last**1.05) if ratio else last
+    dashes = ("-", "--", "-.", ":")
+    for i, (name, (x, y)) in enumerate(lines.items()):
+        x, y = np.append(x, max(edge, x[-1])), np.append(y, y[-1])
+        style = dashes[(i // len(PALETTE)) % len(dashes)]
+        ax.step(x, y, where="post", color=PALETTE[i % len(PALETTE)], lw=1.5, ls=style, label=name)
+    if ratio:
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+        ax.xaxis.set_minor_formatter(FuncFormatter(lambda v, _: f"{v:.3g}") if edge < 3 else NullFormatter())
+        ax.set_xlim(1.0, edge)
+    else:
+        ax.set_xlim(0.0, edge)
+    ax.set_ylim(0.0, 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    ax.legend(loc="best", frameon=False, fontsize=8)
+    return _svg(figure, title)
 
 
 def _number(value: float | None) -> float:

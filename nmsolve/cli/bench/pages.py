@@ -1,0 +1,90 @@
+"""The tables of a benchmark as Markdown and, with pictures, as one HTML file without network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from nmsolve.cli import pictures
+from nmsolve.cli.bench.summary import Summary, Table
+from nmsolve.model.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Head:
+    """What stands above the tables: how the figures were made."""
+
+    command: str
+    version: str
+    machine: str
+    limit: float
+    seeds: int
+    workers: int
+
+
+#: Name of a curve in a summary -> title, x axis, y axis, whether x is a ratio (drawn on a logarithmic axis), caption.
+PICTURES = {
+    "objective": (
+        "Performance profile, objective", "objective / best of all methods", "share of runs", True,
+        "Share of runs (instance and seed) whose objective is within a factor of the best method's.",
+    ),
+    "time": (
+        "Performance profile, time to 1 %", "time / shortest of all methods", "share of runs", True,
+        "Share of runs that came within 1 % of the best known in at most so many times the fastest method's time.",
+    ),
+    "gap": (
+        "Gap over time", "seconds", "mean gap to best", False,
+        "Mean over all runs; a run without a mapping counts as 100 %. The area below is the primal integral.",
+    ),
+}  # fmt: skip
+
+
+def markdown(head: Head, summaries: Sequence[Summary]) -> str:
+    """The whole page. Each suite's figures that differ from run to run come last, under "Times"."""
+    lines = [
+        "# Benchmarks",
+        "",
+        f"Made by `{head.command}`; definitions are in [bench.md](bench.md).",
+        "",
+        f"nmsolve {head.version} on {head.machine}; {head.limit:g} s wall time per run, {head.seeds} seeds, "
+        f"{head.workers} runs at a time, one thread each.",
+    ]
+    for one in summaries:
+        lines += ["", f"## Suite {one.suite}"]
+        for table in (*one.quality, *one.times):
+            lines += ["", f"### {table.title}", ""]
+            if table.about:
+                lines += [table.about, ""]
+            lines += _rows(table)
+    return "\n".join(lines) + "\n"
+
+
+def _rows(table: Table) -> list[str]:
+    rule = ["---"] * table.left + ["---:"] * (len(table.head) - table.left)
+    return [
+        "| " + " | ".join(c.replace("|", "\\|") for c in row) + " |"
+        for row in (table.head, rule, *table.rows)
+    ]
+
+
+def html(head: Head, summaries: Sequence[Summary]) -> str:
+    """The whole page with its pictures. Equal runs give equal bytes."""
+    from jinja2 import Environment, StrictUndefined
+
+    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
+        (resources.files("nmsolve.cli") / "templates" / "bench.html.j2").read_text("utf-8")
+    )
+    drawn = {one.suite: _pictures(one.curves) for one in summaries}
+    return page.render(head=head, summaries=summaries, drawn=drawn)
+
+
+def _pictures(
+    curves: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]],
+) -> list[tuple[str, str, str]]:
+    """``(title, SVG, caption)`` of every picture that has something to show."""
+    out = []
+    for name, (title, x, y, ratio, caption) in PICTURES.items():
+        if curves[name]:
+            out.append((title, pictures.step_lines(curves[name], title, x, y, ratio=ratio), caption))
+    return out

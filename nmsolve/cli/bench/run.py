@@ -1,0 +1,258 @@
+"""``nmsolve bench``: plan the runs, carry out those that are missing, write the tables."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import INTERRUPTED, OK, prepare_folder
+from nmsolve.cli.bench.identity import machine, version
+from nmsolve.cli.bench.pages import Head, html, markdown
+from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
+from nmsolve.cli.bench.store import Key, Outcome, Store
+from nmsolve.cli.bench.suites import Instance, Statement, load_suite
+from nmsolve.cli.bench.summary import Table, summarise
+from nmsolve.cli.progress import number
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+
+
+@dataclass(frozen=True)
+class BenchOptions:
+    """The options of ``nmsolve bench``, as typed."""
+
+    suites: list[str]
+    methods: str
+    seeds: int
+    time_limit: str
+    workers: int
+    only: str | None
+    machine: str | None
+    chips: str | None
+    balance: float | None
+    objective: str | None
+    out: Path
+    page: Path | None
+    json: bool
+
+
+def run_bench(o: BenchOptions) -> int:
+    """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, before any run; or another benchmark uses the folder
+    """
+    limit, methods = opt.seconds(o.time_limit), _methods(o.methods)
+    cores = len(os.sched_getaffinity(0))
+    if o.workers > cores:
+        raise InputError(
+            f"{o.workers} runs at a time on {cores} cores", "--workers", "no more than there are cores"
+        )
+    statement = Statement(o.machine, o.chips, o.balance, o.objective)
+    prepare_folder(o.out)
+    with _alone(o.out):
+        store = Store(o.out / "results.sqlite")
+        try:
+            keep = o.out / "instances"
+            names = list(dict.fromkeys(o.suites))
+            instances = [one for suite in names for one in load_suite(suite, o.only, statement, keep)]
+            head = Head(_command(o), version(), machine(), limit, o.seeds, o.workers)
+            tasks = _plan(instances, methods, head)
+            if not _carry_out(o, store, tasks):
+                return INTERRUPTED
+            _write(o, store, head, tasks, methods, instances)
+        finally:
+            store.close()
+    return OK
+
+
+def _methods(text: str) -> list[str]:
+    """``auto,anneal,tabu+projection`` as a list, every engine known.
+
+    Raises
+    ------
+    InputError : none, or an unknown engine
+    """
+    from nmsolve.solvers.mapping.auto import make_engine
+
+    methods = ["+".join(e.strip() for e in m.split("+")) for m in text.split(",") if m.strip()]
+    if not methods:
+        raise InputError("no method is named", "--methods", "auto, or engines; + joins several in one run")
+    for engine in (e for m in methods for e in engines_of(m) or []):
+        make_engine(engine)
+    return list(dict.fromkeys(methods))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Nobody else writes to the folder meanwhile; the lock goes with the process, however it ends."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError("another benchmark is at work here", str(folder), "another --out") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> list[Task]:
+    """Every run of the benchmark; all instances with the first seed come first, so that a part says something too.
+
+    Raises
+    ------
+    InputError : two instances of one name in one suite (folders of the same name)
+    """
+    names = [(one.suite, one.name) for one in instances]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two instances are called {name[1]}", name[0], "folders of different names")
+    return [
+        Task(
+            Key(one.suite, one.name, one.problem.hash, method, seed, head.limit, head.version, head.machine),
+            one,
+        )
+        for seed in range(1, head.seeds + 1)
+        for one in instances
+        for method in methods
+    ]
+
+
+def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
+    """Do what is missing; False if it was interrupted."""
+    done = store.find(t.key for t in tasks)
+    missing = [t for t in tasks if t.key not in done]
+    if done:
+        _say(f"{len(done)} of {len(tasks)} runs are in {o.out / 'results.sqlite'} already")
+    started, count = time.monotonic(), 0
+    try:
+        willing = []
+        for task in missing:
+            refusal = _refusal(task)
+            if refusal is None:
+                willing.append(task)
+            else:
+                store.add(task.key, refusal)
+        for task, outcome in carry_out(willing, o.workers):
+            store.add(task.key, outcome)
+            count += 1
+            rest = (time.monotonic() - started) / count * (len(willing) - count)
+            _report(o, task, outcome, len(tasks) - len(willing) + count, len(tasks), rest)
+    except KeyboardInterrupt:
+        _say(
+            f"stopped; {count} more runs are in {o.out / 'results.sqlite'}, the same command goes on from there"
+        )
+        return False
+    return True
+
+
+def _refusal(task: Task) -> Outcome | None:
+    """The outcome of a run whose every engine refuses the problem, found without a process."""
+    from nmsolve.solvers.mapping.auto import make_engine
+
+    said = [(e, make_engine(e).refuses(task.instance.problem)) for e in task.engines or []]
+    if not said or any(reason is None for _, reason in said):
+        return None
+    return Outcome(
+        "refused", "; ".join(f"{e}: {reason}" if len(said) > 1 else str(reason) for e, reason in said)
+    )
+
+
+def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total: int, rest: float) -> None:
+    """A line per finished run."""
+    if o.json:
+        print(json.dumps(as_json(task, outcome)), flush=True)
+    key, known = task.key, task.instance.best_known
+    beside = "" if known is None else f" (best known {number(known)})"
+    what = (
+        f"{number(outcome.objective)}{beside}, bound {number(outcome.bound)}"
+        if outcome.solved
+        else outcome.text
+    )
+    _say(
+        f"[{position}/{total}] {key.instance} {key.method} seed {key.seed}: {outcome.status}, {what}; "
+        f"{outcome.wall:.1f} s, {outcome.cpu:.1f} s CPU; {_duration(rest)} left"
+    )
+
+
+def _write(
+    o: BenchOptions,
+    store: Store,
+    head: Head,
+    tasks: Sequence[Task],
+    methods: Sequence[str],
+    instances: Sequence[Instance],
+) -> None:
+    """Tables and pages from what the store holds."""
+    found = store.find(t.key for t in tasks)
+    suites = list(dict.fromkeys(one.suite for one in instances))
+    summaries = [
+        summarise(s, [one for one in instances if one.suite == s], methods, found, head.limit) for s in suites
+    ]
+    text = markdown(head, summaries)
+    write_atomic(o.out / "table.md", text)
+    if o.page is not None:
+        write_atomic(o.page, text)
+    write_atomic(o.out / "report.html", html(head, summaries))
+    others = store.count() - len(found)
+    if others:
+        _say(f"{others} runs of other versions, machines or settings in the store are not in the tables")
+    for summary in summaries:
+        _say(f"\nsuite {summary.suite}")
+        _print(summary.quality[0])
+        if o.json:
+            every = (*summary.quality, *summary.times)
+            tables = [{"title": t.title, "head": t.head, "rows": t.rows} for t in every]
+            print(json.dumps({"type": "summary", "suite": summary.suite, "tables": tables}), flush=True)
+    _say(f"\ntables: {o.out / 'table.md'}, {o.out / 'report.html'}")
+
+
+def _print(table: Table) -> None:
+    """A table in columns."""
+    lines = (table.head, *table.rows)
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.head))]
+    for line in lines:
+        cells = zip(line, widths, strict=True)
+        _say("  ".join(c.ljust(w) if i < table.left else c.rjust(w) for i, (c, w) in enumerate(cells)))
+
+
+def _command(o: BenchOptions) -> str:
+    """The command that gives this page, without what does not change the figures."""
+    words = [
+        "nmsolve",
+        "bench",
+        *o.suites,
+        "--methods",
+        o.methods,
+        "--seeds",
+        str(o.seeds),
+        "--time-limit",
+        o.time_limit,
+    ]
+    for name, value in (
+        ("--workers", o.workers if o.workers > 1 else None), ("--only", o.only), ("--machine", o.machine),
+        ("--chips", o.chips), ("--balance", o.balance), ("--objective", o.objective), ("--page", o.page),
+    ):  # fmt: skip
+        if value is not None:
+            words += [name, str(value)]
+    return shlex.join(words)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,326 @@
+"""What the runs of one suite say together: tables of text, the same for Markdown and HTML."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+
+import numpy as np
+
+from nmsolve.cli.bench.measures import (
+    SHIFT_GAP,
+    SHIFT_SECONDS,
+    distance,
+    gap_at,
+    interval,
+    primal_integral,
+    profile,
+    shifted_geometric_mean,
+    sign_test,
+    time_to,
+)
+from nmsolve.cli.bench.store import Key, Outcome
+from nmsolve.cli.bench.suites import Instance
+from nmsolve.cli.progress import number
+from nmsolve.model.types import FloatArray
+
+#: "Nearly the best": within one per cent of the best known.
+NEAR = 0.01
+#: Points of the gap-over-time picture.
+MOMENTS = 200
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of text. The first ``left`` columns are words, the others figures."""
+
+    title: str
+    about: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    left: int = 1
+
+
+@dataclass(frozen=True)
+class Case:
+    """All runs on one instance.
+
+    Attributes
+    ----------
+    runs : method -> outcomes in order of seed
+    best : least objective known or seen, or None; ``new`` if a run went below the best known
+    bound : best bound that any run proved, or None
+    """
+
+    instance: Instance
+    runs: Mapping[str, Sequence[Outcome]]
+    best: float | None
+    bound: float | None
+
+    @property
+    def new(self) -> bool:
+        """True if a run found something better than the best known value."""
+        known = self.instance.best_known
+        return known is not None and self.best is not None and self.best < known
+
+    def gaps(self, method: str) -> list[float]:
+        """Gap to the best of every solved run."""
+        return [distance(r.objective, self.best or 0.0) for r in self.runs[method] if r.solved]
+
+    def gaps_to_bound(self, method: str) -> list[float]:
+        """Gap to the best bound of every solved run; empty without a bound."""
+        if self.bound is None:
+            return []
+        return [distance(r.objective, self.bound) for r in self.runs[method] if r.solved]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Figures of one suite.
+
+    Attributes
+    ----------
+    quality, times : tables; ``times`` changes from run to run, ``quality`` only where a method depends on time
+    curves : for the pictures, name -> method -> (x, y) of a step line
+    """
+
+    suite: str
+    quality: tuple[Table, ...]
+    times: tuple[Table, ...]
+    curves: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]]
+
+
+def summarise(
+    suite: str,
+    instances: Sequence[Instance],
+    methods: Sequence[str],
+    found: Mapping[Key, Outcome],
+    limit: float,
+) -> Summary:
+    """Put the runs of a suite together.
+
+    Parameters
+    ----------
+    instances : of this suite, in the order of the tables
+    found : the runs, of any suite; those with another ``suite`` are not looked at
+    limit : wall seconds of every run
+    """
+    cases = [_case(one, methods, found) for one in instances]
+    quality = [_methods(cases, methods), _instances(cases, methods)]
+    if len(methods) > 1:
+        quality.append(_duels(cases, methods))
+    missing = _unsolved(cases, methods)
+    if missing.rows:
+        quality.append(missing)
+    return Summary(suite, tuple(quality), (_times(cases, methods, limit),), _curves(cases, methods, limit))
+
+
+def _case(instance: Instance, methods: Sequence[str], found: Mapping[Key, Outcome]) -> Case:
+    rows = sorted(
+        (k, o) for k, o in found.items() if (k.suite, k.instance) == (instance.suite, instance.name)
+    )
+    runs = {m: [o for k, o in rows if k.method == m] for m in methods}
+    everything = [o for outcomes in runs.values() for o in outcomes]
+    seen = [o.objective for o in everything if o.solved and o.objective is not None]
+    known = [] if instance.best_known is None else [instance.best_known]
+    bounds = [o.bound for o in everything if o.bound is not None and o.status != "failed"]
+    return Case(instance, runs, min(seen + known, default=None), max(bounds, default=None))
+
+
+def _methods(cases: Sequence[Case], methods: Sequence[str]) -> Table:
+    """One row per method: how many solved, and the mean gaps of those."""
+    rows = []
+    for m in methods:
+        runs = [o for c in cases for o in c.runs[m]]
+        solved = sum(o.solved for o in runs)
+        to_best = [fmean(g) for c in cases if (g := c.gaps(m))]
+        to_bound = [fmean(g) for c in cases if (g := c.gaps_to_bound(m))]
+        hits = sum(g == 0.0 for c in cases for g in c.gaps(m))
+        near = sum(g <= NEAR for c in cases for g in c.gaps(m))
+        proved = sum(o.status == "optimal" for o in runs)
+        rows.append(
+            (
+                m, str(len(runs)), str(solved), str(len(runs) - solved), _mean(to_best), _interval(to_best),
+                _of(hits, solved), _of(near, solved), _mean(to_bound), _of(proved, solved),
+            )
+        )  # fmt: skip
+    head = (
+        "method", "runs", "solved", "unsolved", "gap to best", "95 % interval", "reached best", "within 1 %",
+        "gap to bound", "proved optimal",
+    )  # fmt: skip
+    about = (
+        "Gaps: shifted geometric mean (shift 1 %) over the instances of the mean over the solved runs. "
+        "Unsolved runs are counted, not averaged."
+    )
+    return Table("Methods", about, head, tuple(rows))
+
+
+def _instances(cases: Sequence[Case], methods: Sequence[str]) -> Table:
+    """One row per instance: what is known, and every method's mean gap with how often it reached the best."""
+    rows = []
+    for c in cases:
+        problem, best = c.instance.problem, c.best
+        gap = "-" if best is None or c.bound is None else percent(distance(best, c.bound))
+        cells = []
+        for m in methods:
+            gaps = c.gaps(m)
+            cells.append(
+                f"{percent(fmean(gaps))} ({sum(g == 0.0 for g in gaps)}/{len(c.runs[m])})" if gaps else "-"
+            )
+        rows.append(
+            (
+                c.instance.name, c.instance.objective, str(problem.n), str(problem.cores),
+                number(c.instance.best_known), number(best) + (" new" if c.new else ""), number(c.bound), gap, *cells,
+            )
+        )  # fmt: skip
+    head = (
+        "instance",
+        "objective",
+        "nodes",
+        "cores",
+        "best known",
+        "best",
+        "best bound",
+        "gap of best",
+        *methods,
+    )
+    about = (
+        "Best: the least of best known and all runs here. Per method: mean gap to best over its solved runs, and in how "
+        "many of all its runs it reached the best."
+    )
+    return Table("Instances", about, head, tuple(rows), left=2)
+
+
+def _duels(cases: Sequence[Case], methods: Sequence[str]) -> Table:
+    """Wins, ties and losses of the row's method against the column's, by the median objective on each instance."""
+    middle = {
+        (m, i): median([o.objective if o.solved and o.objective is not None else math.inf for o in c.runs[m]])
+        for m in methods
+        for i, c in enumerate(cases)
+        if c.runs[m]
+    }
+    rows = []
+    for a in methods:
+        cells = []
+        for b in methods:
+            pairs = [
+                (middle[a, i], middle[b, i])
+                for i in range(len(cases))
+                if (a, i) in middle and (b, i) in middle
+            ]
+            wins, losses = sum(x < y for x, y in pairs), sum(x > y for x, y in pairs)
+            text = f"{wins}/{len(pairs) - wins - losses}/{losses} (p {sign_test(wins, losses):.2g})"
+            cells.append("" if a == b else text)
+        rows.append((a, *cells))
+    about = (
+        "Wins/ties/losses of the row against the column, instance by instance, by the median objective over the seeds "
+        "(unsolved is worse than anything); p of a two-sided sign test."
+    )
+    return Table("Wins and losses", about, ("method", *methods), tuple(rows))
+
+
+def _unsolved(cases: Sequence[Case], methods: Sequence[str]) -> Table:
+    """What was not solved, and why."""
+    rows = []
+    for c in cases:
+        for m in methods:
+            lost = [o for o in c.runs[m] if not o.solved]
+            for reason in dict.fromkeys(f"{o.status}: {o.text}" if o.text else o.status for o in lost):
+                count = sum(reason == (f"{o.status}: {o.text}" if o.text else o.status) for o in lost)
+                rows.append((c.instance.name, m, reason, f"{count} of {len(c.runs[m])}"))
+    return Table("Unsolved", "", ("instance", "method", "why", "runs"), tuple(rows), left=3)
+
+
+def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table:
+    """One row per method: when it had its best mapping, primal integral, and what the runs cost."""
+    rows = []
+    for m in methods:
+        solved = [(o, c.best) for c in cases for o in c.runs[m] if o.solved and c.best is not None]
+        to_own = [time_to(o.trajectory, o.objective or 0.0) for o, _ in solved]
+        near = [t for o, best in solved if math.isfinite(t := time_to(o.trajectory, best, NEAR))]
+        area = [primal_integral(o.trajectory, best, limit) for o, best in solved]
+        runs = [o for c in cases for o in c.runs[m] if o.status != "refused"]
+        rows.append(
+            (
+                m, _seconds(shifted_geometric_mean(to_own, SHIFT_SECONDS)), _of(len(near), len(solved)),
+                _seconds(shifted_geometric_mean(near, SHIFT_SECONDS)),
+                _seconds(shifted_geometric_mean(area, SHIFT_SECONDS)),
+                _seconds(fmean([o.wall for o in runs]) if runs else None),
+                _seconds(fmean([o.cpu for o in runs]) if runs else None),
+            )
+        )  # fmt: skip
+    head = (
+        "method",
+        "time to best",
+        "within 1 %",
+        "time to 1 %",
+        "primal integral",
+        "wall per run",
+        "CPU per run",
+    )
+    about = (
+        "Seconds. Time to best: until a run had its own last mapping. Time to 1 %: until the gap to best was at most 1 %, of "
+        "the runs that got there. Means of times and integrals are shifted geometric (shift 1 s) over the solved runs. The "
+        "limit is wall time; CPU seconds are those of the whole process with start-up and solver processes."
+    )
+    return Table("Times", about, head, tuple(rows))
+
+
+def _curves(
+    cases: Sequence[Case], methods: Sequence[str], limit: float
+) -> dict[str, dict[str, tuple[FloatArray, FloatArray]]]:
+    """Performance profiles by objective and by time to 1 %, and the mean gap over time."""
+    value = _matrix(
+        cases, methods, lambda o, best: o.objective if o.solved and o.objective is not None else math.inf
+    )
+    near = _matrix(
+        cases, methods, lambda o, best: time_to(o.trajectory, best, NEAR) if o.solved else math.inf
+    )
+    moments = np.linspace(0.0, limit, MOMENTS)
+    over = {}
+    for m in methods:
+        runs = [gap_at(o.trajectory, c.best, moments) for c in cases for o in c.runs[m] if c.best is not None]
+        if runs:
+            over[m] = (moments, np.mean(runs, axis=0))
+    return {
+        "objective": dict(zip(methods, profile(value), strict=True)),
+        "time": dict(zip(methods, profile(near), strict=True)),
+        "gap": over,
+    }
+
+
+def _matrix(
+    cases: Sequence[Case], methods: Sequence[str], cost: Callable[[Outcome, float], float]
+) -> FloatArray:
+    """(methods, tasks): a task is an instance with the position of a seed; inf where a run is missing."""
+    columns = []
+    for c in cases:
+        for i in range(max((len(r) for r in c.runs.values()), default=0)):
+            column = [cost(c.runs[m][i], c.best or 0.0) if i < len(c.runs[m]) else math.inf for m in methods]
+            columns.append(column)
+    return np.array(columns, np.float64).reshape(-1, len(methods)).T
+
+
+def percent(share: float) -> str:
+    """A gap with two digits; one that is not 0 never prints as 0."""
+    return "<0.01 %" if 0 < share < 0.00005 else f"{100 * share:.2f} %"
+
+
+def _mean(gaps: Sequence[float]) -> str:
+    mean = shifted_geometric_mean(gaps, SHIFT_GAP)
+    return "-" if mean is None else percent(mean)
+
+
+def _interval(gaps: Sequence[float]) -> str:
+    found = interval(gaps, SHIFT_GAP)
+    return "-" if found is None else f"{percent(found[0])} to {percent(found[1])}"
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part}/{whole}"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
