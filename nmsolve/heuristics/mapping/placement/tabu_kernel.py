@@ -219,13 +219,13 @@ def cross(rng: IntArray, can: BoolArray, nodes: int, other: Int32Array, seat: In
     """
     n, random = len(seat), rng[0]
     holder = np.empty(n, np.int32)
-    for u in range(n):
-        holder[seat[u]] = u
+    for k in range(n):
+        holder[seat[k]] = k
     random += STEP
     first = np.int64(mix(random) % np.uint64(nodes))
     for i in range(nodes):
         random += STEP
-        u: Any = (first + i) % nodes
+        u = (first + i) % nodes
         if mix(random) & np.uint64(1) and seat[u] != other[u]:
             v = holder[other[u]]
             if can[u, seat[v]] and can[v, seat[u]]:
