@@ -38,6 +38,9 @@ class Context(Protocol):
     def raise_bound(self, bound: Bound) -> bool:
         """Offer a bound. True if it is the best of its scope so far."""
 
+    def note(self, text: str) -> None:
+        """Add a line to the events: what was tried and what came of it, for people. Changes nothing else."""
+
 
 class Engine(Protocol):
     """A method for the mapping problem. Problems it sees hold no ``together`` constraint (merged before).

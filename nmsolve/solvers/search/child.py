@@ -100,7 +100,7 @@ class Child:
         self._stop_at = min(self._stop_at, moment)
 
     def messages(self) -> list[Any]:
-        """Whole messages that have arrived since the last call: ``("offer", solution, move)`` or ``("bound", bound)``."""
+        """Whole messages that have arrived since the last call: ``("offer", solution, move)``, ``("bound", bound)`` or ``("note", text)``."""
         self._receive()
         out, self._inbox = self._inbox, []
         return out

@@ -106,6 +106,10 @@ class ChildContext:
             self._bound = max(self._bound, bound.value)
         return better
 
+    def note(self, text: str) -> None:
+        """Send an event in words."""
+        self.send(("note", text))
+
     def say_ready(self) -> None:
         """Tell the parent until when this child will work."""
         self.send(("ready", self._deadline))

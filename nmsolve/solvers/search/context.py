@@ -69,6 +69,10 @@ class LocalContext:
         """Offer a bound; True if it is the best of its scope."""
         return self._incumbent.raise_bound(self._engine, bound)
 
+    def note(self, text: str) -> None:
+        """Add an event in words."""
+        self._incumbent.record("note", self._engine, text)
+
 
 @dataclass(frozen=True)
 class Ending:

@@ -235,6 +235,8 @@ class Portfolio:
         for message in one.child.messages():
             if message[0] == "offer":
                 one.changed |= self._incumbent.offer(name, message[1], message[2])
+            elif message[0] == "note":
+                self._incumbent.record("note", name, message[1])
             else:
                 one.changed |= self._incumbent.raise_bound(name, message[1])
 
