@@ -100,7 +100,10 @@ class Child:
         self._stop_at = min(self._stop_at, moment)
 
     def messages(self) -> list[Any]:
-        """Whole messages that have arrived since the last call: ``("offer", solution, move)``, ``("bound", bound)`` or ``("note", text)``."""
+        """Whole messages that have arrived since the last call.
+
+        Each is ``("offer", solution, move)``, ``("bound", bound)`` or ``("note", text)``.
+        """
         self._receive()
         out, self._inbox = self._inbox, []
         return out
