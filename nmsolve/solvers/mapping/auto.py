@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
-from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
@@ -29,6 +29,7 @@ class Entry:
     repeat : worth another run with another seed
     quick : takes milliseconds
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
+    limited : obeys ceilings on other objectives, likewise
     about : one line for people
     """
 
@@ -39,6 +40,7 @@ class Entry:
     repeat: bool = False
     quick: bool = False
     budgeted: bool = False
+    limited: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
         """The engine's place in a plan; with ``most`` it is worth no process of its own."""
@@ -53,6 +55,7 @@ REGISTRY: dict[str, Entry] = {
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "robust tabu search, one node per core, up to 200 nodes", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
+    "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
     "remap": Entry(_H + "remap", "Remap", "annealing within a migration budget", repeat=True, budgeted=True),
@@ -131,6 +134,8 @@ def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
     """Why the engine does not take the problem, or None. Bounds hold with a migration budget as without one."""
     if problem.limits_moves and engine.finds != "bounds" and not REGISTRY[name].budgeted:
         return "it knows no migration budget"
+    if problem.ceilings and engine.finds != "bounds" and not REGISTRY[name].limited:
+        return "it knows no ceilings on other objectives"
     return engine.refuses(problem)
 
 
@@ -217,6 +222,10 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
     if problem.limits_moves:
         return {"remap": HEURISTICS}
+    if problem.ceilings:
+        return {"links": HEURISTICS}
+    if uses_links(problem):
+        return {"multilevel": 0.25, "links": 0.65}
     if problem.one_per_core and not uses_nets(problem):
         if problem.machine.distance_matrix is not None:
             return {"anneal": 0.3, "tabu": 0.6}

@@ -1,0 +1,96 @@
+"""The engine ``links``: annealing on link loads, or on a sum under ceilings on other objectives."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.links.moves import search, value
+from nmsolve.heuristics.mapping.links.state import build, reset, supports
+from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
+from nmsolve.heuristics.mapping.nets.model import supports as nets_support
+from nmsolve.hw.cost import uses_links
+from nmsolve.model.engine import Context
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+#: First and last temperature, as parts of the value (drawn as an exponential); then improvements only.
+HOT, COLD, GREEDY = 0.01, 0.0002, 0.15
+#: Loads count by their 2^power-norm: first the wider one, from this part of the run on the sharper one.
+WIDE, SHARP, SHARPEN = 3.0, 5.0, 0.5
+#: Where messages are multicast, part of the time for their total load first: it spreads far better than edges do.
+TOTAL = 0.6
+#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
+FIRST, SLICE = 20, 0.05
+
+
+class Links:
+    """Moves and swaps of nodes on the true objective, from the best mapping so far.
+
+    For ``max-link`` it lowers a norm of all loads instead of the largest one alone: most moves leave the hottest link as
+    it is, and the norm still sees them.
+    """
+
+    name = "links"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Sums without ceilings (other engines do them better), and what has no links."""
+        if not uses_links(problem) and not problem.ceilings:
+            return "the objective is a sum without ceilings on others: other engines do it better"
+        return supports(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """One cooling schedule over the time left; offers improvements slice by slice."""
+        core = _start(problem, context)
+        if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
+            return
+        by_load, rng = uses_links(problem), new_rng(context.seed)
+        state, best = build(problem, core), np.array(core)
+        seconds, tries, sharp = max(1e-3, context.time_left()), FIRST, False
+        state.heat[1:3] = max(float(state.loads.max()), 1e-300), WIDE
+        reset(state)
+        low = value(state, by_load)
+        while not context.should_stop():
+            left = context.time_left()
+            share = 1.0 - left / seconds
+            if by_load and share > SHARPEN and not sharp:
+                sharp = True
+                state.heat[2] = SHARP
+                state.core[:] = best = np.array(context.incumbent()[0])
+            reset(state)
+            if state.heat[2] == SHARP and low > 0:
+                low = min(low, value(state, by_load))
+            cooled = share / (1.0 - GREEDY)
+            heat = HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
+            new = search(state, by_load, heat, tries, best, low, rng)
+            if new < low:
+                low = new
+                context.offer(best.copy(), "annealing" if heat > 0 else "descent")
+            spent = left - context.time_left()
+            tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+
+
+def _start(problem: MappingProblem, context: Context) -> IntArray | None:
+    """The best mapping so far or any legal one; for link loads of multicast messages after annealing their sum."""
+    core = start(problem, context)
+    total = replace(problem, objective="multicast-hops", ceilings=())
+    if core is None or not uses_links(problem) or problem.ceilings or nets_support(total) is not None:
+        return core
+    seconds = TOTAL * context.time_left()
+    end = context.time_left() - seconds
+    if seconds <= 0:
+        return core
+    last = refine(
+        total,
+        core,
+        context.seed,
+        seconds * WORK_PER_SECOND[1],
+        lambda: context.should_stop() or context.time_left() <= end,
+        context.offer,
+        lambda: 1.0 - (context.time_left() - end) / seconds,
+    )
+    context.offer(last, "total load")
+    return context.incumbent()[0]

@@ -1,0 +1,132 @@
+"""Random moves and swaps of nodes, judged by the hottest links and the sums under ceilings."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.links.state import LinkState, add_row
+from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
+from nmsolve.model.types import AnyArray, IntArray
+
+#: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
+SLACK = 1e-13
+#: Of the swaps that do not start from a neighbour, the part that starts from any core at all.
+ANYWHERE = 0.25
+
+
+@nb.njit(cache=True, nogil=True)
+def value(s: LinkState, by_load: bool) -> float:
+    """What the search lowers: the first sum, or the 2^power-norm of the loads (a little above the largest)."""
+    if by_load:
+        return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]))
+    return float(s.factor[0] @ s.sums + s.linked[0])
+
+
+@nb.njit(cache=True, nogil=True)
+def legal(s: LinkState) -> bool:
+    """True if no ceiling is broken."""
+    if s.heat[4] > SLACK * s.heat[3]:
+        return False
+    for k in range(len(s.most)):
+        if s.most[k] < np.inf and s.factor[k] @ s.sums + s.linked[k] > s.most[k] * (1.0 + SLACK):
+            return False
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def move(s: LinkState, u: int, q: int) -> None:
+    """Put node ``u`` on core ``q`` and bring loads and sums up to date."""
+    for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
+        add_row(s, s.rows[j], -1.0)
+    ring_out(s, u, s.core[u])
+    ring_in(s, u, q)
+    for r in range(s.sizes.shape[1]):
+        s.load[s.core[u], r] -= s.sizes[u, r]
+        s.load[q, r] += s.sizes[u, r]
+    s.core[u] = q
+    for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
+        add_row(s, s.rows[j], 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def may_move(s: LinkState, u: int, q: int, without: int) -> bool:
+    """True if node ``u`` may join core ``q``; node ``without`` (-1: none) is treated as gone from it."""
+    if not s.domains[s.domain_of[u], q]:
+        return False
+    for r in range(s.sizes.shape[1]):
+        spare = s.capacity[q, r] - s.load[q, r]
+        if without >= 0:
+            spare += s.sizes[without, r]
+        if s.sizes[u, r] > spare:
+            return False
+    clear = True
+    for i in range(s.apart_ptr[u], s.apart_ptr[u + 1]):
+        clear = clear and (s.core[s.apart[i]] != q or s.apart[i] == without)
+    return clear
+
+
+@nb.njit(cache=True, nogil=True)
+def _partner(s: LinkState, u: int, rng: AnyArray) -> np.int64:
+    """A node to go to: one of a random message of ``u``, or any."""
+    rows = s.row_ptr[u + 1] - s.row_ptr[u]
+    if rows == 0 or uniform(rng) < ANYWHERE:
+        return np.int64(below(rng, len(s.core)))
+    i = s.rows[s.row_ptr[u] + np.int64(below(rng, rows))]
+    pins = s.indptr[i + 1] - s.indptr[i]
+    if s.source[i] != u or pins == 0:
+        return np.int64(s.source[i])
+    return np.int64(s.targets[s.indptr[i] + np.int64(below(rng, pins))])
+
+
+@nb.njit(cache=True, nogil=True)
+def _goal(s: LinkState, u: int, rng: AnyArray) -> np.int64:
+    """A core to try: of a partner, next to it, or any."""
+    if uniform(rng) < 0.1:
+        return np.int64(below(rng, len(s.capacity)))
+    q = s.core[_partner(s, u, rng)]
+    if uniform(rng) < 0.5:
+        near = s.ends[4 * q + np.int64(below(rng, 4))]
+        if near >= 0:
+            return np.int64(near)
+    return np.int64(q)
+
+
+@nb.njit(cache=True, nogil=True)
+def search(
+    s: LinkState, by_load: bool, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray
+) -> float:
+    """Try ``tries`` random moves or swaps; keeps in ``best`` (n,) what beats ``low``, whose new value is returned.
+
+    A change is accepted if no ceiling breaks and the value grows by at most ``-heat * log(random)`` of itself.
+    """
+    now = value(s, by_load)
+    n = len(s.core)
+    for _ in range(tries):
+        u = np.int64(below(rng, n))
+        p, q, v = s.core[u], _goal(s, u, rng), np.int64(-1)
+        if q == p:
+            continue
+        if not may_move(s, u, q, -1):
+            v = s.head[q]
+            if v < 0:
+                continue
+            s.head[q] = s.after[v]  # next time another one
+            if not (may_move(s, u, q, v) and may_move(s, v, p, u)):
+                continue
+        move(s, u, q)
+        if v >= 0:
+            move(s, v, p)
+        new = value(s, by_load)
+        limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
+        if new <= limit and legal(s):
+            now = new
+            if now < low - 1e-12 * abs(low):
+                low = now
+                best[:] = s.core
+        else:
+            if v >= 0:
+                move(s, v, q)
+            move(s, u, p)
+    return low

@@ -1,0 +1,233 @@
+"""A mapping with the load of every link and the sums that all objectives are made of."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.nets.tables import ring_in
+from nmsolve.hw.cost import machine_distance
+from nmsolve.hw.detours import link_ends, link_weights, route_trees
+from nmsolve.hw.energy import step_value
+from nmsolve.hw.kernels import goes_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+
+#: Rows of ``LinkState.sums``: weight times distance edge by edge, traffic between cores edge by edge, rate times remote
+#: cores of all rows, what pays once per message (rate times remote cores, or the weight of remote edges).
+HOPS, CUT, REMOTE, ONCE = range(4)
+#: Objectives that are ``factor @ sums + link @ loads``.
+SUMS = ("hops", "multicast-hops", "cut", "connectivity", "energy")
+
+
+class LinkState(NamedTuple):
+    """Flat arrays for the kernels; ``core``, ``load``, ``loads``, ``sums``, ``heat`` and ``used`` change.
+
+    Rows are the messages of the graph: ``indptr``, ``source``, ``targets``, ``weights``, ``rate``, ``multicast``;
+    ``row_ptr``/``rows`` the rows each node takes part in. Routes: ``cols``, ``x``, ``y``, ``wrap_x``, ``wrap_y``,
+    ``ends`` as in :func:`nmsolve.hw.kernels.walk_routes`; with dead links ``tree`` and ``dist`` of the route trees, else
+    (0, 0). Rings of the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes``, ``capacity``, ``domain_of``,
+    ``domains``, ``apart_ptr``, ``apart`` as in ``MappingProblem``; ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums
+    that count (the objective first, unless it is max-link), ``most`` (K,) their ceilings, inf for the objective.
+
+    ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums. ``heat`` is
+    [sum of (load / unit)^(2^power), unit, power, ceiling of a load, total excess over it].
+    """
+
+    indptr: IntArray
+    source: Int32Array
+    targets: Int32Array
+    weights: FloatArray
+    rate: FloatArray
+    multicast: BoolArray
+    row_ptr: IntArray
+    rows: Int32Array
+    cols: int
+    x: FloatArray
+    y: FloatArray
+    wrap_x: float
+    wrap_y: float
+    tree: Int32Array
+    dist: FloatArray
+    ends: IntArray
+    sizes: IntArray
+    capacity: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
+    factor: FloatArray
+    link: FloatArray
+    most: FloatArray
+    core: IntArray
+    load: IntArray
+    head: IntArray
+    after: IntArray
+    before: IntArray
+    loads: FloatArray
+    sums: FloatArray
+    linked: FloatArray
+    heat: FloatArray
+    stamp: IntArray
+    used: IntArray
+    got: IntArray
+
+
+def build(problem: MappingProblem, core: IntArray) -> LinkState:
+    """The state of the legal mapping ``core`` (n,); call :func:`reset` after changing ``heat``."""
+    graph, machine = problem.graph, problem.machine
+    d = machine_distance(machine, "hops")
+    tree, dist = np.zeros((0, 0), np.int32), np.zeros((0, 0))
+    if machine.faulty_links:
+        tree, dist = route_trees(machine).before, route_trees(machine).dist
+    row_ptr, rows = rows_of_nodes(problem)
+    factor, link, most, ceiling = _objectives(problem)
+    state = LinkState(
+        graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, graph.multicast, row_ptr, rows,
+        machine.cols, d.x, d.y, d.wrap_x, d.wrap_y, tree, dist, link_ends(machine), problem.sizes, problem.capacity,
+        problem.domain_of, problem.domains, problem.apart[0], problem.apart[1], factor, link, most,
+        np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
+        np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros(4 * machine.size),
+        np.zeros(4), np.zeros(len(most)), np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(1, np.int64),
+        np.zeros(4 * machine.size, np.int64), np.zeros(machine.size, np.int64),
+    )  # fmt: skip
+    reset(state)
+    return state
+
+
+def rows_of_nodes(problem: MappingProblem) -> tuple[IntArray, Int32Array]:
+    """CSR ``(pointer (n + 1,), rows)``: the rows in which each node is source or target."""
+    graph = problem.graph
+    node = np.concatenate([graph.targets, graph.source]).astype(np.int64)
+    row = np.concatenate([np.repeat(np.arange(graph.rows), np.diff(graph.indptr)), np.arange(graph.rows)])
+    key = np.unique(node * max(1, graph.rows) + row)
+    pointer = np.zeros(graph.n + 1, np.int64)
+    np.cumsum(np.bincount(key // max(1, graph.rows), minlength=graph.n), out=pointer[1:])
+    return frozen(pointer), frozen((key % max(1, graph.rows)).astype(np.int32))
+
+
+def _objectives(problem: MappingProblem) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """``factor``, ``link`` and ``most`` of :class:`LinkState`, and the ceiling of a load."""
+    names = [(problem.objective, np.inf), *problem.ceilings]
+    wanted = [(name, most) for name, most in names if name != "max-link"]
+    factor, link = np.zeros((len(wanted), 4)), np.zeros((len(wanted), 4 * problem.cores))
+    for k, (name, _) in enumerate(wanted):
+        if name in ("multicast-hops", "energy"):
+            quantity = "energy" if name == "energy" else "hops"
+            weights = link_weights(problem.machine, quantity)
+            link[k] = np.where(np.isfinite(weights), weights, 0.0)
+            factor[k, ONCE] = step_value(problem.machine, quantity)
+        else:
+            factor[k, {"hops": HOPS, "cut": CUT, "connectivity": REMOTE}[name]] = 1.0
+    ceiling = min([most for name, most in names if name == "max-link"], default=np.inf)
+    return factor, link, np.array([most for _, most in wanted]), float(ceiling)
+
+
+@nb.njit(cache=True, nogil=True)
+def reset(s: LinkState) -> None:
+    """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
+    s.load[:] = 0
+    s.loads[:] = 0.0
+    s.sums[:] = 0.0
+    s.linked[:] = 0.0
+    s.heat[0] = s.heat[4] = 0.0
+    s.head[:] = -1
+    for u in range(len(s.core)):
+        ring_in(s, u, s.core[u])
+        for r in range(s.sizes.shape[1]):
+            s.load[s.core[u], r] += s.sizes[u, r]
+    for i in range(len(s.source)):
+        add_row(s, i, 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def add_row(s: LinkState, i: int, sign: float) -> None:
+    """Add (1) or take away (-1) everything row ``i`` contributes with the present mapping."""
+    s.stamp[0] += 1
+    stamp = s.stamp[0]
+    p = s.core[s.source[i]]
+    s.got[p] = stamp
+    cast, rate = s.multicast[i], s.rate[i]
+    for k in range(s.indptr[i], s.indptr[i + 1]):
+        q = s.core[s.targets[k]]
+        if q == p:
+            continue
+        weight = s.weights[k]
+        first = s.got[q] != stamp
+        s.got[q] = stamp
+        s.sums[CUT] += sign * weight
+        if first:
+            s.sums[REMOTE] += sign * rate
+        if cast and first:
+            s.sums[ONCE] += sign * rate
+        elif not cast:
+            s.sums[ONCE] += sign * weight
+        s.sums[HOPS] += sign * weight * _distance(s, p, q)
+        if first or not cast:
+            _add_route(s, p, q, sign * (rate if cast else weight), stamp if cast else 0)
+
+
+@nb.njit(cache=True, nogil=True)
+def _distance(s: LinkState, p: int, q: int) -> float:
+    """Weight of the route from ``p`` to ``q``."""
+    if s.dist.shape[0] > 0:
+        return float(s.dist[p, q])
+    dx, dy = abs(s.x[p % s.cols] - s.x[q % s.cols]), abs(s.y[p // s.cols] - s.y[q // s.cols])
+    if s.wrap_x > 0.0:
+        dx = min(dx, s.wrap_x - dx)
+    if s.wrap_y > 0.0:
+        dy = min(dy, s.wrap_y - dy)
+    return float(dx + dy)
+
+
+@nb.njit(cache=True, nogil=True)
+def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
+    """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once."""
+    pr, pc = p // s.cols, p % s.cols
+    across = 0 if goes_up(s.x[pc], s.x[q % s.cols], s.wrap_x) else 1
+    along = 2 if goes_up(s.y[pr], s.y[q // s.cols], s.wrap_y) else 3
+    v = q
+    while v != p:
+        if s.tree.shape[0] > 0:
+            u, d = int(s.tree[p, v]), 0
+            while s.ends[4 * u + d] != v:
+                d += 1
+        else:
+            d = along if v // s.cols != pr else across
+            u = int(s.ends[4 * v + (d ^ 1)])
+        link = 4 * u + d
+        if stamp > 0:
+            if s.used[link] == stamp:
+                return
+            s.used[link] = stamp
+        old = s.loads[link]
+        s.loads[link] = old + amount
+        s.heat[0] += _power(s, old + amount) - _power(s, old)
+        s.heat[4] += max(0.0, old + amount - s.heat[3]) - max(0.0, old - s.heat[3])
+        for k in range(len(s.linked)):
+            s.linked[k] += amount * s.link[k, link]
+        v = u
+
+
+@nb.njit(cache=True, nogil=True)
+def _power(s: LinkState, load: float) -> float:
+    """``(load / unit)^(2^power)``."""
+    value = load / s.heat[1]
+    for _ in range(int(s.heat[2])):
+        value *= value
+    return float(value)
+
+
+def supports(problem: MappingProblem) -> str | None:
+    """Why the state cannot hold this problem, or None."""
+    machine = problem.machine
+    if machine.distance_matrix is not None:
+        return "a machine given by a distance matrix has no links"
+    if problem.limits_moves:
+        return "a migration budget is not supported"
+    names = {problem.objective, *(name for name, _ in problem.ceilings)}
+    if "energy" in names and (machine.torus or machine.faulty_links):
+        return "routes of least energy may differ from those of least weight on a torus or with dead links"
+    return None
