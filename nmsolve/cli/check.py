@@ -19,6 +19,7 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 
@@ -32,6 +33,8 @@ class Inputs(msgspec.Struct, frozen=True):
     constraints: str | None = None
     node_limit: int | None = None
     prohibit_turns: str | None = None
+    migration_budget: int | None = None
+    reference: str | None = None
 
 
 @dataclass(frozen=True)
@@ -102,13 +105,14 @@ def run_verify(
     if balance is not None or loaded.report is None:
         limit = default_node_limit(loaded.graph, loaded.machine, balance)
     stated = stated_constraints(rules, loaded)
+    migration = stated_migration(loaded)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turns or loaded.inputs.get("prohibit_turns"),
+        turns=turns or loaded.inputs.get("prohibit_turns"), migration=migration,
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     if bound:
-        checks += _bound_checks(loaded, stated, limit)
+        checks += _bound_checks(loaded, stated, limit, migration)
     for c in checks:
         if as_json:
             typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
@@ -135,7 +139,7 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
     assert result.core is not None
     report = verify(
         problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
-        turns=turns,
+        turns=turns, migration=problem.migration,
     )  # fmt: skip
     return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
 
@@ -195,7 +199,33 @@ def stated_constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
     return () if path is None else load_constraints(path, loaded.graph, loaded.machine)
 
 
-def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | None) -> list[CheckPart]:
+def stated_migration(loaded: Loaded) -> Migration | None:
+    """The migration budget of the report's inputs, with the reference mapping beside the report.
+
+    Raises
+    ------
+    InputError : the reference is missing, or not the one that the run stayed close to
+    """
+    from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.model.mapping.migration import Migration
+
+    budget, path = loaded.inputs.get("migration_budget"), loaded.folder / "reference.json"
+    if budget is None:
+        return None
+    migration = Migration.of(read_mapping(path, loaded.graph, loaded.machine), budget)
+    said = loaded.inputs.get("reference")
+    if said != migration.reference_hash:
+        raise InputError(
+            f"its hash is {migration.reference_hash}",
+            str(path),
+            f"the mapping with hash {said} that the report names",
+        )
+    return migration
+
+
+def _bound_checks(
+    loaded: Loaded, constraints: tuple[Any, ...], limit: int | None, migration: Migration | None
+) -> list[CheckPart]:
     """Re-check every certificate, and that the report claims no more than the certificates prove."""
     from nmsolve.model.files import read_limited
     from nmsolve.model.mapping.problem import MappingProblem
@@ -208,7 +238,7 @@ def _bound_checks(loaded: Loaded, constraints: tuple[Any, ...], limit: int | Non
             "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
         )
     problem = MappingProblem(
-        loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit
+        loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit, migration
     )
     merged = merge_together(problem)  # what the engines bounded: a `together` group is one node there
     checks = []

@@ -63,7 +63,9 @@ def map_command(
     constraints: Constraints = None,
     warm_start: A[
         Path | None,
-        Option("--warm-start", help="Continue from this mapping; it is repaired where faults or rules broke it."),
+        Option(
+            "--warm-start", help="Continue from this mapping; it is repaired where faults or rules broke it."
+        ),
     ] = None,
     migration_budget: A[
         int | None,

@@ -11,10 +11,15 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.progress import JsonLines, ProgressTable
 from nmsolve.model.bound import Result
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError, InputError
 
 if TYPE_CHECKING:
+    from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.types import IntArray
+
+#: Where to read on when nothing fits.
+EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class MapOptions:
     balance: float | None
     constraints: Path | None
     warm_start: Path | None
+    migration_budget: int | None
     mip_solver: str
     write_model: Path | None
     memory_limit: str | None
@@ -63,8 +69,14 @@ def run_map(o: MapOptions) -> int:
             print(f"wrote {path}", file=sys.stderr)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)
+    if problem.migration is not None:
+        from nmsolve.model.mapping.files import write_mapping
+
+        write_mapping(o.out / "reference.json", problem.graph, problem.machine, problem.migration.reference)
     report = write_answer(o.out, problem, result, inputs, o.prohibit_turns)
     say(o.out, report, o.json)
+    if result.status == "infeasible" and not problem.limits_moves:
+        print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
     return exit_code(result, report, wanted_gap)
 
 
@@ -87,9 +99,35 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
             )
     graph, machine = opt.instance(o.graph, o.machine, o.chips)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
-    problem = make_problem(graph, machine, objective=o.objective, constraints=constraints, balance=o.balance)
-    start = None if o.warm_start is None else read_any_mapping(o.warm_start, graph, machine)
+    start = None
+    if o.warm_start is not None:
+        start = read_any_mapping(o.warm_start, graph, machine, other_faults=True)
+    migration = _migration(o, start)
+    try:
+        problem = make_problem(
+            graph,
+            machine,
+            objective=o.objective,
+            constraints=constraints,
+            balance=o.balance,
+            migration=migration,
+        )
+    except DoesNotFitError as error:
+        hint = "" if "migration budget" in error.what else EXPLAIN
+        raise DoesNotFitError(error.what + hint, error.where) from None
     return problem, start
+
+
+def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
+    from nmsolve.model.mapping.migration import Migration
+
+    if o.migration_budget is None:
+        return None
+    if start is None:
+        raise InputError(
+            "a migration budget needs a mapping to stay close to", "--migration-budget", "--warm-start FILE"
+        )
+    return Migration.of(start, o.migration_budget)
 
 
 def _search(
@@ -126,6 +164,9 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "constraints": None if o.constraints is None else str(o.constraints.resolve()),
         "balance": o.balance,
         "node_limit": problem.node_limit,
+        "warm_start": None if o.warm_start is None else str(o.warm_start.resolve()),
+        "migration_budget": o.migration_budget,
+        "reference": None if problem.migration is None else problem.migration.reference_hash,
         "time_limit": opt.seconds(o.time_limit),
         "gap": opt.fraction(o.gap),
         "workers": o.workers,

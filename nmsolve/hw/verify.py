@@ -21,6 +21,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import AnyArray, IntArray
@@ -60,6 +61,7 @@ def verify(
     *,
     node_limit: int | None = None,
     turns: str | Sequence[str] | None = None,
+    migration: Migration | None = None,
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -67,6 +69,7 @@ def verify(
     ----------
     claimed : contents of ``report.json``, or None to check the mapping alone
     node_limit : the limit of ``--balance``, or None
+    migration : the reference mapping and how many nodes may be elsewhere, or None
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
 
     Notes
@@ -74,7 +77,7 @@ def verify(
     Deadlock is a check that fails only if a cycle is left even with dateline virtual channels, or a
     prohibited turn is taken; that a torus needs the second virtual channel is said in the text.
     """
-    problem = MappingProblem(graph, machine, "hops", constraints, node_limit)
+    problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
     at: IntArray = np.ascontiguousarray(core, np.int64)
     broken = check_mapping(problem, at)
     text = "; ".join(v.text for v in broken[:5]) + (f"; {len(broken) - 5} more" if len(broken) > 5 else "")

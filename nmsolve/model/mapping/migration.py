@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -86,6 +87,11 @@ class Migration:
         out = np.repeat(self.weight[:, None], cores, axis=1)
         out[np.repeat(np.arange(self.nodes), np.diff(indptr)), core] -= count
         return out
+
+    @property
+    def reference_hash(self) -> str:
+        """Content hash (hex, 16 digits) of the reference mapping."""
+        return hashlib.sha256(self.reference.tobytes()).hexdigest()[:16]
 
     @cached_property
     def key(self) -> tuple[int, bytes, bytes]:
