@@ -58,18 +58,18 @@ def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | Non
     """``exp(mean(log(value + shift))) - shift`` of values >= 0; None of nothing."""
     if not values:
         return None
-    return max(0.0, math.exp(math.fsum(math.log(v + shift) for v in values) / len(values)) - shift)
+    return shift * math.expm1(math.fsum(math.log1p(v / shift) for v in values) / len(values))
 
 
 def interval(values: Sequence[float], shift: float) -> tuple[float, float] | None:
     """95 % percentile bootstrap interval of the shifted geometric mean (Efron 1979); None below three values."""
     if len(values) < 3:
         return None
-    logs = np.log(np.array(values) + shift)
+    logs = np.log1p(np.array(values) / shift)
     picks = np.random.default_rng(BOOTSTRAP_SEED).integers(0, len(logs), (RESAMPLES, len(logs)))
-    means = np.exp(logs[picks].mean(axis=1)) - shift
+    means = shift * np.expm1(logs[picks].mean(axis=1))
     low, high = np.percentile(means, [2.5, 97.5])
-    return max(0.0, float(low)), max(0.0, float(high))
+    return float(low), float(high)
 
 
 def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
@@ -89,8 +89,9 @@ def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
     ratio = np.full(costs.shape, math.inf)
     same = np.isfinite(costs) & (costs == best)
     ratio[same] = 1.0
-    other = np.isfinite(costs) & ~same & (best > 0)
-    ratio[other] = (costs / np.where(best > 0, best, 1.0))[other]
+    some = (best > 0) & np.isfinite(best)
+    other = np.isfinite(costs) & ~same & some
+    ratio[other] = (costs / np.where(some, best, 1.0))[other]
     out = []
     for row in ratio:
         solved = np.sort(row[np.isfinite(row)])

@@ -47,7 +47,7 @@ def markdown(head: Head, summaries: Sequence[Summary]) -> str:
         "",
         f"Made by `{head.command}`; definitions are in [bench.md](bench.md).",
         "",
-        f"nmsolve {head.version} on {head.machine}; {head.limit:g} s wall time per run, {head.seeds} seeds, "
+        f"nmsolve {head.version} on {head.machine}; {head.limit:g} s wall time per run, seeds 1 to {head.seeds}, "
         f"{head.workers} runs at a time, one thread each.",
     ]
     for one in summaries:

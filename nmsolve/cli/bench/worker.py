@@ -73,7 +73,7 @@ def run(order: Order) -> dict[str, Any]:
 def _why(result: Result) -> str:
     """What the engines said, where nothing was found."""
     said = [f"{e.engine}: {e.status}" for e in result.engines if e.status and e.status != "done"]
-    return "; ".join(said) or f"stopped by {result.stop_reason}"
+    return "; ".join(said) or f"no mapping found (stopped: {result.stop_reason})"
 
 
 def _changes(events: tuple[Event, ...]) -> list[tuple[float, float | None, float | None]]:
