@@ -62,6 +62,7 @@ REGISTRY: dict[str, Entry] = {
     "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
+    "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),

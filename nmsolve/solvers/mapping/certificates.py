@@ -23,12 +23,14 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
+from nmsolve.solvers.mapping.recheck.split import recheck_split
 
 RECHECKS = {
     "star": recheck_star,
     "fan-out": recheck_fan_out,
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
+    "split": recheck_split,
     "joint": recheck_joint,
     "parts": recheck_parts,
 }

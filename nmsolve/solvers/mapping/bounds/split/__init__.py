@@ -1,0 +1,5 @@
+"""The split bound: spectral, Gilmore-Lawler and distance rows in one Lagrangian; one node per core (docs/bounds.md)."""
+
+from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
+
+__all__ = ["refuses_split", "split_bounds"]

@@ -1,0 +1,90 @@
+"""Subgradient ascent of the split bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.types import FloatArray, Int32Array
+from nmsolve.solvers.mapping.bounds.split.form import SplitForm
+from nmsolve.solvers.mapping.bounds.split.kernels import turn
+from nmsolve.solvers.mapping.bounds.split.rows import Rows
+from nmsolve.solvers.mapping.bounds.split.value import Evaluator
+
+#: Share of the old direction in the new one; memory of the mean distances on which rows are separated.
+MOMENTUM, MEMORY = 0.9, 0.9
+#: Steps between two separations of rows; steps without gain before going back to the best with shorter steps.
+SEPARATE, PATIENCE, SHORTER = 20, 40, 0.8
+#: Parts of the traffic given to the spectral side that are tried as a start.
+STARTS = (0.0, 0.25, 0.5, 0.75)
+#: Without a mapping known, the ascent aims this far above the best value.
+AIM = 0.1
+
+
+@dataclass(frozen=True)
+class Point:
+    """Multipliers and the (uncertified) value they gave: ``m`` (k, k), ``table`` and ``tau`` of the rows."""
+
+    value: float
+    m: FloatArray
+    table: Int32Array
+    tau: FloatArray
+
+
+class Ascent:
+    """Polyak steps with momentum; rows separated on the way; ``best`` is the best point by the uncertified value."""
+
+    def __init__(self, form: SplitForm) -> None:
+        self.form = form
+        self.evaluator = Evaluator(form)
+        self.rows = Rows.none(form)
+        starts = [(self.evaluator.value(part * form.traffic, self.rows), part) for part in STARTS]
+        self.m = max(starts)[1] * form.traffic
+        self.best = Point(max(starts)[0], self.m.copy(), self.rows.table, self.rows.tau)
+        self.direction = np.zeros((form.k, form.k))
+        self.mean = np.zeros((form.k, form.k))
+        self.most_rows = 40 * form.k + 2000
+        self.scale, self.stalled, self.steps = 1.0, 0, 0
+
+    @property
+    def exhausted(self) -> bool:
+        """True once the steps have become too short to matter."""
+        return self.scale < 1e-4
+
+    def advance(self, upper: float) -> None:
+        """Evaluate, note the best, step towards ``upper`` (doubled cost without the constant step; inf if unknown)."""
+        value = self.evaluator.value(self.m, self.rows)
+        self.steps += 1
+        if value > self.best.value + 1e-6 * abs(self.best.value):
+            self.best, self.stalled = Point(value, self.m.copy(), self.rows.table, self.rows.tau), 0
+        else:
+            self.stalled += 1
+            if self.stalled >= PATIENCE:
+                self._return()
+                return
+        self._step(value, min(upper, self.best.value + AIM * abs(self.best.value)))
+        if self.steps % SEPARATE == 0:
+            flat = (self.mean + self.mean.T) / 2
+            self.rows = self.rows.renewed(self.form, flat, max(500, 10 * self.form.k), self.most_rows)
+
+    def _return(self) -> None:
+        """Back to the best point, at rest, with shorter steps."""
+        self.scale, self.stalled = self.scale * SHORTER, 0
+        self.m = self.best.m.copy()
+        self.rows = Rows.of(self.best.table, self.best.tau, self.form)
+        self.direction[:] = 0.0
+
+    def _step(self, value: float, target: float) -> None:
+        """Move multipliers along supergradient plus momentum; rows with many pairs move less."""
+        at, rows = self.evaluator, self.rows
+        keep = MEMORY if self.steps > 1 else 0.0
+        norm = turn(self.direction, at.spectral, at.lawler, MOMENTUM, self.mean, keep)
+        rows.speed = rows.missing(at.lawler) * (3.0 / rows.pairs) + MOMENTUM * rows.speed
+        norm += float(rows.speed @ (rows.speed * rows.pairs)) / 3.0
+        if norm <= 0:
+            return
+        length = self.scale * max(target - value, 1e-3 * abs(self.best.value)) / norm
+        self.m += length * self.direction
+        rows.tau = np.maximum(0.0, rows.tau + length * rows.speed)
+        rows.idle = np.where(rows.tau > 0, 0, rows.idle + 1)

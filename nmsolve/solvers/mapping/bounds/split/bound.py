@@ -1,0 +1,143 @@
+"""The split bound: certified bounds from the ascent, and what the certificate holds.
+
+For every k x k matrix M with symmetric part S, and multipliers tau >= 0 of rows ``A_k . D >= b_k`` that all mappings
+obey, twice the cost of a mapping is at least
+
+``PB(S) + GLB(W - M - sum tau_k A_k) + sum tau_k b_k``
+
+with the projection bound PB and the matrix of least scalar products of Gilmore and Lawler; both linear parts are paid in
+one assignment, bounded by prices of the cores. Proofs: docs/bounds.md, "split".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from time import process_time
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
+from nmsolve.solvers.mapping.bounds.projection import project
+from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
+from nmsolve.solvers.mapping.bounds.split.assign import assign
+from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
+from nmsolve.solvers.mapping.bounds.split.rows import Rows
+from nmsolve.solvers.mapping.bounds.split.value import lawler_costs
+
+#: Most usable cores: every step costs some k^3.
+MAX_SIDE = 1600
+#: Digits after the leading one of the largest multiplier that a certificate keeps.
+DIGITS = 6
+#: A certificate is made once the bound has grown by this part, and at most this part of the time goes into them.
+GROWTH, EFFORT = 0.002, 0.1
+
+
+def refuses_split(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    reason = refuses_pairs(problem)
+    if reason:
+        return reason
+    if not problem.one_per_core:
+        return "cores can hold several nodes"
+    usable = int(problem.machine.usable.sum())
+    if not 3 <= usable <= MAX_SIDE or problem.n > usable:
+        return f"{usable} usable cores (takes 3 to {MAX_SIDE}, no fewer than nodes)"
+    return None
+
+
+def split_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    should_stop: ShouldStop = never,
+    seconds: float = np.inf,
+) -> Iterator[Bound]:
+    """Ever better certified bounds until the steps are too short to matter, time is up or the optimum is proved.
+
+    Parameters
+    ----------
+    upper : best known cost (inf if none); aims the step length, does not affect validity
+    seconds : CPU seconds to spend; a last certificate is begun while there is time to finish it
+    """
+    form = split_form(problem)
+    began = process_time()
+    ascent = Ascent(form)
+    certified, proved, spent, cost = -np.inf, 0.0, 0.0, 0.0
+    while True:
+        goal = upper()
+        ascent.advance(2.0 * (goal - form.base))
+        now = process_time() - began
+        reached = form.base + ascent.best.value / 2 >= goal * (1 - 1e-9)
+        ending = ascent.exhausted or should_stop() or now + 1.2 * cost > seconds or reached
+        grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)
+        if ascent.best.value > certified and (ending or (grown and spent + cost <= EFFORT * now)):
+            certified = ascent.best.value
+            bound = certified_bound(form, ascent.best)
+            cost = process_time() - began - now
+            spent += cost
+            if bound.value > proved:
+                proved = bound.value
+                yield bound
+        if ending or proved >= goal:
+            return
+
+
+def certified_bound(form: SplitForm, point: Point) -> Bound:
+    """The bound at a point's rounded multipliers, lowered by what floating point may have added."""
+    m = rounded(point.m)
+    np.fill_diagonal(m, rounded(np.diag(point.m)))
+    keep = rounded(point.tau) > 0
+    rows = Rows.of(point.table[keep], rounded(point.tau)[keep], form)
+    value, price = certified_value(form, m, rows)
+    used = np.abs(rows.table) > 0
+    certificate = {
+        "method": "split",
+        "multipliers": m.ravel(),
+        "sizes": used.sum(axis=1),
+        "members": rows.table[used].astype(np.int64),
+        "tau": rows.tau,
+        "price": price,
+    }
+    return Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "split", "full", certificate)
+
+
+def rounded(values: FloatArray) -> FloatArray:
+    """Values to DIGITS decimal digits after the leading one of the largest: any multipliers are valid."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros_like(values)
+    out: FloatArray = np.round(values, DIGITS - int(np.floor(np.log10(largest)))) + 0.0
+    return out
+
+
+def certified_value(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[float, FloatArray]:
+    """The bound (objective units) at the multipliers from a dense decomposition, less rounding errors; core prices."""
+    k, mu = form.k, form.mu
+    shift = (m + m.T) / 2
+    load = shift.sum(axis=1)
+    lam = np.linalg.eigvalsh(project(shift))
+    weight = np.sort(np.concatenate([mu, np.zeros(k - 1 - len(mu))]))[::-1]
+    _, cost = lawler_costs(form, m, rows)
+    cost += np.outer(load, (2 / k) * form.reach)
+    if len(form.forbidden):
+        cost[form.forbidden] = np.inf
+    price = np.zeros(k)
+    assign(np.where(np.isfinite(cost), cost, 1e6 * float(np.abs(cost[np.isfinite(cost)]).max() + 1)), price)
+    price = rounded(price)
+    least = (cost - price).min(axis=1)
+    linear = float(least[np.isfinite(least)].sum() + price.sum())
+    constant = float(load.sum()) * float(form.reach.sum()) / k**2
+    farthest = float(form.distance.max())
+    pairs = float(rows.tau @ rows.pairs)
+    mass = (
+        np.abs(form.traffic).sum()
+        + 3 * np.abs(m).sum()
+        + 2 * pairs
+        + np.abs(price).sum() / max(farthest, 1.0)
+    )
+    size = np.linalg.norm(shift) * np.abs(mu).sum() + np.abs(lam).sum() * np.abs(mu).max(initial=0.0)
+    margin = 8 * k * np.finfo(float).eps * (size + max(farthest, 1.0) * mass + rows.tau @ rows.rhs)
+    doubled = float(lam @ weight) + linear - constant + rows.paid() - float(margin)
+    return form.base + doubled / 2, price

@@ -1,0 +1,172 @@
+"""What stays fixed during the ascent of the split bound: traffic, distances, their spectrum, which rows are valid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, FloatArray
+from nmsolve.solvers.mapping.bounds.codes import core_codes
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form
+from nmsolve.solvers.mapping.bounds.projection import project
+
+#: Largest clique that gets a row.
+LARGEST_CLIQUE = 10
+
+
+@dataclass(frozen=True)
+class SplitForm:
+    """A one-per-core problem padded with idle nodes to k nodes on k usable cores, without the constant step.
+
+    Attributes
+    ----------
+    k : number of usable cores, and of nodes with the idle ones at the end
+    traffic : (k, k) symmetric, zero diagonal
+    distance : (k, k) symmetric, zero diagonal, the constant step taken out
+    falling : (k, k-1) distances from every core to the others, falling
+    reach : (k,) row sums of ``distance``
+    mu : (r,) eigenvalues of V'DV that are not zero, rising
+    base : what the step costs on every mapping (objective units, not doubled)
+    forbidden : (k, k) node may not be on core; (0, 0) if every node may be anywhere
+    detour : least of d_ac + d_cb - d_ab over all cores: 0 on meshes, the right-hand side of triangle rows
+    embeddable : the distances are L1 distances (mesh or torus), so all hypermetric rows hold
+    clique : (LARGEST_CLIQUE + 1,) least sum of distances inside any set of so many cores; 0 if not known
+    lattice : the objective is a multiple of this; 0 if unknown
+    """
+
+    k: int
+    traffic: FloatArray
+    distance: FloatArray
+    falling: FloatArray
+    reach: FloatArray
+    mu: FloatArray
+    base: float
+    forbidden: BoolArray
+    detour: float
+    embeddable: bool
+    clique: FloatArray
+    lattice: float
+
+
+def split_form(problem: MappingProblem) -> SplitForm:
+    """Bring a one-per-core problem into :class:`SplitForm`; O(k^3)."""
+    pairs = pair_form(problem)
+    k, d = len(pairs.cores), pairs.distance
+    traffic = np.zeros((k, k))
+    traffic[pairs.rows(), pairs.indices] = pairs.weights
+    np.fill_diagonal(traffic, 0.0)
+    distance = np.concatenate([block for _, block in pairs.blocks()]) - d.step
+    np.fill_diagonal(distance, 0.0)
+    off = distance[~np.eye(k, dtype=bool)].reshape(k, k - 1)
+    forbidden = np.zeros((k, k), bool)
+    forbidden[: problem.n] = ~problem.domains[problem.domain_of][:, pairs.cores]
+    return SplitForm(
+        k,
+        traffic,
+        distance,
+        np.ascontiguousarray(np.sort(off, axis=1)[:, ::-1]),
+        distance.sum(axis=1),
+        _spectrum(pairs, distance),
+        d.step * pairs.total,
+        forbidden if forbidden.any() else np.zeros((0, 0), bool),
+        0.0 if d.separable else least_detour(distance),
+        d.separable,
+        _clique_sums(pairs, distance),
+        pairs.lattice,
+    )
+
+
+def _spectrum(pairs: PairForm, distance: FloatArray) -> FloatArray:
+    """Non-zero eigenvalues of V'DV: from the codes on a mesh or torus, else from the matrix."""
+    mu: FloatArray
+    if pairs.distance.separable:
+        code = core_codes(pairs.distance, pairs.cores)
+        code = code - code.mean(axis=0)
+        mu = np.asarray(-2.0 * np.linalg.eigvalsh(code.T @ code)[::-1], np.float64)
+    else:
+        mu = np.asarray(np.linalg.eigvalsh(project(distance)), np.float64)
+    out: FloatArray = mu[np.abs(mu) > 1e-13 * np.abs(mu).max(initial=0.0)]
+    return out
+
+
+def _clique_sums(pairs: PairForm, distance: FloatArray) -> FloatArray:
+    """Least sums of distances inside sets of 3 .. LARGEST_CLIQUE cores (0 where nothing is known)."""
+    out = np.zeros(LARGEST_CLIQUE + 1)
+    if len(distance) < 3:
+        return out
+    out[3] = least_triangle(distance)
+    d = pairs.distance
+    if d.separable and d.wrap_x <= 0 and d.wrap_y <= 0:
+        across, along = least_gap(d.x), least_gap(d.y)
+        for size in range(4, min(len(distance), LARGEST_CLIQUE) + 1):
+            out[size] = least_clique(size, across, along, len(d.x), len(d.y))
+    return out
+
+
+def least_gap(position: FloatArray) -> float:
+    """Least distance of neighbouring lines; 0 if there is one line only."""
+    return float(np.diff(position).min()) if len(position) > 1 else 0.0
+
+
+def least_clique(size: int, across: float, along: float, cols: int, rows: int) -> float:
+    """Less than or equal to the sum of distances of any ``size`` different cores of a mesh.
+
+    A set lies in some number c of columns and r of rows, c r >= size, with 1..r cores in each of its columns and 1..c
+    in each row. The sum of column distances depends on the counts alone and is least if the columns are neighbours at
+    the least gap ``across``; rows likewise. Both are minimised on their own: 4, 8, 16, 25, 38, 54, 72, 96 for
+    sizes 3..10 and gaps 1.
+    """
+    least = np.inf
+    for c in range(1, min(cols, size) + 1):
+        for r in range(1, min(rows, size) + 1):
+            if c * r >= size:
+                least = min(least, across * _line_sum(size, c, r) + along * _line_sum(size, r, c))
+    return float(least)
+
+
+def _line_sum(size: int, lines: int, most: int) -> float:
+    """Least sum over pairs of |line difference| with 1..``most`` of ``size`` members on each of ``lines`` lines.
+
+    Every cut between neighbouring lines is paid once by each pair it separates: s (size - s) with s members before it.
+    """
+    cost = np.full(size + 1, np.inf)
+    cost[0] = 0.0
+    for line in range(lines):
+        new = np.full(size + 1, np.inf)
+        for s in range(1, size + 1):
+            before = cost[max(0, s - most) : s].min()
+            new[s] = before + (s * (size - s) if line < lines - 1 else 0.0)
+        cost = new
+    return float(cost[size])
+
+
+@nb.njit(cache=True, nogil=True)
+def least_triangle(distance: FloatArray) -> float:
+    """Least sum of the three distances of three different cores."""
+    k = len(distance)
+    least = np.inf
+    for a in range(k):
+        for b in range(a + 1, k):
+            nearest = np.inf
+            for c in range(b + 1, k):
+                nearest = min(nearest, distance[a, c] + distance[b, c])
+            least = min(least, nearest + distance[a, b])
+    return least
+
+
+@nb.njit(cache=True, nogil=True)
+def least_detour(distance: FloatArray) -> float:
+    """Least of d_ac + d_cb - d_ab over three different cores: negative if the triangle inequality fails."""
+    k = len(distance)
+    least = np.inf
+    for a in range(k):
+        for b in range(a + 1, k):
+            nearest = np.inf
+            for c in range(k):
+                if c != a and c != b:
+                    nearest = min(nearest, distance[a, c] + distance[b, c])
+            least = min(least, nearest - distance[a, b])
+    return least

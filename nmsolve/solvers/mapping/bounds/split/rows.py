@@ -1,0 +1,120 @@
+"""The active rows of the split bound with their multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.bounds.split.form import SplitForm
+from nmsolve.solvers.mapping.bounds.split.kernels import row_values, subtract_rows
+from nmsolve.solvers.mapping.bounds.split.separate import WIDTH, clique_rows, hypermetric_rows
+
+#: A row leaves after so many steps with multiplier 0.
+IDLE = 30
+#: Violation, over the root of the number of pairs, from which a row is added.
+LEAST = 0.03
+#: Triangles this far from being violated are still grown to larger hypermetric rows.
+SLACK = 0.5
+
+
+@dataclass
+class Rows:
+    """Signed sets of nodes with multipliers; see :mod:`.kernels` for what a row says.
+
+    Attributes
+    ----------
+    table : (r, WIDTH) nodes plus 1, rising, negative for sign -, filled up with 0
+    tau, speed, idle : (r,) multipliers >= 0, their search direction, steps since the multiplier was above 0
+    start, member, sign, orient, rhs, pairs : the same rows flat
+    """
+
+    table: Int32Array
+    tau: FloatArray
+    speed: FloatArray
+    idle: IntArray
+    start: IntArray
+    member: IntArray
+    sign: FloatArray
+    orient: FloatArray
+    rhs: FloatArray
+    pairs: FloatArray
+
+    @staticmethod
+    def none(form: SplitForm) -> Rows:
+        """No rows."""
+        return Rows.of(np.zeros((0, WIDTH), np.int32), np.zeros(0), form)
+
+    @staticmethod
+    def of(table: Int32Array, tau: FloatArray, form: SplitForm) -> Rows:
+        """Rows at rest with multipliers ``tau``."""
+        used = table != 0
+        size = used.sum(axis=1)
+        flat = table[used]
+        clique = (table >= 0).all(axis=1)
+        start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+        return Rows(
+            table,
+            tau,
+            np.zeros(len(table)),
+            np.zeros(len(table), np.int64),
+            start,
+            (np.abs(flat) - 1).astype(np.int64),
+            np.sign(flat).astype(np.float64),
+            np.where(clique, 1.0, -1.0),
+            np.where(clique, form.clique[size], np.where(size == 3, form.detour, 0.0)),
+            size * (size - 1) / 2.0,
+        )
+
+    def subtract(self, cost: FloatArray) -> None:
+        """``cost -= sum tau_k A_k`` in place."""
+        subtract_rows(cost, self.start, self.member, self.sign, self.orient, self.tau)
+
+    def missing(self, distance: FloatArray) -> FloatArray:
+        """(r,) right-hand side less the row's value at a matrix of distances: the supergradient in tau."""
+        out: FloatArray = self.rhs - row_values(distance, self.start, self.member, self.sign, self.orient)
+        return out
+
+    def renewed(self, form: SplitForm, mean: FloatArray, most_new: int, most: int) -> Rows:
+        """Without rows that idled too long, and with the most violated new ones at symmetric distances ``mean``."""
+        keep = self.idle < IDLE
+        found, gain = _violated(form, mean, 40 * most_new)
+        found, gain = _unknown(self.table[keep], found, gain)
+        room = max(0, min(most_new, most - int(keep.sum())))
+        if len(found) > room:
+            found = found[np.argpartition(-gain, room)[:room]]
+        table = np.concatenate([self.table[keep], found])
+        out = Rows.of(table, np.concatenate([self.tau[keep], np.zeros(len(found))]), form)
+        out.speed[: keep.sum()] = self.speed[keep]
+        out.idle[: keep.sum()] = self.idle[keep]
+        return out
+
+    def paid(self) -> float:
+        """``sum tau_k rhs_k``."""
+        return float(self.tau @ self.rhs)
+
+
+def _violated(form: SplitForm, mean: FloatArray, most: int) -> tuple[Int32Array, FloatArray]:
+    """Rows of all valid kinds that ``mean`` violates, with their scaled violations."""
+    tables, gains = [np.zeros((0, WIDTH), np.int32)], [np.zeros(0)]
+    if form.detour > -form.distance.mean():
+        largest = 7 if form.embeddable else 3
+        table, gain = hypermetric_rows(mean, form.detour, largest, SLACK, LEAST, most)
+        tables.append(table)
+        gains.append(gain)
+    if form.clique[3] > 0:
+        table, gain = clique_rows(mean, form.clique, LEAST, most)
+        tables.append(table)
+        gains.append(gain)
+    return np.concatenate(tables), np.concatenate(gains)
+
+
+def _unknown(known: Int32Array, found: Int32Array, gain: FloatArray) -> tuple[Int32Array, FloatArray]:
+    """The rows of ``found`` that are not in ``known``, each once."""
+    found, first = np.unique(found, axis=0, return_index=True)
+    gain = gain[first]
+    both = np.concatenate([known, found])
+    _, index, count = np.unique(both, axis=0, return_inverse=True, return_counts=True)
+    new = (count == 1)[index[len(known) :].ravel()]
+    return found[new], gain[new]

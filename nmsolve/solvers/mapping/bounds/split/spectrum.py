@@ -1,0 +1,87 @@
+"""Eigenpairs of the projected shift that meet the non-zero eigenvalues of the projected distances."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.types import FloatArray
+
+#: From this many cores on, eigenvectors are carried from step to step instead of computed afresh.
+BLOCK_FROM = 320
+#: Vectors beyond those wanted, and degree of the filter.
+SPARE, DEGREE = 8, 8
+
+
+class Spectrum:
+    """Least scalar product of the eigenvalues of V'SV with those of V'DV (``mu``, rising), for many similar S."""
+
+    def __init__(self, mu: FloatArray, k: int) -> None:
+        self.k = k
+        self.one_sided = bool((mu <= 0).all()) and len(mu) < k - 1
+        self.mu = mu[::-1].copy() if self.one_sided else _padded(mu, k - 1)[::-1].copy()
+        self.blocked = self.one_sided and k >= BLOCK_FROM and 4 * len(mu) < k
+        self.block: FloatArray | None = None
+        self.low = 0.0
+        self.age = 0
+
+    def paired(self, shift: FloatArray) -> tuple[float, tuple[FloatArray, FloatArray]]:
+        """The product, and (weights (r,), vectors (k, r)) with supergradient ``vectors diag(weights) vectors'``."""
+        from scipy.linalg import eigh
+
+        r, k = len(self.mu), self.k
+        if r == 0:
+            return 0.0, (self.mu, np.zeros((k, 0)))
+        mean = shift.mean(axis=0)
+        a = shift - mean
+        a -= (mean - mean.mean())[:, None]
+        if self.blocked:
+            lam, vectors = self._carried(a)
+        elif self.one_sided:
+            a -= (1.0 + np.abs(a).sum(axis=1).max()) / k
+            lam, vectors = eigh(a, subset_by_index=(k - r, k - 1), check_finite=False)
+        else:
+            a -= (1.0 + np.abs(a).sum(axis=1).max()) / k
+            lam, vectors = np.linalg.eigh(a)
+            lam, vectors = lam[1:], vectors[:, 1:]
+        return float(lam @ self.mu), (self.mu, vectors)
+
+    def _carried(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Largest Ritz pairs of the block after one Chebyshev filter; exact ones at the first call."""
+        from scipy.linalg import eigh
+
+        r, k = len(self.mu), self.k
+        if self.block is None:
+            wide = min(k - 1, r + SPARE)
+            lam, self.block = eigh(a, subset_by_index=(k - wide, k - 1), check_finite=False)
+            cut = float(lam[0])
+        else:
+            cut = float(np.linalg.eigvalsh(self.block.T @ (a @ self.block))[0])
+        if self.age % 10 == 0:
+            self.low = _least_estimate(a)
+        self.age += 1
+        centre, half = (cut + self.low) / 2, max((cut - self.low) / 2, 1e-300)
+        before, now = self.block, (a @ self.block - centre * self.block) / half
+        for _ in range(DEGREE - 1):
+            after = a @ now
+            after -= centre * now
+            after *= 2 / half
+            after -= before
+            before, now = now, after
+        now -= now.mean(axis=0)
+        basis = np.linalg.qr(now)[0]
+        lam, turned = np.linalg.eigh(basis.T @ (a @ basis))
+        self.block = basis @ turned
+        return lam[-r:], self.block[:, -r:]
+
+
+def _least_estimate(a: FloatArray) -> float:
+    """About the least eigenvalue: 20 Lanczos steps, and a little lower."""
+    from scipy.sparse.linalg import eigsh
+
+    lam = eigsh(a, 1, which="SA", tol=1e-2, v0=np.cos(np.arange(len(a)) * 1.7), return_eigenvectors=False)
+    return float(lam[0]) * 1.05
+
+
+def _padded(mu: FloatArray, length: int) -> FloatArray:
+    """``mu`` with zeros, rising."""
+    return np.sort(np.concatenate([mu, np.zeros(length - len(mu))]))

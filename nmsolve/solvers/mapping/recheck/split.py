@@ -1,0 +1,164 @@
+"""Re-check of the split bound: one decomposition, one sort per node, a minimum per node; rows validated one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigvalsh, helmert
+
+from nmsolve.hw.cost import CoreDistance, core_distance
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.recheck.parts import (
+    CertificateError,
+    both_ways,
+    distances,
+    numbers,
+    usable_cores,
+)
+
+#: Cliques of more nodes have no row.
+LARGEST = 10
+
+
+def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """The split bound at the given multipliers, rows and prices."""
+    if not problem.one_per_core:
+        raise CertificateError("the split bound holds only for one node per core")
+    form = core_distance(problem)
+    d = distances(problem) - form.step
+    np.fill_diagonal(d, 0.0)
+    k = len(d)
+    m = numbers(certificate, "multipliers", k * k).reshape(k, k)
+    price = numbers(certificate, "price", k)
+    rows, paid, mass = _rows(certificate, form, d)
+    traffic = both_ways(problem)
+    w = np.zeros((k, k))
+    w[: problem.n, : problem.n] = traffic.toarray()
+    s = 0.5 * (m + m.T)
+    load, reach = s.sum(axis=0), d.sum(axis=0)
+    v = helmert(k)
+    lam, mu = eigvalsh(v @ s @ v.T), eigvalsh(v @ d @ v.T)
+    spectral = float(lam @ mu[::-1])
+    allowed = np.ones((k, k), bool)
+    allowed[: problem.n] = problem.domains[problem.domain_of][:, usable_cores(problem)]
+    linear = float(price.sum())
+    near = np.sort(d + np.diag(np.full(k, -1.0)), axis=1)[:, 1:]
+    for u in range(k):
+        left = np.delete(w[u] - m[u] - rows[u], u)
+        cost = near @ np.sort(left)[::-1] + 2 * load[u] / k * reach - price
+        if allowed[u].any():
+            linear += float(cost[allowed[u]].min())
+    flat = float(load.sum()) * float(reach.sum()) / k**2
+    top = float(d.max())
+    size = np.abs(lam).sum() * np.abs(mu).max() + np.linalg.norm(s) * np.abs(mu).sum()
+    size += top * (w.sum() + 3 * np.abs(m).sum() + mass) + np.abs(price).sum() + abs(paid)
+    noise = 8 * k * np.finfo(float).eps * float(size)
+    return form.step * float(traffic.sum()) / 2 + (spectral + linear - flat + paid - noise) / 2
+
+
+def _rows(
+    certificate: Mapping[str, Any], form: CoreDistance, d: FloatArray
+) -> tuple[FloatArray, float, float]:
+    """(k, k) sum of tau times the rows, what they are worth together, and the sum of the absolute coefficients."""
+    k = len(d)
+    size = _whole(certificate, "sizes")
+    member = _whole(certificate, "members")
+    tau = numbers(certificate, "tau", len(size))
+    if len(size) and not (size.min() >= 3 and size.max() <= k):
+        raise CertificateError(f"'sizes' must lie in 3..{k}")
+    if size.sum() != len(member):
+        raise CertificateError(f"'members' has {len(member)} entries, 'sizes' add up to {size.sum()}")
+    if len(member) and not (np.abs(member).min() >= 1 and np.abs(member).max() <= k):
+        raise CertificateError(f"'members' must lie in 1..{k}, negative for sign -")
+    if tau.min(initial=0.0) < 0:
+        raise CertificateError(f"'tau' holds {tau.min():.6g}; multipliers of rows must be >= 0")
+    total, paid, mass = np.zeros((k, k)), 0.0, 0.0
+    start = np.cumsum(size) - size
+    for count in np.unique(size).tolist():
+        which = np.flatnonzero(size == count)
+        table = member[start[which][:, None] + np.arange(count)]
+        right, way = _right_sides(table, form, d)
+        paid += float(tau[which] @ right)
+        node, sign = np.abs(table) - 1, np.sign(table) * 1.0
+        for i in range(count):
+            for j in range(i):
+                part = 0.5 * tau[which] * way * sign[:, i] * sign[:, j]
+                np.add.at(total, (node[:, i], node[:, j]), part)
+                np.add.at(total, (node[:, j], node[:, i]), part)
+                mass += 2 * float(tau[which].sum())
+    return total, paid, mass
+
+
+def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
+    """The field as whole numbers. Raises CertificateError."""
+    stated = certificate.get(name)
+    count = len(stated) if isinstance(stated, list | np.ndarray) else 0
+    values = numbers(certificate, name, count)
+    if (values != np.rint(values)).any() or np.abs(values).max(initial=0.0) > 2**31:
+        raise CertificateError(f"{name!r} must hold whole numbers")
+    return values.astype(np.int64)
+
+
+def _right_sides(table: IntArray, form: CoreDistance, d: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
+    count = table.shape[1]
+    if (np.diff(np.sort(np.abs(table), axis=1), axis=1) == 0).any():
+        raise CertificateError("'members' names a node twice in one row")
+    clique = (table > 0).all(axis=1)
+    if not (clique | (np.sign(table).sum(axis=1) == 1)).all():
+        raise CertificateError("'members' has a row whose signs neither are all + nor sum to 1")
+    detour = 0.0
+    if not clique.all() and not form.separable:
+        if count > 3:
+            raise CertificateError("'members' has hypermetric rows, which only a mesh or torus obeys")
+        detour = _least_detour(d)
+    together = _least_sum(count, form, d) if clique.any() else 0.0
+    return np.where(clique, together, detour), np.where(clique, 1.0, -1.0)
+
+
+def _least_detour(d: FloatArray) -> float:
+    """Least of d_pa + d_pb - d_ab over three different cores; negative if the triangle inequality fails."""
+    far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
+    short = np.where(np.eye(len(d), dtype=bool), -np.inf, d)
+    return float(min((far[p][:, None] + far[p][None, :] - short).min() for p in range(len(d))))
+
+
+def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
+    """No set of ``count`` different cores has a smaller sum of distances."""
+    if count == 3:
+        k = len(d)
+        high = np.where(np.eye(k, dtype=bool), np.inf, d)
+        return float(min((high + high[p][:, None] + high[p][None, :]).min() for p in range(k)))
+    if count > LARGEST or not form.separable or form.wrap_x > 0 or form.wrap_y > 0:
+        raise CertificateError(
+            f"'members' has a clique row of {count} nodes, for which nothing is known here"
+        )
+    gap_x = float(np.diff(form.x).min()) if len(form.x) > 1 else 0.0
+    gap_y = float(np.diff(form.y).min()) if len(form.y) > 1 else 0.0
+    line: dict[
+        tuple[int, int], float
+    ] = {}  # (lines used, most members on one of them) -> least sum of differences
+    for part in _compositions(count):
+        at = np.repeat(np.arange(len(part)), part)
+        key = (len(part), max(part))
+        line[key] = min(line.get(key, np.inf), float(np.abs(at[:, None] - at[None, :]).sum()) / 2)
+    # Columns that hold at most as many members as there are rows in use, and the other way round.
+    sums = (
+        gap_x * x + gap_y * y
+        for (cols, tall), x in line.items()
+        for (rows, wide), y in line.items()
+        if cols <= len(form.x) and rows <= len(form.y) and tall <= rows and wide <= cols
+    )
+    return min(sums, default=0.0)
+
+
+def _compositions(total: int) -> Iterator[tuple[int, ...]]:
+    """All ways to write ``total`` as an ordered sum of numbers >= 1."""
+    if total == 0:
+        yield ()
+    for first in range(1, total + 1):
+        for rest in _compositions(total - first):
+            yield (first, *rest)
