@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, prepare_folder
-from nmsolve.cli.bench.identity import machine, version
+from nmsolve.cli.bench.identity import machine, uncompiled, version
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
@@ -135,6 +135,10 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
     missing = [t for t in tasks if t.key not in done]
     if done:
         _say(f"{len(done)} of {len(tasks)} runs are in {o.out / 'results.sqlite'} already")
+    if missing and uncompiled():
+        _say(
+            "kernels are not compiled yet, which the first runs would pay for: run `nmsolve doctor --warm` first"
+        )
     started, count = time.monotonic(), 0
     try:
         willing = []

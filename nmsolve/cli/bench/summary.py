@@ -28,6 +28,8 @@ from nmsolve.model.types import FloatArray
 
 #: "Nearly the best": within one per cent of the best known.
 NEAR = 0.01
+#: Runs that had less than this part of a core competed with something else.
+BUSY = 0.8
 #: Points of the gap-over-time picture.
 MOMENTS = 200
 
@@ -263,9 +265,20 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
     about = (
         "Seconds. Time to best: until a run had its own last mapping. Time to 1 %: until the gap to best was at most 1 %, of "
         "the runs that got there. Means of times and integrals are shifted geometric (shift 1 s) over the solved runs. The "
-        "limit is wall time; CPU seconds are those of the whole process with start-up and solver processes."
+        "limit is wall time; CPU seconds are those of the whole process with start-up and solver processes. "
+        + _share(cases)
     )
     return Table("Times", about, head, tuple(rows))
+
+
+def _share(cases: Sequence[Case]) -> str:
+    """How much of their core the runs had: one thread that never waits has all of it."""
+    runs = [o for c in cases for outcomes in c.runs.values() for o in outcomes if o.wall > 0]
+    if not runs:
+        return ""
+    share = sum(o.cpu for o in runs) / sum(o.wall for o in runs)
+    busy = "; the machine was busy with other work, so whatever depends on time is worse than it could be"
+    return f"The runs had {100 * share:.0f} % of a core each{busy if share < BUSY else ''}."
 
 
 def _curves(
