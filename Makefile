@@ -7,13 +7,14 @@ export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export NUMBA_NUM_THREADS ?= 1
 
-.PHONY: help setup warm map test lint bench clean
+.PHONY: help setup warm map test lint bench benchmarks clean
 
 help:
 	@echo "make map    set up, then map the Potjans-Diesmann microcircuit (5 %) onto Loihi"
 	@echo "make test   set up, then run the tests"
 	@echo "make lint   ruff and mypy"
 	@echo "make bench  rerun the figures of the README (see bench/README.md)"
+	@echo "make benchmarks  rerun docs/benchmarks.md (hours; see docs/bench.md)"
 
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("nmsolve needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
@@ -42,6 +43,10 @@ lint: setup
 
 bench: warm
 	$(BIN)/python bench/figures.py
+
+# Goes on where it was stopped; runs of the same code are not done again.
+benchmarks: warm
+	$(BIN)/nmsolve bench qaplib mesh snn --methods auto,anneal,tabu,multilevel --seeds 3 --time-limit 10s --out runs/bench --page docs/benchmarks.md
 
 clean:
 	rm -rf .venv runs build *.egg-info

@@ -265,6 +265,7 @@ def test_times_are_of_solved_runs(summary: Summary) -> None:
 def test_pages_are_whole_and_repeatable(summary: Summary) -> None:
     """Markdown and HTML with all tables and three pictures; the same runs give the same bytes."""
     head = Head("nmsolve bench own", "0+0", "box", 10.0, 2, 1)
+    assert all(len(row) == len(t.head) for t in (*summary.quality, *summary.times) for row in t.rows)
     text, page = markdown(head, [summary]), html(head, [summary])
     for words in (
         "### Methods",

@@ -28,6 +28,8 @@ from nmsolve.model.types import FloatArray
 
 #: "Nearly the best": within one per cent of the best known.
 NEAR = 0.01
+#: A run is late if it took more than this part and so many seconds longer than its limit.
+LATE, LATE_SECONDS = 0.1, 1.0
 #: Runs that had less than this part of a core competed with something else.
 BUSY = 0.8
 #: Points of the gap-over-time picture.
@@ -249,6 +251,7 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
                 m, _seconds(shifted_geometric_mean(to_own, SHIFT_SECONDS)), _of(len(near), len(solved)),
                 _seconds(shifted_geometric_mean(near, SHIFT_SECONDS)),
                 _seconds(shifted_geometric_mean(area, SHIFT_SECONDS)),
+                str(sum(o.wall > limit * (1 + LATE) + LATE_SECONDS for o in runs)),
                 _seconds(fmean([o.wall for o in runs]) if runs else None),
                 _seconds(fmean([o.cpu for o in runs]) if runs else None),
             )
@@ -259,14 +262,15 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
         "within 1 %",
         "time to 1 %",
         "primal integral",
+        "late",
         "wall per run",
         "CPU per run",
     )
     about = (
         "Seconds. Time to best: until a run had its own last mapping. Time to 1 %: until the gap to best was at most 1 %, of "
         "the runs that got there. Means of times and integrals are shifted geometric (shift 1 s) over the solved runs. The "
-        "limit is wall time; CPU seconds are those of the whole process with start-up and solver processes. "
-        + _share(cases)
+        "limit is wall time; late are the runs that ended more than 10 % and a second after it. CPU seconds are those of the "
+        "whole process with start-up and solver processes. " + _share(cases)
     )
     return Table("Times", about, head, tuple(rows))
 
