@@ -65,6 +65,7 @@ REGISTRY: dict[str, Entry] = {
     "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
+    "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True),
     "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True, budgeted=True),

@@ -21,6 +21,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.split import recheck_split
@@ -33,6 +34,7 @@ RECHECKS = {
     "split": recheck_split,
     "joint": recheck_joint,
     "parts": recheck_parts,
+    "cover": recheck_cover,
 }
 #: Of these, the ones that say something about the load of a link; all others are about sums.
 LINK_METHODS: tuple[str, ...] = ()

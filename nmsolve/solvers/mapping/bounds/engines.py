@@ -114,3 +114,23 @@ class Parts:
         seconds = context.time_left()
         for bound in parts_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
             context.raise_bound(bound)
+
+
+class Cover:
+    """Covering (Dantzig-Wolfe) bound on what every core must send and receive: up to 400 nodes, few on a core."""
+
+    name = "cover"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """One node per core, loads of links, more than 400 nodes, or more than 12 on a core."""
+        from nmsolve.solvers.mapping.bounds.cover import refuses_cover
+
+        return refuses_cover(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until the ascent ends."""
+        from nmsolve.solvers.mapping.bounds.cover import cover_bounds
+
+        for bound in cover_bounds(problem, lambda: context.incumbent()[1], context.should_stop):
+            context.raise_bound(bound)

@@ -1,0 +1,161 @@
+"""The covering bound: what every core must at least receive and send, whatever nodes it holds.
+
+Every message (or pair of nodes) that touches k cores costs at least ``d0 * rate * (k - 1)`` (:func:`least_apart`). Let
+cover(S) be the sum of the rates of the messages with a node in S. Then any mapping with the node sets S_p on its P cores
+costs at least
+
+``d0 * (sum_p cover(S_p) - sum of all rates)``,
+
+and for any prices pi_u of the nodes, as every node is on one core,
+
+``sum_p cover(S_p) = sum_u pi_u + sum_p (cover(S_p) - pi(S_p)) >= sum_u pi_u + P * min_S (cover(S) - pi(S))``
+
+over sets S that fit on a core (here: of at most as many nodes as the smallest sizes allow, and at least what the other
+cores leave over). The minimum is found exactly by branch and bound (:mod:`.cover_kernel`), the prices by a subgradient
+method. This is the Lagrangian (Dantzig-Wolfe) bound of partitioning; it knows nothing of distances but the least.
+The certificate is pi.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.cover_kernel import MARGIN, cheapest_set, cost_of
+from nmsolve.solvers.mapping.bounds.nets import message_rows
+from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.parts import least_apart
+
+#: Most nodes, most nodes on a core, and most tree nodes of one pricing (a second or two).
+MAX_NODES, MAX_ROOM, MAX_TREE = 400, 12, 600_000
+#: Step of the ascent: first, factor after STALL vain steps, last; share of the direction kept from step to step.
+STEP, SHRINK, STALL, LAST, KEPT = 1.0, 0.7, 8, 1e-3, 0.6
+#: Prices are multiples of this part of the greatest rate, so that sums of them are exact.
+GRAIN = 2.0**-24
+
+
+@dataclass(frozen=True, eq=False)
+class Covering:
+    """The nets of a problem: CSR over nodes (``net_ptr``, ``nets``), ``pins`` and ``rate`` (nets,), ``unit`` (d0).
+
+    ``parts`` cores, each with ``least`` to ``room`` nodes.
+    """
+
+    net_ptr: IntArray
+    nets: IntArray
+    pins: IntArray
+    rate: FloatArray
+    unit: float
+    parts: int
+    least: int
+    room: int
+
+
+def refuses_cover(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    if uses_links(problem):
+        return f"objective {problem.objective} is no sum over messages"
+    room, usable = room_per_core(problem), int(problem.machine.usable.sum())
+    if room < 2:
+        return "no core can hold two nodes"
+    if problem.n > MAX_NODES or room > MAX_ROOM:
+        return f"{problem.n} nodes, {room} on a core: takes up to {MAX_NODES} and {MAX_ROOM}"
+    if not 2 <= usable <= MAX_CORES or room * usable < problem.n or room >= problem.n:
+        return f"{usable} usable cores with room for {room} of {problem.n} nodes each"
+    return None
+
+
+def covering(problem: MappingProblem) -> Covering:
+    """The nets with two or more nodes, equal ones merged."""
+    form = pair_form(problem)
+    found: dict[tuple[int, ...], float] = {}
+    if uses_nets(problem):
+        graph, whole = problem.graph, message_rows(problem)
+        for i in range(graph.rows):
+            part = slice(graph.indptr[i], graph.indptr[i + 1])
+            s, targets = int(graph.source[i]), graph.targets[part].tolist()
+            groups = [(targets, float(graph.rate[i]))]
+            if not whole[i]:
+                groups = [([t], w) for t, w in zip(targets, graph.weights[part].tolist(), strict=True)]
+            for pins, rate in groups:
+                key = tuple(sorted({s, *pins}))
+                found[key] = found.get(key, 0.0) + rate
+    else:
+        u, v = form.rows(), form.indices
+        for a, b, w in zip(u.tolist(), v.tolist(), form.weights.tolist(), strict=True):
+            if a < b:
+                found[a, b] = found.get((a, b), 0.0) + w
+    kept = [(key, rate) for key, rate in found.items() if len(key) > 1 and rate > 0]
+    node = np.array([u for key, _ in kept for u in key], np.int64)
+    pins = np.array([len(key) for key, _ in kept], np.int64)
+    order = np.argsort(node, kind="stable")
+    net_ptr = np.zeros(problem.n + 1, np.int64)
+    np.cumsum(np.bincount(node, minlength=problem.n), out=net_ptr[1:])
+    room, parts = room_per_core(problem), int(problem.machine.usable.sum())
+    return Covering(
+        net_ptr, np.repeat(np.arange(len(kept)), pins)[order], pins, np.array([rate for _, rate in kept]),
+        least_apart(problem, form), parts, max(0, problem.n - (parts - 1) * room), room,
+    )  # fmt: skip
+
+
+def cover_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    should_stop: ShouldStop = never,
+    rounds: int = 2000,
+) -> Iterator[Bound]:
+    """Ever better covering bounds; ``upper`` tells the best objective known (inf if none)."""
+    c = covering(problem)
+    if len(c.rate) == 0 or not c.unit > 0:
+        return
+    grain = GRAIN * float(2.0 ** np.ceil(np.log2(c.rate.max())))
+    whole = float(c.rate.sum())
+    lattice = _lattice(problem)
+    volume = np.bincount(np.repeat(np.arange(problem.n), np.diff(c.net_ptr)), c.rate[c.nets], problem.n)
+    goal = min(upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
+    price = volume * (goal / volume.sum())
+    best, best_price, told = -np.inf, price, 0.0
+    member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
+    for _ in range(rounds):
+        if should_stop() or step < LAST:
+            return
+        price = np.rint(price / grain) * grain
+        known = cost_of(member, size, c.net_ptr, c.nets, c.rate, price) if size >= c.least else np.inf
+        known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
+        cheapest, tree, found = cheapest_set(
+            c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, known, MAX_TREE, member
+        )
+        if tree < 0:
+            return
+        size = found if found >= 0 else size
+        value = float(price.sum()) + c.parts * (cheapest - 3 * MARGIN) - whole
+        if value - best > 1e-7 * abs(value):
+            best, best_price, vain = value, price, 0
+            claim = round_up(c.unit * (best - 1e-9 * whole), lattice > 0, lattice or 1.0)
+            if claim > told:
+                told = claim
+                yield Bound(claim, "cover", "full", {"method": "cover", "price": price.copy()})
+        else:
+            vain += 1
+            if vain >= STALL:
+                step, vain, price = step * SHRINK, 0, best_price
+        slope = np.ones(problem.n)
+        slope[member[:size]] -= c.parts
+        direction = KEPT * direction + slope
+        target = min(upper() / c.unit, 1.5 * abs(best) + 1.0)
+        price = (
+            price + step * max(target - value, 1e-3 * abs(target)) / float(direction @ direction) * direction
+        )
+
+
+def _lattice(problem: MappingProblem) -> float:
+    form = pair_form(problem)
+    if not uses_nets(problem):
+        return form.lattice
+    return float(problem.graph.integral and form.distance.integral)

@@ -1,0 +1,136 @@
+"""The cheapest set of nodes for one core, by branch and bound: the pricing problem of the covering bound."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Sets whose possible gain is below this are not looked at; callers subtract it once per core.
+MARGIN = 1e-9
+
+
+@nb.njit(cache=True, nogil=True)
+def cost_of(
+    member: IntArray, size: int, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray
+) -> float:
+    """``sum of the rates of nets that touch member[:size] - prices of its nodes``."""
+    touched = np.zeros(len(rate), np.bool_)
+    total = 0.0
+    for k in range(size):
+        total -= price[member[k]]
+        for j in range(net_ptr[member[k]], net_ptr[member[k] + 1]):
+            if not touched[nets[j]]:
+                touched[nets[j]] = True
+                total += rate[nets[j]]
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def cheapest_set(
+    room: int, least: int, net_ptr: IntArray, nets: IntArray, pins: IntArray, rate: FloatArray, price: FloatArray,
+    known: float, limit: int, member: IntArray,
+) -> tuple[float, int, int]:  # fmt: skip
+    """Least cost of a set of ``least`` to ``room`` nodes, ``(cost, nodes of the tree, size)``; below ``known`` only.
+
+    The set is left in ``member[:size]``; size -1 if none is below ``known``, whose cost is then returned. Nodes -1:
+    the search would need more than ``limit`` nodes, and nothing is proved.
+
+    Parameters
+    ----------
+    net_ptr, nets : CSR over nodes: the nets each node is in; pins : (nets,) nodes in each net
+    price : (n,) what every chosen node brings
+
+    Notes
+    -----
+    Depth first, the most promising node in, then out. A net not yet touched charges each open node at least
+    ``rate / min(places left, open nodes of the net)``: among the open nodes at most so many can share it. The
+    cheapest places-left of these charges less prices, where negative or needed, bound all that can follow.
+    """
+    n, many = len(price), len(rate)
+    touch, open_pins = np.zeros(many, np.int64), pins.copy()
+    state = np.zeros(n, np.int8)  # 0 open, 1 in, 2 out
+    node, way = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int8)
+    charge = np.zeros(n)
+    best, best_size, depth, size, cost, tried = known, -1, 0, 0, 0.0, 0
+    down = True
+    while True:
+        if down:
+            tried += 1
+            if tried > limit:
+                return best, -1, best_size
+            if size >= least and cost < best:
+                best, best_size, k = cost, size, 0
+                for u in range(n):
+                    if state[u] == 1:
+                        member[k] = u
+                        k += 1
+            left, first = room - size, -1
+            if left > 0:
+                count = 0
+                low = np.inf
+                for u in range(n):
+                    if state[u] == 0:
+                        value = -price[u]
+                        for j in range(net_ptr[u], net_ptr[u + 1]):
+                            m = nets[j]
+                            if touch[m] == 0:
+                                value += rate[m] / min(left, open_pins[m])
+                        charge[count] = value
+                        count += 1
+                        if value < low:
+                            low, first = value, u
+                if (
+                    count < least - size
+                    or cost + _least_sum(charge, count, left, least - size) >= best - MARGIN
+                ):
+                    first = -1
+            if first >= 0:
+                node[depth], way[depth] = first, 1
+                depth += 1
+                state[first] = 1
+                size += 1
+                cost -= price[first]
+                for j in range(net_ptr[first], net_ptr[first + 1]):
+                    if touch[nets[j]] == 0:
+                        cost += rate[nets[j]]
+                    touch[nets[j]] += 1
+            else:
+                down = False
+            continue
+        if depth == 0:
+            return best, tried, best_size
+        depth -= 1
+        u = node[depth]
+        if way[depth] == 1:
+            size -= 1
+            cost += price[u]
+            for j in range(net_ptr[u], net_ptr[u + 1]):
+                touch[nets[j]] -= 1
+                open_pins[nets[j]] -= 1
+                if touch[nets[j]] == 0:
+                    cost -= rate[nets[j]]
+            state[u], way[depth] = 2, 2
+            depth += 1
+            down = True
+        else:
+            state[u] = 0
+            for j in range(net_ptr[u], net_ptr[u + 1]):
+                open_pins[nets[j]] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def _least_sum(charge: FloatArray, count: int, most: int, needed: int) -> float:
+    """Sum of the least of ``charge[:count]``: the ``needed`` least ones, and up to ``most`` while negative."""
+    total = 0.0
+    for k in range(min(most, count)):
+        b = k
+        for i in range(k + 1, count):
+            if charge[i] < charge[b]:
+                b = i
+        charge[k], charge[b] = charge[b], charge[k]
+        if charge[k] >= 0.0 and k >= needed:
+            break
+        total += charge[k]
+    return total
