@@ -83,6 +83,8 @@ EASY_NODES, SMALL_PART = 12, 0.25
 FULL, LOOSE = 0.75, 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
+#: Share of the covering bound, where it applies.
+COVER = 0.15
 #: Sum of the shares of the heuristics.
 HEURISTICS = 0.9
 #: Smallest part of the time limit for one spectral bound, and the largest with one and with several nodes per core
@@ -157,6 +159,7 @@ def automatic(
         wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
         part = min(_most_part(problem), max(least, wish))
         bounds[name] = HEURISTICS * part / (1 - part)
+    bounds["cover"] = COVER
     heuristics = _heuristics(problem)
     shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
     if small:

@@ -32,8 +32,8 @@ from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, ShouldStop, never, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
 
-#: Most nodes, most nodes on a core, and most tree nodes of one pricing (a second or two).
-MAX_NODES, MAX_ROOM, MAX_TREE = 400, 12, 600_000
+#: Most nodes, most nodes on a core, and most work of one pricing: tree nodes x (nodes + pins), a third of a second.
+MAX_NODES, MAX_ROOM, MAX_WORK = 400, 12, 60e6
 #: Step of the ascent: first, factor after STALL vain steps, last; share of the direction kept from step to step.
 STEP, SHRINK, STALL, LAST, KEPT = 1.0, 0.7, 8, 1e-3, 0.6
 #: Prices are multiples of this part of the greatest rate, so that sums of them are exact.
@@ -121,6 +121,7 @@ def cover_bounds(
     goal = min(upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
     price = volume * (goal / volume.sum())
     best, best_price, told = -np.inf, price, 0.0
+    most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
     for _ in range(rounds):
         if should_stop() or step < LAST:
@@ -129,7 +130,7 @@ def cover_bounds(
         known = cost_of(member, size, c.net_ptr, c.nets, c.rate, price) if size >= c.least else np.inf
         known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
         cheapest, tree, found = cheapest_set(
-            c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, known, MAX_TREE, member
+            c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, known, most, member
         )
         if tree < 0:
             return
