@@ -28,11 +28,11 @@ BENCH = [sys.executable, "-m", "nmsolve", "bench"]
 
 
 def suite(tmp_path: Path) -> Path:
-    """Three random placement problems of six nodes, which branch and bound proves in no time."""
+    """Two random placement problems of six nodes, which branch and bound proves in no time."""
     out = tmp_path / "own"
     out.mkdir()
     rng = np.random.default_rng(7)
-    for name in "abc":
+    for name in "ab":
         matrices = [rng.integers(0, 9, (6, 6)) for _ in range(2)]
         for m in matrices:
             np.fill_diagonal(m, 0)
@@ -43,7 +43,7 @@ def suite(tmp_path: Path) -> Path:
 
 
 def options(folder: Path, out: Path) -> list[str]:
-    """Three runs that end by themselves with the same answer every time, and three that are refused."""
+    """Two runs that end by themselves with the same answer every time, and two that are refused."""
     return [str(folder), "--methods", "branch-bound,joint", "--seeds", "1", "-t", "60", "--out", str(out)]
 
 
@@ -89,7 +89,7 @@ def without_times(text: str) -> str:
 
 
 def test_killed_at_a_random_moment_and_restarted_gives_the_same_table(tmp_path: Path) -> None:
-    """SIGKILL while the second run or a later one goes on: nothing is lost, doubled or left running."""
+    """SIGKILL while the second run goes on, or just after: nothing is lost, doubled or left running."""
     folder = suite(tmp_path)
     whole = subprocess.run(
         [*BENCH, *options(folder, tmp_path / "whole"), "--json"], capture_output=True, text=True
@@ -97,7 +97,7 @@ def test_killed_at_a_random_moment_and_restarted_gives_the_same_table(tmp_path: 
     assert whole.returncode == 0, whole.stderr
     lines = [json.loads(line) for line in whole.stdout.splitlines()]
     runs = [line for line in lines if line["type"] == "run"]
-    assert [(r["instance"], r["seed"], r["status"]) for r in runs] == [(i, 1, "optimal") for i in "abc"]
+    assert [(r["instance"], r["seed"], r["status"]) for r in runs] == [(i, 1, "optimal") for i in "ab"]
     assert all(min(r["cpu"], r["wall"]) > 0 and r["objective"] == r["bound"] for r in runs)
     assert lines[-1]["type"] == "summary"
 
@@ -113,7 +113,7 @@ def test_killed_at_a_random_moment_and_restarted_gives_the_same_table(tmp_path: 
     assert without_times(pages[0]) == without_times(pages[1])
     assert "refused: one node per core" in pages[0]
     with sqlite3.connect(tmp_path / "cut" / "results.sqlite") as db:
-        assert db.execute("SELECT count(*) FROM runs").fetchone() == (6,)
+        assert db.execute("SELECT count(*) FROM runs").fetchone() == (4,)
 
 
 def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
