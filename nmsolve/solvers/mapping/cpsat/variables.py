@@ -53,8 +53,8 @@ class Variables:
     nets: list[NetVariables]
 
 
-def make_variables(model: cp_model.CpModel, data: ExactData) -> Variables:
-    """Create the variables of ``data`` in ``model`` (no constraints yet)."""
+def make_variables(model: cp_model.CpModel, data: ExactData, x: list[list[Any]] | None = None) -> Variables:
+    """Create the variables of ``data`` in ``model`` (no constraints yet); ``x`` if the mapping's are there already."""
     nodes, pairs = range(data.n), range(data.edges)
     xs, ys = data.x, data.y
     column = row = dx = dy = turn_x = turn_y = far = apart = None
@@ -73,7 +73,7 @@ def make_variables(model: cp_model.CpModel, data: ExactData) -> Variables:
     if wants_links(data):
         apart = [model.new_bool_var(f"apart[{e}]") for e in pairs]
     return Variables(
-        x=[[model.new_bool_var(f"x[{u},{p}]") for p in range(data.cores)] for u in nodes],
+        x=x or [[model.new_bool_var(f"x[{u},{p}]") for p in range(data.cores)] for u in nodes],
         column=column,
         row=row,
         dx=dx,
