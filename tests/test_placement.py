@@ -26,7 +26,7 @@ class FakeContext:
     def __init__(self, problem, seconds=0.2, seed=1, questions=400):
         self.problem, self.data, self.seed, self.workers = problem, placement_data(problem), seed, 1
         self.seconds, self.questions, self.asked = seconds, questions, 0
-        self.offers, self.best, self.core = [], np.inf, None
+        self.offers, self.best, self.core, self.notes = [], np.inf, None, []
 
     def incumbent(self):
         return self.core, self.best
@@ -43,6 +43,9 @@ class FakeContext:
 
     def raise_bound(self, bound):
         return False
+
+    def note(self, text):
+        self.notes.append(text)
 
     def offer(self, core, move=""):
         assert check_mapping(self.problem, core) == []

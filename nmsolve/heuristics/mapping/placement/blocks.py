@@ -43,8 +43,11 @@ def new_round(n: int) -> Round:
 
 
 @nb.njit(cache=True, nogil=True)
-def _exchange(p: int, q: int, net: Net, grid: Grid, seats: Seats, tables: Tables) -> Any:
-    """Exchange what sits on cores ``p`` and ``q``; the price, or 1e300 (and nothing done) if it is not allowed."""
+def exchange(p: int, q: int, checked: bool, net: Net, grid: Grid, seats: Seats, tables: Tables) -> Any:
+    """Exchange what sits on cores ``p`` and ``q``; the price.
+
+    If ``checked`` and a side constraint forbids it, nothing is done and the price is 1e300.
+    """
     indptr, indices, weights = net
     dx, dy, lines = grid.dx, grid.dy, tables.lines
     cols = dx.shape[0]
@@ -55,7 +58,7 @@ def _exchange(p: int, q: int, net: Net, grid: Grid, seats: Seats, tables: Tables
         p, q, u, v = q, p, v, u
     if u < 0:
         return 0.0
-    if not allowed(u, q, v, p, grid.domain, grid.domains):
+    if checked and not allowed(u, q, v, p, grid.domain, grid.domains):
         return 1e300
     x0, y0, x1, y1 = p % cols, p // cols, q % cols, q // cols
     price = np.float64(lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0])
@@ -168,7 +171,7 @@ def _repair(
         if to < 0:
             continue
         here = np.int64(seats.cy[u]) * cols + np.int64(seats.cx[u])
-        total += _exchange(here, to, net, grid, seats, tables)
+        total += exchange(here, to, True, net, grid, seats, tables)
         swaps[made, 0], swaps[made, 1] = here, to
         made += 1
         tail = _push(u, tail, queue, queued)
@@ -178,6 +181,7 @@ def _repair(
 
 @nb.njit(cache=True, nogil=True)
 def search_blocks(
+    kind: int,
     rounds: int,
     least: float,
     rng: IntArray,
@@ -188,7 +192,7 @@ def search_blocks(
     scratch: Round,
     stats: FloatArray,
 ) -> None:
-    """Make ``rounds`` block moves with repair; keep those that gain more than ``least``, undo the others.
+    """Make ``rounds`` block moves of one kind (:func:`block_move`) with repair; keep those that gain more than ``least``.
 
     Adds to ``stats``: rounds, kept ones, swaps made (undone ones twice), change of cost.
     """
@@ -196,12 +200,10 @@ def search_blocks(
     count, swaps = rng[0], scratch.swaps
     for _ in range(rounds):
         count += STEP
-        kind = np.int64(mix(count) % np.uint64(4)) % 3  # strips, the best of the three, twice as often
-        count += STEP
         wanted = block_move(kind, cols, rows, mix(count), swaps)
         made, total = 0, 0.0
         for k in range(wanted):
-            price = _exchange(swaps[k, 0], swaps[k, 1], net, grid, seats, tables)
+            price = exchange(swaps[k, 0], swaps[k, 1], True, net, grid, seats, tables)
             if price < 1e299:
                 total += price
                 swaps[made, 0], swaps[made, 1] = swaps[k, 0], swaps[k, 1]
@@ -215,5 +217,5 @@ def search_blocks(
             continue
         stats[2] += made
         for k in range(made - 1, -1, -1):
-            _exchange(swaps[k, 0], swaps[k, 1], net, grid, seats, tables)
+            exchange(swaps[k, 0], swaps[k, 1], True, net, grid, seats, tables)
     rng[0] = count

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.heuristics.mapping.lns.search import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
-from nmsolve.heuristics.mapping.placement.walker import SLICE, new_walker
+from nmsolve.heuristics.mapping.placement.walker import new_walker
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
@@ -21,8 +22,6 @@ FROZEN = 2e-4
 #: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several
 #: quick runs, the best refined), and needs patience on others (one long run); both get their half.
 FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 13, 0.25, 0.36, 0.03
-#: Block moves of the first slice.
-FIRST_ROUNDS = 100
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
 LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
 
@@ -81,22 +80,10 @@ class _Plan:
             self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
         self._walker.scramble()
         self._stage("long annealing", patient, self._hot)
-        while not self._context.should_stop():
+        if not self._context.should_stop():
             self._adopt()
-            self._walker.place(self._best)
-            self._blocks(REHEAT)
-            self._stage("reheated", REHEAT, max(self._cold, WARM * self._scale / 3))
-
-    def _blocks(self, share: float) -> None:
-        """Block moves from the best placement for ``share`` of the plan."""
-        end, rounds = self._walker.work + share * self._seconds * 1e9, FIRST_ROUNDS
-        while self._walker.work < end and not self._context.should_stop():
-            before = self._walker.work
-            self._walker.search_blocks(rounds)
-            if self._walker.work == before:
-                return
-            rounds = max(1, int(rounds * min(2.0, SLICE / (self._walker.work - before))))
-        self._keep("block moves")
+            warm, work = WARM * self._scale, REHEAT * self._seconds * 1e9
+            Neighbourhoods(self._walker, self._best, self._context, warm, self._cold, work).run()
 
     def _keep(self, name: str) -> None:
         """Offer where the walker is if that is the best so far."""

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.lns.pieces import new_piece, search_pieces
 from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
@@ -30,6 +31,11 @@ SLICE = 2e7
 PROPOSAL, ACCEPTED = 9.0, 100.0
 #: Nominal ns of a round of block moves, and of the repair around each of its swaps.
 ROUND, REPAIRED = 2000.0, 600.0
+#: Nominal ns of picking a piece, of a neighbour entry looked up for its costs, and of a search node.
+PIECE, LOOKED_UP, VISITED = 2000.0, 1.2, 100.0
+#: Large moves: blocks in the order of :func:`block_move`, pieces in that of :mod:`pieces`.
+BLOCKS = ("strip", "block swap", "mirror")
+PIECES = ("window", "graph piece", "assignment")
 #: Nominal ns per node of forgetting a placement.
 SCRAMBLED = 200.0
 #: Rebuild the tables after this many slices, to clear rounding.
@@ -57,8 +63,11 @@ class Walker(Protocol):
     def descend(self, should_stop: Callable[[], bool]) -> None:
         """Moves and swaps to a local optimum."""
 
-    def search_blocks(self, rounds: int) -> float:
-        """Block moves with repair (:mod:`blocks`); the change of cost. 0 where the walker has none."""
+    def kinds(self) -> tuple[str, ...]:
+        """The large moves it can make: names for ``large_moves``."""
+
+    def large_moves(self, kind: str, rounds: int) -> float:
+        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
 
 
 def new_walker(data: PlacementData, seed: int) -> Walker:
@@ -85,6 +94,45 @@ def _core(seats: Seats, cols: int) -> IntArray:
     return seats.cy.astype(np.int64) * cols + seats.cx
 
 
+def _links(data: PlacementData) -> Links:
+    across = data.matrix if data.symmetric else np.ascontiguousarray(data.matrix.T)
+    return Links(
+        data.indptr, data.indices, data.weights, data.out, data.back, data.matrix, across, data.symmetric
+    )
+
+
+class _Pieces:
+    """Piece moves (:mod:`nmsolve.heuristics.mapping.lns.pieces`) on the seats of a walker."""
+
+    def __init__(self, data: PlacementData, rng: IntArray, grid: Grid) -> None:
+        self._rng, self._grid, self._links = rng, grid, _links(data)
+        self._piece = new_piece(data.n)
+        self._least = 1e-9 * float(data.weights.sum()) / data.n + 1e-12
+
+    def search(
+        self, kind: int, rounds: int, seats: Seats, net: Net, tables: Tables, stats: FloatArray
+    ) -> None:
+        """Try ``rounds`` pieces; see :func:`search_pieces`."""
+        search_pieces(
+            kind,
+            rounds,
+            self._least,
+            self._rng,
+            self._links,
+            self._grid,
+            seats,
+            net,
+            tables,
+            self._piece,
+            stats,
+        )
+
+    @staticmethod
+    def work(stats: FloatArray) -> float:
+        """Nominal ns of the counts in ``stats``, exchanges on tables left out."""
+        return float(stats[0] * PIECE + stats[4] * LOOKED_UP + stats[5] * VISITED)
+
+
 class TableWalker:
     """Separable distances by position tables: proposals cost the same whatever the degree."""
 
@@ -98,6 +146,7 @@ class TableWalker:
             np.zeros((data.n, lines), np.float32), _neighbour_bits(data), np.zeros(lines, np.float32)
         )
         self._round = new_round(data.n)
+        self._pieces = _Pieces(data, self._rng, self._grid)
         self._slices = 0
         # Lines that overflow the second-level cache (1 MiB) take up to twice as long.
         spread = 1.0 + min(1.0, data.n * lines * 4 / 2**20)
@@ -165,15 +214,26 @@ class TableWalker:
                 if should_stop():
                     return
 
-    def search_blocks(self, rounds: int) -> float:
-        """Block moves with repair; the change of cost."""
-        self._build()
-        stats = np.zeros(4)
-        least = self._rounding()
-        search_blocks(
-            rounds, least, self._rng, self._net, self._grid, self._seats, self._tables, self._round, stats
-        )
+    def kinds(self) -> tuple[str, ...]:
+        """The large moves it can make: block moves and pieces."""
+        return (*BLOCKS, *PIECES)
+
+    def large_moves(self, kind: str, rounds: int) -> float:
+        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
         per_swap = self._per_accepted + self._per_entry * 2 * self.data.degree
+        self._slices += 1
+        if self._slices % REBUILD == 0:
+            self._build()
+        if kind in PIECES:
+            solver, stats = self._pieces, np.zeros(6)
+            solver.search(PIECES.index(kind), rounds, self._seats, self._net, self._tables, stats)
+            self.work += solver.work(stats) + float(stats[2]) * per_swap
+            return float(stats[3])
+        stats = np.zeros(4)
+        search_blocks(
+            BLOCKS.index(kind), rounds, self._rounding(), self._rng, self._net, self._grid, self._seats,
+            self._tables, self._round, stats,
+        )  # fmt: skip
         self.work += float(stats[0]) * ROUND + float(stats[2]) * (per_swap + REPAIRED)
         return float(stats[3])
 
@@ -189,16 +249,11 @@ class DirectWalker:
         self.data, self.work = data, 0.0
         self._rng = new_rng(seed, 1)
         self._grid = _grid(data)
-        across = data.matrix if data.symmetric else np.ascontiguousarray(data.matrix.T)
-        self._links = Links(
-            data.indptr,
-            data.indices,
-            data.weights,
-            data.out,
-            data.back,
-            data.matrix,
-            across,
-            data.symmetric,
+        self._links = _links(data)
+        self._pieces = _Pieces(data, self._rng, self._grid)
+        self._net = Net(data.indptr, data.indices, data.weights.astype(np.float32))
+        self._no_tables = Tables(
+            np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64), np.zeros(0, np.float32)
         )
         self._per_proposal = 80.0
         self._per_entry = 2.5 if data.symmetric else 4.5
@@ -252,9 +307,16 @@ class DirectWalker:
                 if should_stop():
                     return
 
-    def search_blocks(self, rounds: int) -> float:
-        """None here: block moves need tables to be cheap."""
-        return 0.0
+    def kinds(self) -> tuple[str, ...]:
+        """Pieces; block moves need tables to be cheap, and windows a board."""
+        return PIECES if self.data.separable else PIECES[1:]
+
+    def large_moves(self, kind: str, rounds: int) -> float:
+        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
+        solver, stats = self._pieces, np.zeros(6)
+        solver.search(PIECES.index(kind), rounds, self._seats, self._net, self._no_tables, stats)
+        self.work += solver.work(stats)
+        return float(stats[3])
 
 
 def _descent_reach(data: PlacementData) -> int:
