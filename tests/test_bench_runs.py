@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmsolve.cli.bench import runner
 from nmsolve.cli.bench.run import BenchOptions, run_bench
 from nmsolve.cli.bench.runner import Process, Task, carry_out
 from nmsolve.cli.bench.store import Key, Outcome
@@ -167,6 +168,29 @@ def test_only_one_benchmark_at_a_time_uses_a_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="another benchmark is at work here"):
         run_bench(options)
     os.close(handle)
+
+
+def finish(process: Process) -> Outcome:
+    """Wait for the end of a run."""
+    while True:
+        outcome = process.outcome()
+        if outcome is not None:
+            return outcome
+        time.sleep(0.02)
+
+
+def test_a_run_that_cannot_end_well_fails_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph file that is gone, a process that is killed from outside, one that overruns its limit."""
+    (one,) = load_suite("qaplib", "nug12", Statement(), tmp_path)
+    key = Key("s", "a", one.problem.hash, "branch-bound", 1, 60.0, "v", "m")
+    gone = finish(Process(Task(key, replace(one, path=tmp_path / "gone.dat"))))
+    assert gone.status == "failed" and "gone.dat: no such file" in gone.text and gone.cpu > 0
+    killed = Process(Task(key, one))
+    os.kill(killed.pid, signal.SIGKILL)
+    assert finish(killed).text == "killed by SIGKILL"
+    monkeypatch.setattr(runner, "GRACE", 0.0)
+    late = finish(Process(Task(replace(key, limit=0.01), one)))
+    assert late.status == "failed" and "it overran its limit" in late.text and not late.solved
 
 
 class Fake(Process):

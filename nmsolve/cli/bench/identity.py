@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import sys
 from pathlib import Path
 
 import nmsolve
@@ -35,6 +36,13 @@ def uncompiled() -> bool:
             count += 1
             missing += not any(c.stat().st_mtime >= changed for c in cached)
     return missing > count / 10
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def machine() -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, prepare_folder
-from nmsolve.cli.bench.identity import machine, uncompiled, version
+from nmsolve.cli.bench.identity import cores, machine, uncompiled, version
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
@@ -53,10 +53,9 @@ def run_bench(o: BenchOptions) -> int:
     InputError : anything wrong with the input, before any run; or another benchmark uses the folder
     """
     limit, methods = opt.seconds(o.time_limit), _methods(o.methods)
-    cores = len(os.sched_getaffinity(0))
-    if o.workers > cores:
+    if o.workers > cores():
         raise InputError(
-            f"{o.workers} runs at a time on {cores} cores", "--workers", "no more than there are cores"
+            f"{o.workers} runs at a time on {cores()} cores", "--workers", "no more than there are cores"
         )
     statement = Statement(o.machine, o.chips, o.balance, o.objective)
     prepare_folder(o.out)
@@ -102,6 +101,10 @@ def _alone(folder: Path) -> Iterator[None]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError("another benchmark is at work here", str(folder), "another --out") from None
+        except OSError as error:
+            raise InputError(
+                f"the folder cannot be locked ({error.strerror})", str(folder), "a local disk"
+            ) from None
         yield
     finally:
         os.close(handle)

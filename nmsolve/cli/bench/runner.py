@@ -66,23 +66,29 @@ class Process:
             str(one.path), one.machine, one.chips, one.balance, one.objective, key.problem, task.engines, key.seed,
             key.limit, os.getpid(),
         )  # fmt: skip
+        path = os.pathsep.join(p for p in sys.path if p)
         with tempfile.TemporaryFile() as stdin:
             stdin.write(msgspec.json.encode(order))
             stdin.seek(0)
             self._started = time.monotonic()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "nmsolve.cli.bench.worker"],
+                [sys.executable, "-P", "-m", "nmsolve.cli.bench.worker"],
                 stdin=stdin,
                 stdout=self._out,
                 stderr=self._err,
-                env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": os.pathsep.join(sys.path)},
+                env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": path},
                 process_group=0,
             )
         self._late = False
 
+    @property
+    def pid(self) -> int:
+        """Process id, which is also its group's."""
+        return self._process.pid
+
     def outcome(self) -> Outcome | None:
         """What the run gave, or None while it goes on; kills one that overruns."""
-        pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
+        pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         wall = time.monotonic() - self._started
         limit = self.task.key.limit
         if pid == 0:
@@ -104,7 +110,7 @@ class Process:
 
     def _signal(self) -> None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
+            os.killpg(self.pid, signal.SIGKILL)
 
     def _answer(self, code: int, wall: float) -> Answer:
         if self._late:
