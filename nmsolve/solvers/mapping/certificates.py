@@ -25,6 +25,7 @@ from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.split import recheck_split
+from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 RECHECKS = {
     "star": recheck_star,
@@ -35,6 +36,7 @@ RECHECKS = {
     "joint": recheck_joint,
     "parts": recheck_parts,
     "cover": recheck_cover,
+    "tree-parts": recheck_tree_parts,
 }
 #: Of these, the ones that say something about the load of a link; all others are about sums.
 LINK_METHODS: tuple[str, ...] = ()

@@ -124,7 +124,7 @@ def lower_eigenvalues(
 
 def bordered_eigenvalues(theta: FloatArray, residual: FloatArray, floor: float) -> FloatArray:
     """(r,) eigenvalues, rising, that A has at least; see the module's text. ``floor`` is beta."""
-    border = np.linalg.qr(residual, mode="r")
+    border = np.linalg.qr(residual)[1]
     corner = floor * np.eye(len(border))
     whole = np.block([[np.diag(theta), border.T], [border, corner]])
     out: FloatArray = np.linalg.eigvalsh(whole)[: len(theta)]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -96,6 +96,9 @@ def least_apart(problem: MappingProblem, form: PairForm) -> float:
         quantity = "energy" if problem.objective == "energy" else "hops"
         lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
         return step_value(machine, quantity) + float(lines.min())
+    if uses_nets(problem) and not form.distance.separable:  # one way at a time: messages go one way only
+        one_way = core_distance(problem).matrix[np.ix_(form.cores, form.cores)]
+        return float(one_way[~np.eye(len(one_way), dtype=bool)].min())
     least = np.inf
     for which, block in form.blocks():
         block[np.arange(len(which)), which] = np.inf

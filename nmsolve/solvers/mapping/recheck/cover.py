@@ -12,11 +12,13 @@ from typing import Any
 import numba as nb
 import numpy as np
 
+from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
+    all_distances,
     both_ways,
     distances,
     fits_with,
@@ -89,7 +91,7 @@ def _least_apart(problem: MappingProblem) -> float:
     if trees and machine.distance_matrix is None:
         lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
         return step_value(machine, quantity) + float(lines.min(initial=np.inf))
-    d = distances(problem)
+    d = all_distances(problem) if uses_nets(problem) else distances(problem)
     off = d[~np.eye(len(d), dtype=bool)]
     return float(off.min()) if len(off) else 0.0
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import eigvalsh, helmert
@@ -18,12 +18,16 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
+    all_distances,
     both_ways,
     distances,
     fits_with,
     numbers,
     usable_cores,
 )
+
+if TYPE_CHECKING:
+    from scipy.sparse.linalg import LinearOperator
 
 #: Graphs up to this size are decomposed densely; beyond, eigenvalues are confirmed with random vectors.
 DENSE = 3000
@@ -65,7 +69,7 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
         raise CertificateError("the joint bound needs a mesh or torus")
     shift = numbers(certificate, "shift", problem.n)
     rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
-    lam = _rising(certificate, problem.n)
+    lam = rising(certificate, problem.n)
     count = len(lam)
     _confirm(both_ways(problem), shift, rho, lam)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
@@ -87,7 +91,7 @@ def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     """The parting bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
     shift = numbers(certificate, "shift", problem.n)
     rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
-    lam = _rising(certificate, problem.n)
+    lam = rising(certificate, problem.n)
     apart, traffic = _parting(problem)
     _confirm(traffic, shift, rho, lam)
     limit = problem.capacity.max(axis=0)
@@ -120,14 +124,14 @@ def _parting(problem: MappingProblem) -> tuple[float, csr_array]:
     if problem.objective == "connectivity":
         return 1.0, csr_array(w + w.T)
     if machine.distance_matrix is not None:
-        d = distances(problem)
+        d = all_distances(problem)
         return float(d[~np.eye(len(d), dtype=bool)].min()), csr_array(w + w.T)
     quantity = "energy" if problem.objective == "energy" else "hops"
     links = [v for axis in (0, 1) for v in line_values(machine, quantity, axis).tolist()]
     return step_value(machine, quantity) + min(links), csr_array(w + w.T)
 
 
-def _rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
+def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
     """The field ``eigenvalues``: at least one, at most ``most``, rising."""
     stated = certificate.get("eigenvalues")
     count = len(stated) if isinstance(stated, list | np.ndarray) else 0
@@ -190,10 +194,14 @@ def _extreme_sizes(n: int, cores: int, room: int, lines: int) -> list[FloatArray
 
 def _confirm(s: csr_array, shift: FloatArray, rho: float, lam: FloatArray) -> None:
     """Raise CertificateError unless the i-th smallest eigenvalue of L + diag(shift) + rho ee'/n is >= lam[i]."""
-    a = csr_array(diags_array(s.sum(axis=1) + shift) - s)
-    n, count = s.shape[0], len(lam)
+    confirm(csr_array(diags_array(s.sum(axis=1) + shift) - s), rho, lam)
+
+
+def confirm(a: csr_array | LinearOperator, rho: float, lam: FloatArray) -> None:
+    """Raise CertificateError unless the i-th smallest eigenvalue of a + rho ee'/n is >= lam[i]."""
+    n, count = a.shape[0], len(lam)
     if n <= DENSE:
-        dense = a.toarray() + rho / n
+        dense = np.asarray(a @ np.eye(n)) + rho / n
         true = eigvalsh(dense)[:count] + 8 * n * np.finfo(float).eps * np.linalg.norm(dense)
     else:
         true = _confirmed(a, rho, count)
@@ -205,7 +213,7 @@ def _confirm(s: csr_array, shift: FloatArray, rho: float, lam: FloatArray) -> No
         )
 
 
-def _confirmed(a: csr_array, rho: float, count: int) -> FloatArray:
+def _confirmed(a: csr_array | LinearOperator, rho: float, count: int) -> FloatArray:
     """Lower bounds on the smallest eigenvalues of a large matrix (docs/bounds.md, "Eigenvalues that are safe")."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -213,12 +221,12 @@ def _confirmed(a: csr_array, rho: float, count: int) -> FloatArray:
     ones = np.full(n, 1 / np.sqrt(n))
     op = LinearOperator((n, n), matvec=lambda x: a @ x + rho * ones * (ones @ x), dtype=np.float64)
     start = np.random.default_rng(11).standard_normal(n)
-    _, vectors = eigsh(op, count + 4, which="SA", tol=1e-5, v0=start, ncv=3 * count + 30)
+    _, vectors = eigsh(op, count + 4, which="SA", tol=1e-4, v0=start, ncv=3 * count + 30)
     top = float(eigsh(op, 1, which="LA", tol=1e-2, v0=start)[0][0])
     basis = np.linalg.qr(vectors)[0]
     image = a @ basis + rho * np.outer(ones, ones @ basis)
     ritz, turn = np.linalg.eigh(basis.T @ image)
-    residual = float(np.linalg.norm(image @ turn - basis @ turn * ritz, 2))
+    residual = image @ turn - basis @ turn * ritz
     low, high = float(ritz[-1]), top + 0.03 * abs(top) + 1e-9
     half, middle = (high - low) / 2, (high + low) / 2
     gap = max(low - float(ritz[count - 1]), 1e-3 * float(np.abs(ritz).mean()), 5e-6 * half)
@@ -236,5 +244,8 @@ def _confirmed(a: csr_array, rho: float, count: int) -> FloatArray:
             break
     growth = max(1.0, float(np.linalg.norm(new, axis=0).max()) / SMALL)
     floor = low - (np.cosh(np.arccosh(growth) / degree) - 1) * half
-    out: FloatArray = np.minimum(ritz, floor)[:count] - residual
-    return out
+    # [[diag ritz, S'], [S, floor]] with residual = (orthonormal) S has no larger eigenvalues than a + rho ee'/n.
+    _, stretch, turned = np.linalg.svd(residual, full_matrices=False)
+    coupling = stretch[:, None] * turned
+    whole = np.block([[np.diag(ritz), coupling.T], [coupling, floor * np.eye(len(ritz))]])
+    return np.asarray(eigvalsh(whole)[:count], np.float64)

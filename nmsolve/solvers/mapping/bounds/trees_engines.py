@@ -1,0 +1,34 @@
+"""The bounds on net objectives (multicast hops, connectivity, multicast energy) as engines of a run."""
+
+from __future__ import annotations
+
+from nmsolve.model.engine import Context
+from nmsolve.model.mapping.problem import MappingProblem
+
+
+class TreeParts:
+    """Eigenvalue bound on the cores that messages must reach, with a weight for every terminal."""
+
+    name = "tree-parts"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Pairwise objectives, one node per core, room for everything on one core, or more than 4,096 cores."""
+        from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts
+
+        return refuses_tree_parts(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until the ascent ends."""
+        from nmsolve.solvers.mapping.bounds.trees_parts import tree_parts_bounds
+
+        bounds = tree_parts_bounds(
+            problem,
+            lambda: context.incumbent()[1],
+            should_stop=context.should_stop,
+            seed=context.seed,
+            seconds=context.time_left(),
+            core=context.incumbent()[0],
+        )
+        for bound in bounds:
+            context.raise_bound(bound)

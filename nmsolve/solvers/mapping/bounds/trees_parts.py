@@ -1,0 +1,224 @@
+"""The parting bound of net objectives, with a weight for every terminal of every message.
+
+The cores are alike, core p has the code ``sqrt(1/2) e_p``, and Y holds one code per node. With the pulls q of
+:mod:`.trees_form`, ``sum_p a_p^2 = 2 |sum_v q_v y_v|^2``, so with L the Laplacian of the pairs
+
+``cost / apart >= sum_i rate_i (2 sum_v q_v - 1) + trace(Y' A Y) - 1/2 sum t - rho drift``,
+``A = L + diag t + rho ee'/n - 2 sum_i rate_i q_i q_i'``,
+
+for every q, t and rho >= 0, and trace(Y'AY) is at least the sum of the smallest eigenvalues of A times the part sizes / 2,
+falling (see :mod:`.parts`: one vector of sizes suffices). All of it is concave in (q, t, rho) together. At the best q a
+message pulls each terminal by 1 / (terminals beside it), so that 30 targets on one core and one elsewhere count as two
+cores; the equal weights that :mod:`.parts` gives its edges hardly see that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.ascent import follow
+from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
+from nmsolve.solvers.mapping.bounds.trees_form import Nets, Pulled, nets_of, pull_degrees, pull_gradient
+
+METHOD = "tree-parts"
+#: Most eigenvalues computed, on graphs of up to MANY_NODES nodes and beyond; further parts count with the last.
+MANY, FEW, MANY_NODES = 64, 40, 5000
+#: More than are used: room for the error of the last one.
+SPARE = 3
+#: Degree of the polynomial that follows the eigenvectors from step to step.
+DEGREE = 8
+#: At first a message is taken to reach so many cores.
+CORES = 1.2
+#: Steps aim at least at this part of the way to the best known cost.
+AMBITION = 0.1
+#: Decimal places of the pulls in a certificate.
+PLACES = 5
+
+
+def refuses_tree_parts(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    if not uses_nets(problem):
+        return f"objective {problem.objective} is paid edge by edge here"
+    return refuses_parts(problem)
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What does not change during the ascent.
+
+    Attributes
+    ----------
+    nets : the messages
+    sigma : (parts,) sizes of the parts / 2, falling
+    drift : what rho is paid for
+    apart : cost of one more core in a message of rate 1
+    lattice : the objective is a multiple of this; 0 if unknown
+    """
+
+    nets: Nets
+    sigma: FloatArray
+    drift: float
+    apart: float
+    lattice: float
+
+    @property
+    def rank(self) -> int:
+        """Number of eigenvalues that are computed."""
+        return min(len(self.sigma), self.nets.n, MANY if self.nets.n <= MANY_NODES else FEW)
+
+    @property
+    def weights(self) -> FloatArray:
+        """(rank,) what every computed eigenvalue counts; the last one stands for all later ones."""
+        out = self.sigma[: self.rank].copy()
+        out[-1] += self.sigma[self.rank :].sum()
+        return out
+
+    def value(self, lam: FloatArray, pull: FloatArray, shift: FloatArray, rho: float) -> float:
+        """The bound / apart for eigenvalues ``lam`` (rank,)."""
+        _, total = pull_degrees(self.nets.n, self.nets.indptr, self.nets.terminals, pull, self.nets.rate)
+        pulled = float((self.nets.rate * (2 * total - 1)).sum())
+        return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
+
+
+def tree_parts_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    rounds: int = 300,
+    should_stop: ShouldStop = never,
+    seed: int = 0,
+    seconds: float = np.inf,
+    core: IntArray | None = None,
+) -> Iterator[Bound]:
+    """Ever better bounds; arguments as in :func:`nmsolve.solvers.mapping.bounds.ascent.climb`.
+
+    ``core`` (n,): some mapping; its parts are where the search for eigenvectors begins.
+    """
+    apart = least_apart(problem, pair_form(problem))
+    if apart <= 0:
+        return
+    room = room_per_core(problem)
+    full, rest = divmod(problem.n, room)
+    sizes = np.array([room] * full + [rest] * (rest > 0), np.float64)
+    whole = problem.graph.integral and core_distance(problem).integral
+    drift = float((sizes**2).sum()) / (2 * problem.n)
+    fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
+    ascent = _Ascent(fixed, seed, core)
+
+    def certify() -> Bound:
+        return _certify(fixed, ascent, seed, should_stop)
+
+    small = problem.n <= DENSE
+    yield from follow(ascent, certify, small, lambda: upper() / apart, rounds, should_stop, seconds)
+
+
+def _certify(fixed: Fixed, ascent: _Ascent, seed: int, should_stop: ShouldStop) -> Bound:
+    """The bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
+    pull = np.round(ascent.best_pull, PLACES)
+    a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
+    _, vectors = ascent.tracker.settle(a, should_stop)
+    lam = lower_eigenvalues(a, vectors, fixed.rank, seed, should_stop)[: fixed.rank]
+    # A little is given away so that a re-check with other random vectors confirms it.
+    lam = lam - 2e-4 * np.abs(lam).mean() * (fixed.nets.n > DENSE)
+    value = fixed.value(lam, pull, a.shift, a.rho)
+    scale = (
+        abs(value)
+        + np.abs(a.shift).sum()
+        + 2 * float((np.repeat(fixed.nets.rate, fixed.nets.size) * pull).sum())
+    )
+    value = (value - 1e-10 * float(scale)) * fixed.apart
+    certificate = {"method": METHOD, "shift": a.shift.copy(), "rho": a.rho, "eigenvalues": lam, "pulls": pull}
+    return Bound(round_up(value, fixed.lattice > 0, fixed.lattice or 1.0), METHOD, "full", certificate)
+
+
+def _indicators(core: IntArray) -> FloatArray:
+    """(n, parts) one column per part, 1 on its nodes; the largest parts first."""
+    of = np.unique(core, return_inverse=True)[1]
+    order = np.argsort(-np.bincount(of), kind="stable")
+    return np.asarray(of[:, None] == order[None, :], np.float64)
+
+
+class _Ascent:
+    """Subgradient ascent on pulls, shift and rho; each is scaled by the curvature that a message gives it."""
+
+    def __init__(self, fixed: Fixed, seed: int, core: IntArray | None) -> None:
+        nets = fixed.nets
+        self.fixed = fixed
+        self.floor = np.repeat(1e-4 / np.maximum(1, nets.size), nets.size)
+        self.pull = np.repeat(CORES / np.maximum(1, nets.size), nets.size)
+        self.row_rate = np.repeat(nets.rate, nets.size)
+        self.shift, self.rho = self._degrees(self.pull)[0], 0.0
+        self.best, self.best_pull, self.best_shift, self.best_rho = -np.inf, self.pull, self.shift, self.rho
+        self.least_step = 0.05 * float(nets.rate.sum() + nets.laplacian.diagonal().sum() / 2)
+        self.scale, self.stalled, self.returned = 1.0, 0, False
+        start = None if core is None else _indicators(core)
+        self.tracker = Tracker(nets.n, min(fixed.rank + SPARE, nets.n), seed, start, DEGREE)
+        self._forget()
+
+    def _degrees(self, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
+        nets = self.fixed.nets
+        degree, total = pull_degrees(nets.n, nets.indptr, nets.terminals, pull, nets.rate)
+        return degree, total
+
+    def _forget(self) -> None:
+        """Drop the momentum."""
+        self.pull_way, self.shift_way, self.rho_way = np.zeros_like(self.pull), np.zeros_like(self.shift), 0.0
+
+    @property
+    def exhausted(self) -> bool:
+        """True once the steps have become too short to matter."""
+        return self.scale < 2e-3
+
+    def advance(self, upper: float, should_stop: ShouldStop) -> None:
+        """Evaluate, note the best, step; four steps without gain: back to the best, with shorter steps."""
+        fixed = self.fixed
+        a = Pulled(fixed.nets, self.pull, self.shift, self.rho)
+        lam, vectors = (v[..., : fixed.rank] for v in self.tracker.pairs(a, should_stop))
+        value = fixed.value(lam, self.pull, self.shift, self.rho)
+        if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
+            self.best, self.returned = value, False
+        elif value > self.best + 1e-9 * abs(value):
+            self.best, self.stalled = value, 0
+            self.best_pull, self.best_shift, self.best_rho = self.pull, self.shift, self.rho
+        else:
+            self.stalled += 1
+        if self.stalled >= 4:
+            self.scale, self.stalled, self.returned = 0.6 * self.scale, 0, True
+            self.pull, self.shift, self.rho = self.best_pull, self.best_shift, self.best_rho
+            self._forget()
+        else:
+            hope = AMBITION * (upper - self.best) if np.isfinite(upper) else 0.0
+            target = min(upper, self.best + max(0.3 * abs(self.best), self.least_step, hope))
+            self._step(lam, np.ascontiguousarray(vectors), value, target)
+
+    def _step(self, lam: FloatArray, vectors: FloatArray, value: float, target: float) -> None:
+        """Polyak step with momentum towards ``target``."""
+        fixed, nets = self.fixed, self.fixed.nets
+        codes = vectors * np.sqrt(fixed.weights)
+        pull_up = np.empty_like(self.pull)
+        pull_gradient(nets.indptr, nets.terminals, self.pull, nets.rate, codes, pull_up)
+        shift_up = (codes * codes).sum(axis=1) - 0.5
+        rho_up = float(codes.sum(axis=0) @ codes.sum(axis=0)) / nets.n - fixed.drift
+        degree, total = self._degrees(self.pull)
+        degree = degree + nets.laplacian.diagonal()
+        bend = 3.0 * self.pull / (np.repeat(total, nets.size) * self.row_rate)
+        self.pull_way = bend * pull_up + 0.6 * self.pull_way
+        self.shift_way = 2 * (degree + 0.15 * degree.mean()) * shift_up + 0.6 * self.shift_way
+        self.rho_way = 2 * float(degree.mean()) * rho_up / nets.n + 0.6 * self.rho_way
+        slope = float(self.pull_way @ pull_up + self.shift_way @ shift_up) + self.rho_way * rho_up
+        if slope <= 0:
+            self._forget()
+            return
+        length = self.scale * max(target - value, 0.0) / slope
+        change = np.clip(length * self.pull_way, -0.5 * self.pull, self.pull)
+        self.pull = np.maximum(self.pull + change, self.floor)
+        self.shift = self.shift + length * self.shift_way
+        self.rho = max(0.0, self.rho + length * self.rho_way)
