@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -14,10 +15,13 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, REGISTRY, make_engine
+from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, REGISTRY, least_seconds, make_engine
 from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.incumbent import Observer
+
+#: A bound that needs more than this part of the time before it says anything is not begun.
+MOST = 0.5
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ def bounding(
     Parameters
     ----------
     core : (n,) the mapping; it must keep every rule of ``problem``
-    engines : names of the engines to run; by default :func:`bound_engines`
+    engines : names of the engines to run; by default those of :func:`bound_engines`
     known : bounds from before; those whose certificates can be recomputed count, the others are dropped
 
     Raises
@@ -64,8 +68,12 @@ def bounding(
     reduction = merge_together(problem)
     complaint = MappingReferee(reduction).complaint(core)
     if complaint is not None:
-        raise InputError(f"the mapping breaks a rule: {complaint}", problem.graph.name, "a feasible mapping, or other limits (--balance)")
-    names = bound_engines(reduction.reduced) if engines is None else engines
+        raise InputError(
+            f"the mapping breaks a rule: {complaint}",
+            problem.graph.name,
+            "a feasible mapping, or other limits (--balance)",
+        )
+    names = bound_engines(reduction.reduced, time_limit) if engines is None else engines
     if not names:
         raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
     found = solve(
@@ -84,13 +92,20 @@ def bounding(
     return _about(problem, core, found, trusted)
 
 
-def bound_engines(problem: MappingProblem) -> list[str]:
-    """Names of the engines that may raise the bound of ``problem``: the bounds, cheapest first as registered, then the
-    exact engines where they have a chance to prove something (as in automatic mode)."""
+def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
+    """Names of the engines that may raise the bound of ``problem`` within so many seconds: the bounds as registered, then
+    the exact engines where they have a chance to prove something (as in automatic mode)."""
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     wanted = ("bounds", "both") if small else ("bounds",)
-    rank = {name: wanted.index(kind) for name in REGISTRY if (kind := make_engine(name).finds) in wanted}
-    return sorted((n for n in rank if make_engine(n).refuses(problem) is None), key=rank.__getitem__)
+    made = [(name, make_engine(name)) for name in REGISTRY]
+    named = [
+        (wanted.index(engine.finds), name)
+        for name, engine in made
+        if engine.finds in wanted
+        and engine.refuses(problem) is None
+        and least_seconds(name, problem) <= MOST * seconds
+    ]
+    return [name for _, name in sorted(named, key=itemgetter(0))]
 
 
 def _recomputed(problem: MappingProblem, core: IntArray, known: Sequence[Bound]) -> list[Bound]:
