@@ -17,16 +17,12 @@ def assign(cost: FloatArray, price: FloatArray) -> IntArray:
     k = len(cost)
     row_of = np.full(k, -1, np.int64)
     column_of = np.full(k, -1, np.int64)
-    for u in range(k):
-        least, at = np.inf, -1
-        for p in range(k):
-            reduced = cost[u, p] - price[p]
-            if reduced < least:
-                least, at = reduced, p
-        if row_of[at] < 0:
-            row_of[at], column_of[u] = u, at
-    for _ in range(2):
-        _bid(cost, price, row_of, column_of)
+    bids = 4 * k
+    for start in range(k):
+        u = start
+        while u >= 0 and bids > 0:
+            u = _bid(cost, price, row_of, column_of, u)
+            bids -= 1
     for u in range(k):
         if column_of[u] < 0:
             _augment(cost, price, row_of, column_of, u)
@@ -34,26 +30,28 @@ def assign(cost: FloatArray, price: FloatArray) -> IntArray:
 
 
 @nb.njit(cache=True, nogil=True)
-def _bid(cost: FloatArray, price: FloatArray, row_of: IntArray, column_of: IntArray) -> None:
-    """Every free row takes its best column and lowers its price to what the second best leaves (one pass)."""
-    k = len(cost)
-    for u in range(k):
-        if column_of[u] >= 0:
-            continue
-        first, second, at = np.inf, np.inf, -1
-        for p in range(k):
-            reduced = cost[u, p] - price[p]
+def _bid(cost: FloatArray, price: FloatArray, row_of: IntArray, column_of: IntArray, u: int) -> int:
+    """Row u takes its best column and lowers its price to what the second best leaves; returns the row that lost it.
+
+    Returns -1 if the column was free, or if u stays free because its two best columns are equal and the best is taken.
+    """
+    first, second, at = np.inf, np.inf, -1
+    for p in range(len(price)):
+        reduced = cost[u, p] - price[p]
+        if reduced < second:
             if reduced < first:
                 first, second, at = reduced, first, p
-            elif reduced < second:
+            else:
                 second = reduced
-        if second > first and second < np.inf:
-            price[at] -= second - first
-        elif row_of[at] >= 0:
-            continue
-        if row_of[at] >= 0:
-            column_of[row_of[at]] = -1
-        row_of[at], column_of[u] = u, at
+    loser = row_of[at]
+    if second == first and loser >= 0:
+        return -1
+    if second < np.inf:
+        price[at] -= second - first
+    row_of[at], column_of[u] = u, at
+    if loser >= 0:
+        column_of[loser] = -1
+    return int(loser)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -20,7 +20,7 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
-from nmsolve.solvers.mapping.bounds.projection import project
+from nmsolve.solvers.mapping.bounds.projection import project, projection_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
@@ -33,6 +33,8 @@ MAX_SIDE = 1600
 DIGITS = 6
 #: A certificate is made once the bound has grown by this part, and at most this part of the time goes into them.
 GROWTH, EFFORT = 0.002, 0.1
+#: Part of the time, and steps, for the diagonal shift at the start.
+FIRST, FIRST_ROUNDS = 0.08, 50
 
 
 def refuses_split(problem: MappingProblem) -> str | None:
@@ -63,7 +65,7 @@ def split_bounds(
     """
     form = split_form(problem)
     began = process_time()
-    ascent = Ascent(form)
+    ascent = Ascent(form, _first_shift(problem, form, upper, should_stop, seconds))
     certified, proved, spent, cost = -np.inf, 0.0, 0.0, 0.0
     while True:
         goal = upper()
@@ -73,8 +75,9 @@ def split_bounds(
         ending = ascent.exhausted or should_stop() or now + 1.2 * cost > seconds or reached
         grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)
         if ascent.best.value > certified and (ending or (grown and spent + cost <= EFFORT * now)):
+            bound, value = certified_bound(form, ascent.best)
+            ascent.correct(2.0 * (value - form.base))
             certified = ascent.best.value
-            bound = certified_bound(form, ascent.best)
             cost = process_time() - began - now
             spent += cost
             if bound.value > proved:
@@ -84,8 +87,27 @@ def split_bounds(
             return
 
 
-def certified_bound(form: SplitForm, point: Point) -> Bound:
-    """The bound at a point's rounded multipliers, lowered by what floating point may have added."""
+def _first_shift(
+    problem: MappingProblem,
+    form: SplitForm,
+    upper: Callable[[], float],
+    should_stop: ShouldStop,
+    seconds: float,
+) -> FloatArray:
+    """(k,) the diagonal shift of a short ascent of the projection bound: where the spectral side starts."""
+    began = process_time()
+
+    def enough() -> bool:
+        return should_stop() or process_time() - began > FIRST * seconds
+
+    shift = np.zeros(form.k)
+    for bound in projection_bounds(problem, upper, FIRST_ROUNDS, enough):
+        shift = bound.certificate["shift"]
+    return shift
+
+
+def certified_bound(form: SplitForm, point: Point) -> tuple[Bound, float]:
+    """The bound at a point's rounded multipliers, lowered by what floating point may have added; its plain value."""
     m = rounded(point.m)
     np.fill_diagonal(m, rounded(np.diag(point.m)))
     keep = rounded(point.tau) > 0
@@ -100,7 +122,8 @@ def certified_bound(form: SplitForm, point: Point) -> Bound:
         "tau": rows.tau,
         "price": price,
     }
-    return Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "split", "full", certificate)
+    bound = Bound(round_up(value, form.lattice > 0, form.lattice or 1.0), "split", "full", certificate)
+    return bound, value
 
 
 def rounded(values: FloatArray) -> FloatArray:

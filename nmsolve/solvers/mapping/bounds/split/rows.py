@@ -9,12 +9,14 @@ import numpy as np
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.kernels import row_values, subtract_rows
-from nmsolve.solvers.mapping.bounds.split.separate import WIDTH, clique_rows, hypermetric_rows
+from nmsolve.solvers.mapping.bounds.split.separate import WIDTH, best_thirds, clique_rows, hypermetric_rows
 
 #: A row leaves after so many steps with multiplier 0.
 IDLE = 30
 #: Violation, over the root of the number of pairs, from which a row is added.
 LEAST = 0.03
+#: Pairs from which rows are grown, at least.
+SEEDS = 12_000
 #: Triangles this far from being violated are still grown to larger hypermetric rows.
 SLACK = 0.5
 
@@ -79,7 +81,7 @@ class Rows:
     def renewed(self, form: SplitForm, mean: FloatArray, most_new: int, most: int) -> Rows:
         """Without rows that idled too long, and with the most violated new ones at symmetric distances ``mean``."""
         keep = self.idle < IDLE
-        found, gain = _violated(form, mean, 40 * most_new)
+        found, gain = _violated(form, mean)
         found, gain = _unknown(self.table[keep], found, gain)
         room = max(0, min(most_new, most - int(keep.sum())))
         if len(found) > room:
@@ -95,19 +97,35 @@ class Rows:
         return float(self.tau @ self.rhs)
 
 
-def _violated(form: SplitForm, mean: FloatArray, most: int) -> tuple[Int32Array, FloatArray]:
+def _violated(form: SplitForm, mean: FloatArray) -> tuple[Int32Array, FloatArray]:
     """Rows of all valid kinds that ``mean`` violates, with their scaled violations."""
     tables, gains = [np.zeros((0, WIDTH), np.int32)], [np.zeros(0)]
     if form.detour > -form.distance.mean():
-        largest = 7 if form.embeddable else 3
-        table, gain = hypermetric_rows(mean, form.detour, largest, SLACK, LEAST, most)
-        tables.append(table)
-        gains.append(gain)
+        first, second = _seeds(mean, form)
+        found = hypermetric_rows(mean, first, second, form.detour, 7 if form.embeddable else 3, LEAST)
+        tables.append(found[0])
+        gains.append(found[1])
     if form.clique[3] > 0:
-        table, gain = clique_rows(mean, form.clique, LEAST, most)
-        tables.append(table)
-        gains.append(gain)
+        found = clique_rows(mean, form.clique, LEAST, 100 * form.k)
+        tables.append(found[0])
+        gains.append(found[1])
     return np.concatenate(tables), np.concatenate(gains)
+
+
+def _seeds(mean: FloatArray, form: SplitForm) -> tuple[IntArray, IntArray]:
+    """Pairs (a < b) farthest above, or nearest below, what a detour over a third node allows."""
+    open_diagonal = mean.copy()
+    np.fill_diagonal(open_diagonal, np.inf)
+    worth = np.full((form.k, form.k), -np.inf)
+    best_thirds(open_diagonal, worth)
+    flat = worth.ravel()
+    most = max(SEEDS, 12 * form.k)
+    if most < len(flat):
+        which = np.argpartition(-flat, most)[:most]
+    else:
+        which = np.arange(len(flat))
+    which = which[flat[which] + form.detour > -SLACK]
+    return which // form.k, which % form.k
 
 
 def _unknown(known: Int32Array, found: Int32Array, gain: FloatArray) -> tuple[Int32Array, FloatArray]:

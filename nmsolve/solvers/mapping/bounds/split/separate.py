@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import FloatArray, Int32Array
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Most nodes of one row.
 WIDTH = 10
@@ -13,62 +13,69 @@ WIDTH = 10
 CHOICE = 6
 
 
+@nb.njit(cache=True, nogil=True, fastmath=True)
+def best_thirds(d: FloatArray, worth: FloatArray) -> None:
+    """``worth[a, b] = d_ab - min_v (d_av + d_bv)`` for a < b; the diagonal of ``d`` must be inf."""
+    k = len(d)
+    for a in range(k):
+        for b in range(a + 1, k):
+            nearest = np.inf
+            for v in range(k):
+                nearest = min(nearest, d[a, v] + d[b, v])
+            worth[a, b] = d[a, b] - nearest
+
+
 @nb.njit(cache=True, nogil=True)
 def hypermetric_rows(
-    d: FloatArray, detour: float, largest: int, slack: float, least: float, most: int
+    d: FloatArray, first: IntArray, second: IntArray, detour: float, largest: int, least: float
 ) -> tuple[Int32Array, FloatArray]:
-    """Violated rows with signs that sum to 1: for every pair the best third node, then grown by two nodes at a time.
+    """Violated rows with signs that sum to 1: each pair with its best third node, then grown by two nodes at a time.
 
     Parameters
     ----------
-    d : (k, k) symmetric distances of nodes
+    d : (k, k) symmetric distances of nodes, zero diagonal
+    first, second : (s,) the pairs to begin with
     detour : right-hand side of triangle rows
     largest : nodes per row at most: 3 (triangle inequalities only), 5, 7 or 9
-    slack : triangles violated by more than ``-slack`` are grown
     least : violation over the root of the number of pairs from which a row is returned
-    most : rows at most
 
     Returns
     -------
     (m, WIDTH) the nodes plus 1, negative for sign -, 0 for none; (m,) scaled violations
     """
     k = len(d)
+    most = len(first) * ((largest - 1) // 2)
     rows = np.zeros((most, WIDTH), np.int32)
     gain = np.empty(most)
     count = 0
     node = np.empty(WIDTH, np.int64)
     sign = np.empty(WIDTH)
     field = np.empty(k)
-    for a in range(k):
-        for b in range(a + 1, k):
-            nearest, c = np.inf, -1
-            for v in range(k):
-                way = d[a, v] + d[b, v]
-                if way < nearest and v != a and v != b:
-                    nearest, c = way, v
-            worth = d[a, b] - nearest + detour
-            if c < 0 or worth <= -slack:
-                continue
-            node[0], node[1], node[2] = a, b, c
-            sign[0], sign[1], sign[2] = 1.0, 1.0, -1.0
-            best, size = worth / np.sqrt(3.0), 3
-            if best > least and count < most:
-                _store(rows, count, node, sign, 3)
-                gain[count] = best
+    for pair in range(len(first)):
+        a, b = first[pair], second[pair]
+        nearest, c = np.inf, -1
+        for v in range(k):
+            if d[a, v] + d[b, v] < nearest and v != a and v != b:
+                nearest, c = d[a, v] + d[b, v], v
+        worth = d[a, b] - nearest + detour
+        node[0], node[1], node[2] = a, b, c
+        sign[0], sign[1], sign[2] = 1.0, 1.0, -1.0
+        best, size = max(least, worth / np.sqrt(3.0)), 3
+        if worth / np.sqrt(3.0) > least:
+            _store(rows, count, node, sign, 3)
+            gain[count] = best
+            count += 1
+        for v in range(k):
+            field[v] = d[a, v] + d[b, v] - d[c, v]
+        while size + 2 <= min(largest, k):
+            worth += _grow(d, field, node, sign, size)
+            size += 2
+            scaled = worth / np.sqrt(size * (size - 1) / 2.0)
+            if scaled > best:
+                _store(rows, count, node, sign, size)
+                gain[count] = scaled
                 count += 1
-            if largest < 5:
-                continue
-            for v in range(k):
-                field[v] = d[a, v] + d[b, v] - d[c, v]
-            while size + 2 <= min(largest, k):
-                worth += _grow(d, field, node, sign, size)
-                size += 2
-                scaled = worth / np.sqrt(size * (size - 1) / 2.0)
-                if scaled > max(least, best) and count < most:
-                    _store(rows, count, node, sign, size)
-                    gain[count] = scaled
-                    count += 1
-                    best = scaled
+                best = scaled
     return rows[:count], gain[:count]
 
 
