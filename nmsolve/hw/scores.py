@@ -28,6 +28,9 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array
 
+#: Relative excess over a ceiling that counts as rounding of sums.
+CEILING_SLACK = 1e-12
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -76,6 +79,15 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
             d.cols, d.x, d.y, d.wrap_x, d.wrap_y, ready.step, ready.dist, ready.before,
         )  # fmt: skip
     return float(total)
+
+
+def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
+    """The first ceiling on another objective that the mapping breaks (beyond rounding of sums), in words."""
+    for name, most in problem.ceilings:
+        value = objective_value(replace(problem, objective=name, ceilings=()), core)
+        if value > most * (1 + CEILING_SLACK):
+            return f"{name} is {value:.10g}, the ceiling is {most:.10g}"
+    return None
 
 
 def prepared(problem: MappingProblem) -> Prepared:

@@ -53,7 +53,7 @@ REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
-    "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu searches on a crossed population, one node per core, up to 200 cores", repeat=True),
+    "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
     "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
@@ -66,11 +66,12 @@ REGISTRY: dict[str, Entry] = {
     "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
-    "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on the cores that messages must reach, net objectives"),
+    "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on cores that messages must reach"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True, budgeted=True),
+    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),
+    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True, budgeted=True, limited=True),
 }  # fmt: skip
 
 #: Up to this many nodes and cores, exact engines have a chance to prove something.

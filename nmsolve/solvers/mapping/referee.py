@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
-from nmsolve.hw.scores import objective_value
+from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-
-#: Relative excess over a ceiling that counts as rounding of sums.
-CEILING_SLACK = 1e-12
 
 
 class MappingReferee:
@@ -46,20 +42,9 @@ class MappingReferee:
         """The first broken rule, and how many more there are."""
         broken = check_mapping(self.reduction.original, lifted)
         if not broken:
-            return self._too_dear(lifted)
+            return broken_ceiling(self.reduction.original, lifted)
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         return broken[0].text + more
-
-    def _too_dear(self, lifted: IntArray) -> str | None:
-        """The first ceiling on another objective that the mapping breaks (beyond rounding of sums)."""
-        problem = self.reduction.original
-        for name, most in problem.ceilings:
-            value = objective_value(
-                replace(problem, objective=name, ceilings=()), np.ascontiguousarray(lifted)
-            )
-            if value > most * (1 + CEILING_SLACK):
-                return f"{name} is {value:.10g}, the ceiling is {most:.10g}"
-        return None
 
     def score(self, lifted: IntArray) -> float:
         """The objective, by the evaluator."""

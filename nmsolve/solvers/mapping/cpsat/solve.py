@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat.model import MappingModel
 from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
+
+
+class CpSatModel(Protocol):
+    """What the solver needs of a built model."""
+
+    @property
+    def model(self) -> Any:
+        """The ``cp_model.CpModel``."""
+
+    def mapping(self, value: Any) -> IntArray:
+        """A solution; ``value(x)`` tells the value of a Boolean variable."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +38,7 @@ class Outcome:
 
 
 def solve(
-    built: MappingModel,
+    built: CpSatModel,
     *,
     seed: int,
     workers: int,

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
 from nmsolve.model.bound import round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -150,8 +150,6 @@ class ExactData:
 
 def unsupported(problem: MappingProblem) -> str | None:
     """Why no exact model states this objective on this machine, or None."""
-    if uses_links(problem):
-        return f"objective {problem.objective} is not modelled"
     if problem.objective != "connectivity" and uses_nets(problem):
         d = core_distance(problem)
         if not d.separable or d.wrap_x > 0 or d.wrap_y > 0:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.exact.data import unsupported
 
@@ -30,6 +32,8 @@ def refusal(problem: MappingProblem) -> str | None:
     places = problem.n * problem.cores
     if places > MAX_PLACES:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
+    if uses_links(problem) or problem.ceilings:
+        return _routed_refusal(problem)
     why = unsupported(problem)
     if why is not None:
         return why
@@ -48,4 +52,20 @@ def refusal(problem: MappingProblem) -> str | None:
             terms += int(pins[~routed].sum()) * per_pair
     if terms > MAX_TERMS:
         return f"about {terms} terms of distance, the limit of exact models is {MAX_TERMS}"
+    return None
+
+
+def _routed_refusal(problem: MappingProblem) -> str | None:
+    """The same for models with link loads or ceilings: message targets x cores^2 terms, and each sum by itself."""
+    names = [problem.objective, *(name for name, _ in problem.ceilings)]
+    crooked = problem.machine.torus or bool(problem.machine.faulty_links)
+    for name in names:
+        if name == "max-link" or (name == "multicast-hops" and crooked):
+            terms = problem.graph.m * problem.cores**2
+            if terms > MAX_TERMS:
+                return f"about {terms} terms of routes, the limit of exact models is {MAX_TERMS}"
+            continue
+        why = refusal(replace(problem, objective=name, ceilings=()))
+        if why is not None:
+            return why
     return None

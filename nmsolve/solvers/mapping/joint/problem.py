@@ -10,7 +10,7 @@ import numpy as np
 from nmsolve.hw.detours import link_ends, link_weights
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.routes import route
-from nmsolve.hw.scores import objective_value
+from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
@@ -20,8 +20,6 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Objectives that depend on the routes; the others are functions of the mapping alone.
 ROUTED = ("multicast-hops", "energy", "max-link")
-#: Relative excess over a ceiling that counts as rounding of sums.
-CEILING_SLACK = 1e-12
 
 
 @dataclass(frozen=True)

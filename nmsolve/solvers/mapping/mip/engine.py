@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
+from nmsolve.hw.cost import uses_links
+from nmsolve.hw.scores import broken_ceiling
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import BackendError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.size import refusal
-from nmsolve.solvers.mapping.mip.model import build
+from nmsolve.solvers.mapping.mip.model import Solvable, build
 from nmsolve.solvers.mapping.mip.solve import Outcome, solve_highs, solve_other
 
 #: What a MIP solver's bound may be off by, relative: its feasibility tolerance. Subtracted before rounding up.
@@ -37,40 +41,61 @@ class Mip:
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Solve the model; mappings and bounds are forwarded as they come (HiGHS) or at the end (others)."""
         start, _ = context.incumbent()
-        built = build(problem, start=start, bound=context.bound())
-        if context.should_stop():
-            return
+        if uses_links(problem) or problem.ceilings:
+            from nmsolve.solvers.mapping.joint.mip import build as build_routed
 
-        def raise_to(value: float, status: str, solver: str) -> None:
-            certificate = {"status": status, "seed": context.seed, "solver": solver}
-            context.raise_bound(Bound(value, self.name, certificate=certificate))
-
-        def safe(bound: float) -> float:
-            return round_up(bound - TOLERANCE * max(1.0, abs(bound)), built.data.integral)
-
-        def on_bound(bound: float) -> None:
-            raise_to(safe(bound), "running", self.solver)
-
-        def on_mapping(core: IntArray) -> None:
-            context.offer(core, "search")
-
-        if self.solver == "highs":
-            end: Outcome = solve_highs(
-                built,
-                seed=context.seed,
-                workers=context.workers,
-                seconds=context.time_left(),
-                should_stop=context.should_stop,
-                on_mapping=on_mapping,
-                on_bound=on_bound,
-            )
+            built: Solvable = build_routed(problem, free=False, start=start, bound=context.bound())
         else:
-            end = solve_other(built, self.solver, context.time_left())
-        if end.status == "infeasible":
-            if start is not None:
-                raise BackendError(f"{end.solver} calls the problem infeasible, but a mapping is known")
-            raise_to(np.inf, "infeasible", end.solver)
-        if end.core is not None:
-            on_mapping(end.core)
-        if end.bound is not None:
-            raise_to(safe(end.bound), end.status, end.solver)
+            built = build(problem, start=start, bound=context.bound())
+        run_model(built, self.solver, self.name, context, lambda core: broken_ceiling(problem, core) is None)
+
+
+def run_model(
+    built: Solvable, solver: str, name: str, context: Context, fits: Callable[[IntArray], bool]
+) -> None:
+    """Solve a built model and tell ``context`` what is found and proved, as engine ``name``.
+
+    ``fits``: False for what rounded rows let through although it breaks a ceiling.
+
+    Raises
+    ------
+    BackendError : the model is called infeasible although a solution is known
+    """
+    if context.should_stop():
+        return
+    start, _ = context.incumbent()
+
+    def raise_to(value: float, status: str, by: str) -> None:
+        certificate = {"status": status, "seed": context.seed, "solver": by}
+        context.raise_bound(Bound(value, name, certificate=certificate))
+
+    def safe(bound: float) -> float:
+        return round_up(bound - TOLERANCE * max(1.0, abs(bound)), built.integral)
+
+    def on_bound(bound: float) -> None:
+        raise_to(safe(bound), "running", solver)
+
+    def on_mapping(solution: IntArray) -> None:
+        if fits(solution):
+            context.offer(solution, "search")
+
+    if solver == "highs":
+        end: Outcome = solve_highs(
+            built,
+            seed=context.seed,
+            workers=context.workers,
+            seconds=context.time_left(),
+            should_stop=context.should_stop,
+            on_mapping=on_mapping,
+            on_bound=on_bound,
+        )
+    else:
+        end = solve_other(built, solver, context.time_left())
+    if end.status == "infeasible":
+        if start is not None:
+            raise BackendError(f"{end.solver} calls the problem infeasible, but a mapping is known")
+        raise_to(np.inf, "infeasible", end.solver)
+    if end.core is not None:
+        on_mapping(end.core)
+    if end.bound is not None:
+        raise_to(safe(end.bound), end.status, end.solver)

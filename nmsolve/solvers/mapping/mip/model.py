@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
+
+import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
 from nmsolve.solvers.mapping.mip import constraints as rules
@@ -45,6 +47,27 @@ STRENGTHENERS = (
 )
 
 
+class Solvable(Protocol):
+    """What the solvers need of a built model."""
+
+    @property
+    def model(self) -> Any:
+        """The Pyomo model."""
+
+    @property
+    def integral(self) -> bool:
+        """True if the objective takes whole values only."""
+
+    def read(self) -> list[Any]:
+        """The variables that make a solution."""
+
+    def mapping(self, values: FloatArray) -> IntArray:
+        """A solution from their values."""
+
+    def first(self) -> FloatArray | None:
+        """Their values in the start, or None."""
+
+
 @dataclass(frozen=True, eq=False)
 class MipModel:
     """A built Pyomo model with its data and, if one was given, the start mapping the symmetry rows allow."""
@@ -52,6 +75,28 @@ class MipModel:
     model: Any
     data: ExactData
     start: IntArray | None
+
+    @property
+    def integral(self) -> bool:
+        """True if the objective takes whole values only."""
+        return self.data.integral
+
+    def read(self) -> list[Any]:
+        """The variables that make a mapping: ``x``, node by node."""
+        return [self.model.x[u, p] for u in range(self.data.n) for p in range(self.data.cores)]
+
+    def mapping(self, values: FloatArray) -> IntArray:
+        """(n,) cores from the values of :meth:`read`: the largest entry of every node."""
+        out: IntArray = np.argmax(values.reshape(self.data.n, self.data.cores), axis=1).astype(np.int64)
+        return out
+
+    def first(self) -> FloatArray | None:
+        """Values of :meth:`read` of the start, or None."""
+        if self.start is None:
+            return None
+        flat = np.zeros(self.data.n * self.data.cores)
+        flat[np.arange(self.data.n) * self.data.cores + self.start] = 1.0
+        return flat
 
 
 def build(

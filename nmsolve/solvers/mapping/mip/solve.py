@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import BackendError
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
-from nmsolve.solvers.mapping.mip.model import MipModel
+from nmsolve.solvers.mapping.mip.model import Solvable
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,8 @@ class Outcome:
     solver: str
 
 
-def read_mapping(built: MipModel, values: FloatArray) -> IntArray:
-    """(n,) cores from the values of ``x`` (n, P): the largest entry of every row."""
-    out: IntArray = np.argmax(values.reshape(built.data.n, built.data.cores), axis=1).astype(np.int64)
-    return out
-
-
 def solve_highs(
-    built: MipModel,
+    built: Solvable,
     *,
     seed: int,
     workers: int,
@@ -57,15 +51,14 @@ def solve_highs(
     highs.setOptionValue("threads", max(1, workers))
     highs.setOptionValue("random_seed", seed % (2**31))
     highs.setOptionValue("mip_rel_gap", 0.0)
-    highs.setOptionValue("mip_abs_gap", 0.99 if built.data.integral else 1e-7)
-    if built.start is not None:
-        flat = np.zeros(len(column))
-        flat[np.arange(built.data.n) * built.data.cores + built.start] = 1.0
+    highs.setOptionValue("mip_abs_gap", 0.99 if built.integral else 1e-7)
+    flat = built.first()
+    if flat is not None:
         highs.setSolution(len(column), column.astype(np.int32), flat)
 
     def work(tell: Tell) -> None:
         def improved(event: Any) -> None:
-            tell("mapping", read_mapping(built, np.asarray(event.data_out.mip_solution)[column]))
+            tell("mapping", built.mapping(np.asarray(event.data_out.mip_solution)[column]))
 
         best = -np.inf
 
@@ -91,13 +84,13 @@ def solve_highs(
     bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else None
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Outcome("unknown", bound, None, name)
-    core = read_mapping(built, np.asarray(highs.getSolution().col_value)[column])
+    core = built.mapping(np.asarray(highs.getSolution().col_value)[column])
     optimal = status == highspy.HighsModelStatus.kOptimal
     return Outcome("optimal" if optimal else "feasible", bound, core, name)
 
 
-def _load(built: MipModel) -> tuple[Any, IntArray]:
-    """The Pyomo model as a HiGHS instance, and the columns of ``x`` in row order."""
+def _load(built: Solvable) -> tuple[Any, IntArray]:
+    """The Pyomo model as a HiGHS instance, and the columns of what makes a solution."""
     import highspy
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
@@ -122,8 +115,7 @@ def _load(built: MipModel) -> tuple[Any, IntArray]:
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise BackendError("HiGHS does not take the model")
     number = {id(v): k for k, v in enumerate(form.columns)}
-    x = [number[id(built.model.x[u, p])] for u in range(built.data.n) for p in range(built.data.cores)]
-    return highs, np.asarray(x, np.int64)
+    return highs, np.asarray([number[id(v)] for v in built.read()], np.int64)
 
 
 def available(solver: str) -> bool:
@@ -137,7 +129,7 @@ def available(solver: str) -> bool:
         return False
 
 
-def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
+def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
     """Solve with any MIP solver that Pyomo finds by name; no progress before the end.
 
     Raises
@@ -150,7 +142,7 @@ def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
     if not available(solver):
         raise BackendError(f"Pyomo finds no MIP solver called {solver!r}")
     factory = pyo.SolverFactory(solver)
-    warm = built.start is not None and bool(factory.warm_start_capable())
+    warm = built.first() is not None and bool(factory.warm_start_capable())
     options = {"warmstart": True} if warm else {}
     results = factory.solve(built.model, timelimit=max(1.0, seconds), load_solutions=False, **options)
     ended = results.solver.termination_condition
@@ -161,7 +153,5 @@ def solve_other(built: MipModel, solver: str, seconds: float) -> Outcome:
     if len(results.solution) == 0 or ended not in (Ended.optimal, Ended.maxTimeLimit, Ended.feasible):
         return Outcome("unknown", bound, None, solver)
     built.model.solutions.load_from(results)
-    data = built.data
-    values = [pyo.value(built.model.x[u, p]) for u in range(data.n) for p in range(data.cores)]
-    core = read_mapping(built, np.asarray(values, np.float64))
+    core = built.mapping(np.asarray([pyo.value(v) for v in built.read()], np.float64))
     return Outcome("optimal" if ended == Ended.optimal else "feasible", bound, core, solver)

@@ -51,8 +51,8 @@ def axes(data: ExactData) -> list[Axis]:
     return [a for a in both if a.gap.sum() > 0]
 
 
-def add_variables(model: Any, data: ExactData) -> None:
-    """Create the variables in the Pyomo ``model``.
+def add_variables(model: Any, data: ExactData, x: Any = None) -> None:
+    """Create the variables in the Pyomo ``model``; ``x`` if another model has the mapping's already.
 
     ``x[u,p]`` binary: node u is on core p. ``left_a[u,j]`` in [0,1]: u is on line <= j of axis a. ``cross_a[e,j]``
     >= 0: pair e crosses the cut after line j. ``at_a[u]``, ``length_a[e]``, ``turn_a[e]``: position, distance and
@@ -64,7 +64,10 @@ def add_variables(model: Any, data: ExactData) -> None:
 
     nodes, cores, pairs = range(data.n), range(data.cores), range(data.edges)
     unit = (0.0, 1.0)
-    model.x = pyo.Var(nodes, cores, domain=pyo.Binary)
+    if x is None:
+        model.x = pyo.Var(nodes, cores, domain=pyo.Binary)
+    else:
+        model.x = pyo.Reference(x)
     for a in axes(data):
         cuts = range(len(a.gap))
         if a.wrap:
