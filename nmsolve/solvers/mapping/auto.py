@@ -171,7 +171,7 @@ def automatic(
     for name, share in shares.items():
         engine = make_engine(name, mip_solver)
         reason = _refusal(name, engine, problem)
-        late = _too_slow(name, problem, seconds) or _outdone(name, problem)
+        late = _too_slow(name, problem, seconds) or outdone(name, problem)
         if reason is not None or late is not None:
             refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
             continue
@@ -196,7 +196,7 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
     return 0.0
 
 
-def _outdone(name: str, problem: MappingProblem) -> str | None:
+def outdone(name: str, problem: MappingProblem) -> str | None:
     """Why another spectral bound is the better one, or None: joint on well filled cores, parts on loosely filled ones."""
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None

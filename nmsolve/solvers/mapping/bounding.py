@@ -15,7 +15,14 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, REGISTRY, least_seconds, make_engine
+from nmsolve.solvers.mapping.auto import (
+    EXACT_CORES,
+    EXACT_NODES,
+    REGISTRY,
+    least_seconds,
+    make_engine,
+    outdone,
+)
 from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.incumbent import Observer
@@ -103,6 +110,7 @@ def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
         for name, engine in made
         if engine.finds in wanted
         and engine.refuses(problem) is None
+        and outdone(name, problem) is None
         and least_seconds(name, problem) <= MOST * seconds
     ]
     return [name for _, name in sorted(named, key=itemgetter(0))]
