@@ -16,6 +16,8 @@ from nmsolve.model.types import IntArray
 
 #: First and last temperature in units of what a typical accepted change costs (see :meth:`_Search.typical`).
 HOT, COLD = 1.0, 0.003
+#: A temperature above every change.
+MELT = 1e100
 #: A run is a few coolings: (share of the run, first temperature as part of the hottest, from the best so far?).
 PLAN = ((0.1, 1.0, False), (0.2, 1.0, False), (0.3, 0.3, True), (0.4, 1.0, True))
 #: Nanoseconds of one try: fixed, per neighbour for pairwise objectives, per message pin for net objectives.
@@ -72,12 +74,13 @@ class _Search:
 
     def __init__(self, problem: MappingProblem, start: IntArray, context: Context) -> None:
         self.context, self.start = context, np.ascontiguousarray(start, np.int64)
-        self.rules, self.prices = rules_of(problem), prices_of(problem)
+        self.rules = rules_of(problem)
+        self.prices, self.trees = prices_of(problem)
         self.state = new_state(problem, self.rules, self.start)
         self.rng = new_rng(context.seed)
         self.best, self.least = self.start.copy(), 0.0
         self.found, self.gain = self.start.copy(), np.zeros(2)
-        pins = problem.graph.m * (PER_PIN if self.prices.nets else PER_NEIGHBOUR)
+        pins = problem.graph.m * (PER_PIN if self.trees is not None else PER_NEIGHBOUR)
         self.seconds_per_try = 1e-9 * (TRY + 2.0 * pins / problem.n)
         self.began = max(1e-3, context.time_left())
         self.planned = min(self.began / self.seconds_per_try, LONGEST * problem.n)
@@ -99,7 +102,7 @@ class _Search:
         rises, before = [], 0.0
         self.gain[:] = 0.0
         for _ in range(SAMPLES // 10):
-            anneal(self.state, self.rules, self.prices, np.inf, 10, self.rng, self.found, self.gain)
+            self.anneal(MELT, 10)
             rises.append(abs(self.gain[0] - before) / 10)
             before = self.gain[0]
             if self.context.should_stop():
@@ -119,9 +122,14 @@ class _Search:
             if over >= 1.0:
                 break
             heat = hot * (cold / hot) ** over
-            anneal(self.state, self.rules, self.prices, heat, piece, self.rng, self.found, self.gain)
+            self.anneal(heat, piece)
             done += piece
         self.keep()
+
+    def anneal(self, heat: float, tries: int) -> None:
+        """One kernel call."""
+        tables = (self.state, self.rules, self.prices, self.trees)
+        anneal(*tables, heat, tries, self.rng, self.found, self.gain)
 
     def keep(self) -> None:
         """Offer the best mapping of the last cooling if it is the best so far."""

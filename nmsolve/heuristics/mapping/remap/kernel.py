@@ -6,12 +6,15 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, change, may, relocate
+from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, Trees, change, may, relocate
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
 #: neighbour, and (on a mesh) that a core beside the one found is tried instead.
 AWAY, HOMEWARD, NEIGHBOUR, BESIDE = 0.5, 0.3, 0.8, 0.5
+#: Price of one node more away from home, in temperatures: about the logarithm of the number of places it could take, so
+#: that heat alone does not use up the budget.
+RESTRAINT = 4.0
 #: Members of a full core looked at for an exchange; nodes sent home in exchange for one that leaves.
 PARTNERS, SENT_HOME = 4, 4
 
@@ -21,13 +24,14 @@ def anneal(
     s: State,
     rules: Rules,
     prices: Prices,
+    trees: Trees | None,
     heat: float,
     tries: int,
     rng: AnyArray,
     best: IntArray,
     gain: FloatArray,
 ) -> None:
-    """Try ``tries`` changes at temperature ``heat`` (Metropolis).
+    """Try ``tries`` changes at temperature ``heat`` (Metropolis). ``trees`` is None for objectives over pairs.
 
     A change moves a node, or exchanges it with one of a full core; if more nodes have moved then than the budget allows,
     others that are away are sent home, and all of it is one change. ``gain``: [change of the objective since the caller
@@ -40,7 +44,8 @@ def anneal(
         p = _some_core(s, rules, prices, u, rng)
         if p < 0 or p == s.core[u]:
             continue
-        length, total = step(s, rules, prices, u, p, trail, 0, rng)
+        before = s.tally[0]
+        length, total = step(s, rules, prices, trees, u, p, trail, 0, rng)
         if length == 0:
             continue
         for _ in range(SENT_HOME):
@@ -48,10 +53,11 @@ def anneal(
                 break
             w = s.away[below(rng, s.tally[1])]
             if rules.home[w] >= 0 and w != u:
-                length, more = step(s, rules, prices, w, rules.home[w], trail, length, rng)
+                length, more = step(s, rules, prices, trees, w, rules.home[w], trail, length, rng)
                 total += more
+        price = total + RESTRAINT * heat * (s.tally[0] - before)
         kept = s.tally[0] <= rules.budget and (
-            total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
+            price <= 0.0 or uniform(rng) < np.exp(-price / max(heat, 1e-300))
         )
         if kept and total > 0.0 and not noted:  # leaving a new best behind: note it as it was
             best[:] = s.core
@@ -98,7 +104,15 @@ def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) ->
 
 @nb.njit(cache=True, nogil=True)
 def step(
-    s: State, rules: Rules, prices: Prices, u: int, p: int, trail: IntArray, length: int, rng: AnyArray
+    s: State,
+    rules: Rules,
+    prices: Prices,
+    trees: Trees | None,
+    u: int,
+    p: int,
+    trail: IntArray,
+    length: int,
+    rng: AnyArray,
 ) -> tuple[int, float]:
     """Put ``u`` on core ``p``, in exchange for one of its nodes if it is full; adds who came from where to ``trail``.
 
@@ -111,7 +125,7 @@ def step(
         v = _partner(s, rules, u, p, rng)
         if v < 0:
             return length, 0.0
-    total = change(s, prices, rules.cols, u, p, v)
+    total = change(s, prices, trees, rules.cols, u, p, v)
     relocate(s, rules, u, p)
     trail[length, 0], trail[length, 1] = u, q
     if v >= 0:

@@ -35,27 +35,31 @@ class Rules(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Arguments of the kernels in :mod:`nmsolve.hw.deltas`; ``nets`` says which of them apply."""
+    """Pairs that talk and core distances: arguments of :func:`nmsolve.hw.deltas.pair_move_delta`."""
 
-    nets: bool
     indptr: IntArray
     other: Int32Array
     sent: FloatArray
     received: FloatArray
+    x: FloatArray
+    y: FloatArray
+    wrap_x: float
+    wrap_y: float
+    step: float
+    matrix: FloatArray
+
+
+class Trees(NamedTuple):
+    """Messages charged by their route: the other arguments of :func:`nmsolve.hw.deltas.net_delta`."""
+
     row_ptr: IntArray
     row_ind: Int32Array
-    net_ptr: IntArray
+    indptr: IntArray
     source: Int32Array
     targets: Int32Array
     weights: FloatArray
     rate: FloatArray
     by_union: BoolArray
-    x: FloatArray
-    y: FloatArray
-    wrap_x: float
-    wrap_y: float
-    edge_step: float
-    matrix: FloatArray
     step: float
     dist: FloatArray
     before: Int32Array
@@ -89,21 +93,24 @@ def rules_of(problem: MappingProblem) -> Rules:
     return Rules(*every)
 
 
-def prices_of(problem: MappingProblem) -> Prices:
-    """What moves cost, for every objective that is a sum over pairs or messages.
+def prices_of(problem: MappingProblem) -> tuple[Prices, Trees | None]:
+    """What moves cost, for every objective that is a sum; no trees where it is one over pairs.
 
     Arrays are copied, because numba compiles anew for read-only ones.
     """
     d = deltas_of(problem)
     graph, ready, distance = problem.graph, d.ready, d.ready.distance
-    rows = (graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, ready.by_union)
-    tables = map(np.array, (*d.pairs, *d.rows, *rows, distance.x, distance.y))
     around = (float(distance.wrap_x), float(distance.wrap_y), float(distance.step))
-    trees = (float(ready.step), np.array(ready.dist), np.array(ready.before))
-    every: tuple[Any, ...] = (
-        bool(ready.by_union.any()), *tables, *around, np.array(distance.matrix), *trees,
+    pairs: tuple[Any, ...] = (
+        *map(np.array, (*d.pairs, distance.x, distance.y)), *around, np.array(distance.matrix),
     )  # fmt: skip
-    return Prices(*every)
+    prices = Prices(*pairs)
+    if not ready.by_union.any():
+        return prices, None
+    rows = (graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, ready.by_union)
+    unions = (float(ready.step), np.array(ready.dist), np.array(ready.before))
+    every: tuple[Any, ...] = (*map(np.array, (*d.rows, *rows)), *unions)
+    return prices, Trees(*every)
 
 
 def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
@@ -187,19 +194,30 @@ def relocate(s: State, rules: Rules, u: int, p: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def change(s: State, c: Prices, cols: int, u: int, p: int, v: int) -> float:
-    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is."""
-    if c.nets:
+def change(s: State, c: Prices, t: Trees | None, cols: int, u: int, p: int, v: int) -> float:
+    """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
+
+    Compiled without the net kernel where ``t`` is None.
+    """
+    if t is not None:
         return net_delta(  # type: ignore[no-any-return]
-            u, p, v, c.row_ptr, c.row_ind, c.net_ptr, c.source, c.targets, c.weights, c.rate, c.by_union, s.core,
-            cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step, c.matrix, c.step, c.dist, c.before,
+            u, p, v, t.row_ptr, t.row_ind, t.indptr, t.source, t.targets, t.weights, t.rate, t.by_union, s.core,
+            cols, c.x, c.y, c.wrap_x, c.wrap_y, c.step, c.matrix, t.step, t.dist, t.before,
         )  # fmt: skip
-    if v >= 0:
-        return pair_swap_delta(  # type: ignore[no-any-return]
-            u, v, c.indptr, c.other, c.sent, c.received, s.core, cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step,
-            c.matrix,
-        )  # fmt: skip
-    return pair_move_delta(  # type: ignore[no-any-return]
-        u, p, -1, c.indptr, c.other, c.sent, c.received, s.core, cols, c.x, c.y, c.wrap_x, c.wrap_y, c.edge_step,
+    tail = (
+        c.indptr,
+        c.other,
+        c.sent,
+        c.received,
+        s.core,
+        cols,
+        c.x,
+        c.y,
+        c.wrap_x,
+        c.wrap_y,
+        c.step,
         c.matrix,
-    )  # fmt: skip
+    )
+    if v >= 0:
+        return pair_swap_delta(u, v, *tail)  # type: ignore[no-any-return]
+    return pair_move_delta(u, p, -1, *tail)  # type: ignore[no-any-return]
