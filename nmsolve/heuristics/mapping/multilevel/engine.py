@@ -24,7 +24,10 @@ class Multilevel:
         return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Search with a work budget derived from the time left; offers every improvement."""
+        """Search with a work budget derived from the time left; offers every improvement.
+
+        Half of it goes to the mapping known at the start, if that is better than a short first start.
+        """
         from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 
         seconds = max(1e-3, context.time_left())
@@ -35,4 +38,5 @@ class Multilevel:
             context.should_stop,
             context.offer,
             lambda: 1.0 - context.time_left() / seconds,
+            context.incumbent()[0],
         )

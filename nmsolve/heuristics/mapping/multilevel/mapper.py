@@ -17,6 +17,7 @@ from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, f
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
 from nmsolve.hw.cost import core_distance
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -25,6 +26,9 @@ from nmsolve.model.types import Int32Array, IntArray
 STARTS = (0.04, 0.19, 0.34, 0.5)
 #: With less work than this per stored edge and direction, slow cooling is worth more than restarts.
 SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
+#: With a given mapping that beats the short first start: V-cycles from it up to the first share, one more start up to the
+#: second; then V-cycles from the best as always.
+CONTINUE, FRESH = 0.45, 0.65
 #: The share of a start that the initial bisection gets.
 BISECTION = 0.1
 #: The shares of the run at which V-cycles from the best start end.
@@ -38,6 +42,7 @@ def map_multilevel(
     should_stop: Callable[[], bool],
     offer: Callable[[IntArray, str], object],
     elapsed: Callable[[], float] = lambda: 0.0,
+    given: IntArray | None = None,
 ) -> IntArray | None:
     """Best mapping found, (n,) int64, or None if no feasible one was found.
 
@@ -47,6 +52,7 @@ def map_multilevel(
     should_stop : asked at least every 0.2 s; the search ends soon after it first says True
     offer : called with every improvement (mapping, name of the move); all are feasible
     elapsed : share of the allowed time that is over; compresses the schedule on slow machines
+    given : (n,) a feasible mapping to continue from, if it is better than a short first start
 
     Notes
     -----
@@ -59,23 +65,37 @@ def map_multilevel(
     net = finest_net(problem)
     best = _Best(net, board, np.arange(problem.n, dtype=np.int32), offer)
     scarce = work < SCARCE * len(net.indices)
-    for number, until in enumerate(SCARCE_STARTS if scarce else STARTS):
-        begin = budget.done()
-        levels = coarsen(best.net, bench)
-        start = dual_bisection(levels.nets[-1], problem.machine, begin + BISECTION * (until - begin), bench)
-        if number == 0:
-            start = _sort_by_core(levels, start, best)
-            best.consider(strict(best.net, _project(levels, start), bench), "bisection")
-        best.consider(run_cycle(levels, start, False, until, bench), "multilevel")
-        if budget.stop():
-            break
+    first, *others = SCARCE_STARTS if scarce else STARTS
+    _start(best, problem.machine, first, bench)
+    if given is not None and best.adopt(given):
+        _v_cycle(best, CONTINUE, bench)
+        others = [FRESH]
+    for until in others:
+        if not budget.stop():
+            _start(best, problem.machine, until, bench)
     for until in CYCLES:
-        if budget.stop() or best.pos is None:
-            break
-        levels = coarsen(best.net, bench, best.pos)
-        start = best.pos if levels.start is None else levels.start
-        best.consider(run_cycle(levels, start, True, until, bench), "v-cycle")
+        _v_cycle(best, until, bench)
     return best.core
+
+
+def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
+    """A mapping from scratch; the first one also decides the numbering of the finest level."""
+    begin = bench.budget.done()
+    levels = coarsen(best.net, bench)
+    start = dual_bisection(levels.nets[-1], machine, begin + BISECTION * (until - begin), bench)
+    if not best.sorted:
+        start = _sort_by_core(levels, start, best)
+        best.consider(strict(best.net, _project(levels, start), bench), "bisection")
+    best.consider(run_cycle(levels, start, False, until, bench), "multilevel")
+
+
+def _v_cycle(best: _Best, until: float, bench: Bench) -> None:
+    """Coarsen inside the parts of the best placement, and refine it on the way back."""
+    if bench.budget.stop() or best.pos is None:
+        return
+    levels = coarsen(best.net, bench, best.pos)
+    start = best.pos if levels.start is None else levels.start
+    best.consider(run_cycle(levels, start, True, until, bench), "v-cycle")
 
 
 class _Best:
@@ -85,6 +105,7 @@ class _Best:
         self, net: Net, board: Board, order: Int32Array, offer: Callable[[IntArray, str], object]
     ) -> None:
         self.net, self.board, self.order, self.offer = net, board, order, offer
+        self.sorted = False
         self.pos: Int32Array | None = None
         self.core: IntArray | None = None
         self.cost = np.inf
@@ -100,6 +121,12 @@ class _Best:
             self.core[self.order] = pos
             self.offer(self.core.copy(), move)
 
+    def adopt(self, core: IntArray) -> bool:
+        """Go on from a feasible mapping in the problem's numbering if it is better; says whether it is."""
+        before = self.cost
+        self.consider(core[self.order].astype(np.int32), "given")
+        return self.cost < before
+
 
 def _project(levels: Levels, pos: Int32Array) -> Int32Array:
     """Placement of the coarsest level -> of the finest."""
@@ -112,7 +139,7 @@ def _sort_by_core(levels: Levels, start: Int32Array, best: _Best) -> Int32Array:
     """Renumber the finest level so that nodes close on the board are close in memory. Returns the new ``start``."""
     order = np.argsort(_project(levels, start), kind="stable").astype(np.int32)
     levels.nets[0] = best.net = renumber(levels.nets[0], order)
-    best.order = order
+    best.order, best.sorted = order, True
     if not levels.labels:
         return start[order]
     levels.labels[0] = levels.labels[0][order]
