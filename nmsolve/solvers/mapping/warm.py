@@ -12,6 +12,7 @@ from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.auto import REGISTRY
@@ -68,6 +69,17 @@ def _problems() -> list[tuple[str, MappingProblem]]:
         ("many nodes per core, two chips", make_problem(many, chips, balance=0.2)),
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
+        ("migration budget", make_problem(one, mesh, migration=Migration.of(place, 4))),
+        (
+            "migration budget, multicast hops",
+            make_problem(
+                casts,
+                mesh,
+                balance=0.2,
+                objective="multicast-hops",
+                migration=Migration.of(np.arange(40) // 3, 4),
+            ),
+        ),
     ]
 
 
