@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
 
-import numpy as np
-
+from nmsolve.cli.bench.cases import NEAR, Case, collect, curves
 from nmsolve.cli.bench.measures import (
     SHIFT_GAP,
     SHIFT_SECONDS,
     distance,
-    gap_at,
     interval,
     primal_integral,
-    profile,
     shifted_geometric_mean,
     sign_test,
     time_to,
@@ -26,14 +24,10 @@ from nmsolve.cli.bench.suites import Instance
 from nmsolve.cli.progress import number
 from nmsolve.model.types import FloatArray
 
-#: "Nearly the best": within one per cent of the best known.
-NEAR = 0.01
 #: A run is late if it took more than this part and so many seconds longer than its limit.
 LATE, LATE_SECONDS = 0.1, 1.0
 #: Runs that had less than this part of a core competed with something else.
 BUSY = 0.8
-#: Points of the gap-over-time picture.
-MOMENTS = 200
 
 
 @dataclass(frozen=True)
@@ -45,39 +39,6 @@ class Table:
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     left: int = 1
-
-
-@dataclass(frozen=True)
-class Case:
-    """All runs on one instance.
-
-    Attributes
-    ----------
-    runs : method -> outcomes in order of seed
-    best : least objective known or seen, or None; ``new`` if a run went below the best known
-    bound : best bound that any run proved, or None
-    """
-
-    instance: Instance
-    runs: Mapping[str, Sequence[Outcome]]
-    best: float | None
-    bound: float | None
-
-    @property
-    def new(self) -> bool:
-        """True if a run found something better than the best known value."""
-        known = self.instance.best_known
-        return known is not None and self.best is not None and self.best < known
-
-    def gaps(self, method: str) -> list[float]:
-        """Gap to the best of every solved run."""
-        return [distance(r.objective, self.best or 0.0) for r in self.runs[method] if r.solved]
-
-    def gaps_to_bound(self, method: str) -> list[float]:
-        """Gap to the best bound of every solved run; empty without a bound."""
-        if self.bound is None:
-            return []
-        return [distance(r.objective, self.bound) for r in self.runs[method] if r.solved]
 
 
 @dataclass(frozen=True)
@@ -111,26 +72,14 @@ def summarise(
     found : the runs, of any suite; those with another ``suite`` are not looked at
     limit : wall seconds of every run
     """
-    cases = [_case(one, methods, found) for one in instances]
+    cases = [collect(one, methods, found) for one in instances]
     quality = [_methods(cases, methods), _instances(cases, methods)]
     if len(methods) > 1:
         quality.append(_duels(cases, methods))
     missing = _unsolved(cases, methods)
     if missing.rows:
         quality.append(missing)
-    return Summary(suite, tuple(quality), (_times(cases, methods, limit),), _curves(cases, methods, limit))
-
-
-def _case(instance: Instance, methods: Sequence[str], found: Mapping[Key, Outcome]) -> Case:
-    rows = sorted(
-        (k, o) for k, o in found.items() if (k.suite, k.instance) == (instance.suite, instance.name)
-    )
-    runs = {m: [o for k, o in rows if k.method == m] for m in methods}
-    everything = [o for outcomes in runs.values() for o in outcomes]
-    seen = [o.objective for o in everything if o.solved and o.objective is not None]
-    known = [] if instance.best_known is None else [instance.best_known]
-    bounds = [o.bound for o in everything if o.bound is not None and o.status != "failed"]
-    return Case(instance, runs, min(seen + known, default=None), max(bounds, default=None))
+    return Summary(suite, tuple(quality), (_times(cases, methods, limit),), curves(cases, methods, limit))
 
 
 def _methods(cases: Sequence[Case], methods: Sequence[str]) -> Table:
@@ -230,10 +179,9 @@ def _unsolved(cases: Sequence[Case], methods: Sequence[str]) -> Table:
     rows = []
     for c in cases:
         for m in methods:
-            lost = [o for o in c.runs[m] if not o.solved]
-            for reason in dict.fromkeys(f"{o.status}: {o.text}" if o.text else o.status for o in lost):
-                count = sum(reason == (f"{o.status}: {o.text}" if o.text else o.status) for o in lost)
-                rows.append((c.instance.name, m, reason, f"{count} of {len(c.runs[m])}"))
+            lost = Counter(f"{o.status}: {o.text}" if o.text else o.status for o in c.runs[m] if not o.solved)
+            total = len(c.runs[m])
+            rows += [(c.instance.name, m, why, f"{count} of {total}") for why, count in lost.items()]
     return Table("Unsolved", "", ("instance", "method", "why", "runs"), tuple(rows), left=3)
 
 
@@ -283,41 +231,6 @@ def _share(cases: Sequence[Case]) -> str:
     share = sum(o.cpu for o in runs) / sum(o.wall for o in runs)
     busy = "; the machine was busy with other work, so whatever depends on time is worse than it could be"
     return f"The runs had {100 * share:.0f} % of a core each{busy if share < BUSY else ''}."
-
-
-def _curves(
-    cases: Sequence[Case], methods: Sequence[str], limit: float
-) -> dict[str, dict[str, tuple[FloatArray, FloatArray]]]:
-    """Performance profiles by objective and by time to 1 %, and the mean gap over time."""
-    value = _matrix(
-        cases, methods, lambda o, best: o.objective if o.solved and o.objective is not None else math.inf
-    )
-    near = _matrix(
-        cases, methods, lambda o, best: time_to(o.trajectory, best, NEAR) if o.solved else math.inf
-    )
-    moments = np.linspace(0.0, limit, MOMENTS)
-    over = {}
-    for m in methods:
-        runs = [gap_at(o.trajectory, c.best, moments) for c in cases for o in c.runs[m] if c.best is not None]
-        if runs:
-            over[m] = (moments, np.mean(runs, axis=0))
-    return {
-        "objective": dict(zip(methods, profile(value), strict=True)),
-        "time": dict(zip(methods, profile(near), strict=True)),
-        "gap": over,
-    }
-
-
-def _matrix(
-    cases: Sequence[Case], methods: Sequence[str], cost: Callable[[Outcome, float], float]
-) -> FloatArray:
-    """(methods, tasks): a task is an instance with the position of a seed; inf where a run is missing."""
-    columns = []
-    for c in cases:
-        for i in range(max((len(r) for r in c.runs.values()), default=0)):
-            column = [cost(c.runs[m][i], c.best or 0.0) if i < len(c.runs[m]) else math.inf for m in methods]
-            columns.append(column)
-    return np.array(columns, np.float64).reshape(-1, len(methods)).T
 
 
 def percent(share: float) -> str:
