@@ -149,6 +149,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
         ({"only": "zzz"}, "no instance is called 'zzz'.*nug12"),
         ({"time_limit": "soon"}, "time limit 'soon'"),
         ({"suites": ["qaplib", "OWN"]}, "no suite or folder 'OWN'"),
+        ({"page": Path("no/such/page.md")}, "no/such: there is no such folder"),
     ],
 )
 def test_bad_options_are_refused_before_any_run(tmp_path: Path, change: dict[str, Any], message: str) -> None:
@@ -158,6 +159,7 @@ def test_bad_options_are_refused_before_any_run(tmp_path: Path, change: dict[str
     )
     with pytest.raises(InputError, match=message):
         run_bench(replace(fine, **change))
+    assert not (tmp_path / "o").exists()
 
 
 def test_only_one_benchmark_at_a_time_uses_a_folder(tmp_path: Path) -> None:

@@ -57,16 +57,17 @@ def run_bench(o: BenchOptions) -> int:
         raise InputError(
             f"{o.workers} runs at a time on {cores()} cores", "--workers", "no more than there are cores"
         )
-    statement = Statement(o.machine, o.chips, o.balance, o.objective)
+    if o.page is not None and not o.page.absolute().parent.is_dir():
+        raise InputError("there is no such folder", str(o.page.parent), "a folder for --page")
+    statement, keep = Statement(o.machine, o.chips, o.balance, o.objective), o.out / "instances"
+    suites = list(dict.fromkeys(o.suites))
+    instances = [one for suite in suites for one in load_suite(suite, o.only, statement, keep)]
+    head = Head(_command(o), version(), machine(), limit, o.seeds, o.workers)
+    tasks = _plan(instances, methods, head)
     prepare_folder(o.out)
     with _alone(o.out):
         store = Store(o.out / "results.sqlite")
         try:
-            keep = o.out / "instances"
-            names = list(dict.fromkeys(o.suites))
-            instances = [one for suite in names for one in load_suite(suite, o.only, statement, keep)]
-            head = Head(_command(o), version(), machine(), limit, o.seeds, o.workers)
-            tasks = _plan(instances, methods, head)
             if not _carry_out(o, store, tasks):
                 return INTERRUPTED
             _write(o, store, head, tasks, methods, instances)

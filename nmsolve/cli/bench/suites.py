@@ -151,11 +151,12 @@ def _chosen(names: Sequence[str], only: str | None, where: str) -> list[str]:
 
 
 def _generated(suite: str, name: str, network: Network, keep: Path) -> Instance:
+    from nmsolve.cli.answer import prepare_folder
     from nmsolve.model.formats import save_graph
     from nmsolve.model.generators import generate
 
     graph = generate(network.kind, seed=INSTANCE_SEED, **dict(network.parameters))
-    keep.mkdir(parents=True, exist_ok=True)
+    prepare_folder(keep)
     path = keep / f"{name}.npz"
     save_graph(graph, path)
     stated = Statement(network.machine, None, network.balance, network.objective)
