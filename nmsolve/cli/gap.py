@@ -49,11 +49,12 @@ def run_gap(o: GapOptions) -> int:
     """
     from nmsolve.cli.main import STARTED
     from nmsolve.model.mapping.files import write_mapping
-    from nmsolve.solvers.mapping.bounding import bounding
+    from nmsolve.solvers.mapping.bounding import bounding, require_feasible
 
     limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory_limit)
     loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
     problem = _problem(o, loaded)
+    require_feasible(problem, loaded.core)
     known = _known(o, loaded, problem)
     prepare_folder(o.out)
     table = ProgressTable(sys.stderr)

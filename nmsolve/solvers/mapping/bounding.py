@@ -72,14 +72,8 @@ def bounding(
     InputError : the mapping breaks a rule, or an argument is wrong (see :func:`nmsolve.solvers.mapping.api.solve`)
     """
     core = np.ascontiguousarray(core, np.int64)
+    require_feasible(problem, core)
     reduction = merge_together(problem)
-    complaint = MappingReferee(reduction).complaint(core)
-    if complaint is not None:
-        raise InputError(
-            f"the mapping breaks a rule: {complaint}",
-            problem.graph.name,
-            "a feasible mapping, or other limits (--balance)",
-        )
     names = bound_engines(reduction.reduced, time_limit) if engines is None else engines
     if not names:
         raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
@@ -97,6 +91,22 @@ def bounding(
     )
     trusted = _recomputed(problem, core, known)
     return _about(problem, core, found, trusted)
+
+
+def require_feasible(problem: MappingProblem, core: IntArray) -> None:
+    """Refuse a mapping that breaks a rule.
+
+    Raises
+    ------
+    InputError : naming the first broken rule
+    """
+    complaint = MappingReferee(merge_together(problem)).complaint(core)
+    if complaint is not None:
+        raise InputError(
+            f"the mapping breaks a rule: {complaint}",
+            problem.graph.name,
+            "a feasible mapping, or other limits (--balance)",
+        )
 
 
 def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
