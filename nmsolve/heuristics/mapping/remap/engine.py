@@ -18,8 +18,8 @@ from nmsolve.model.types import IntArray
 HOT, COLD = 1.0, 0.003
 #: A temperature above every change.
 MELT = 1e100
-#: A run is a few coolings: (share of the run, first temperature as part of the hottest, from the best so far?).
-PLAN = ((0.1, 1.0, False), (0.2, 1.0, False), (0.3, 0.3, True), (0.4, 1.0, True))
+#: A run is a few coolings: (share of the run, first temperature in units of HOT, from the best so far?).
+PLAN = ((0.15, 3.0, False), (0.25, 1.0, False), (0.25, 0.3, True), (0.35, 1.0, True))
 #: Nanoseconds of one try: fixed, per neighbour for pairwise objectives, per message pin for net objectives.
 TRY, PER_NEIGHBOUR, PER_PIN = 250.0, 12.0, 40.0
 #: Seconds of work in one kernel call; tries that measure the temperature; longest run in tries per node.

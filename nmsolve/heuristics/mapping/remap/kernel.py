@@ -12,9 +12,6 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
 #: neighbour, and (on a mesh) that a core beside the one found is tried instead.
 AWAY, HOMEWARD, NEIGHBOUR, BESIDE = 0.5, 0.3, 0.8, 0.5
-#: Price of one node more away from home, in temperatures: about the logarithm of the number of places it could take, so
-#: that heat alone does not use up the budget.
-RESTRAINT = 4.0
 #: Members of a full core looked at for an exchange; nodes sent home in exchange for one that leaves.
 PARTNERS, SENT_HOME = 4, 4
 
@@ -44,7 +41,6 @@ def anneal(
         p = _some_core(s, rules, prices, u, rng)
         if p < 0 or p == s.core[u]:
             continue
-        before = s.tally[0]
         length, total = step(s, rules, prices, trees, u, p, trail, 0, rng)
         if length == 0:
             continue
@@ -55,9 +51,8 @@ def anneal(
             if rules.home[w] >= 0 and w != u:
                 length, more = step(s, rules, prices, trees, w, rules.home[w], trail, length, rng)
                 total += more
-        price = total + RESTRAINT * heat * (s.tally[0] - before)
         kept = s.tally[0] <= rules.budget and (
-            price <= 0.0 or uniform(rng) < np.exp(-price / max(heat, 1e-300))
+            total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
         )
         if kept and total > 0.0 and not noted:  # leaving a new best behind: note it as it was
             best[:] = s.core
