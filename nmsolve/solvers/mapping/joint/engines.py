@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
@@ -18,6 +19,8 @@ MAX_USES, MAX_TERMS = 20_000, 400_000
 HOT, COLD, TRIES, LONGER = 3.0, 0.1, 2000, 1.5
 #: Tries in one kernel call.
 PIECE = 20_000
+#: Most nodes of the exact search, and tree nodes in one kernel call.
+MAX_BRANCHED, BRANCH_SLICE = 32, 20_000
 
 
 def refuses_model(problem: JointProblem) -> str | None:
@@ -158,3 +161,42 @@ class AnyRouteBounds:
         if refuses_cover(mapping) is None:
             for bound in cover_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
                 context.raise_bound(bound)
+
+
+class TreeBranching:
+    """Exact depth-first search with best trees: for multicast hops and energy on few nodes."""
+
+    name = "tree-branching"
+    finds = "both"
+
+    def refuses(self, problem: JointProblem) -> str | None:
+        """What annealing with best trees refuses, and more than ``MAX_BRANCHED`` nodes."""
+        if problem.mapping.n > MAX_BRANCHED:
+            return f"{problem.mapping.n} nodes, takes up to {MAX_BRANCHED}"
+        return TreeSearch().refuses(problem)
+
+    def run(self, problem: JointProblem, context: Context) -> None:
+        """Search in slices; the bound is raised when all is searched."""
+        from nmsolve.solvers.mapping.joint.anneal import state_of
+        from nmsolve.solvers.mapping.joint.branch import FOUND, new_search, search
+        from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
+
+        mapping = problem.mapping
+        trees = best_trees(mapping.machine, "energy" if mapping.objective == "energy" else "hops")
+        symmetry = route_symmetry(mapping, [mapping.objective], free=True)
+        root, first = 0, np.arange(mapping.cores)
+        if symmetry is not None:
+            root, first = symmetry.node, np.array(symmetry.cores)
+        state = state_of(problem, trees.cost, np.zeros(mapping.n, np.int64))
+        tree = new_search(state, root, first, context.incumbent()[1])
+        found, done = 0, False
+        while not done and not context.should_stop():
+            done = bool(search(state, tree, BRANCH_SLICE))
+            if tree.counter[FOUND] > found:
+                found = int(tree.counter[FOUND])
+                best = tree.best.copy()
+                context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "search")
+        if done:
+            value = context.incumbent()[1]
+            status = "optimal" if np.isfinite(value) else "infeasible"
+            context.raise_bound(Bound(value, self.name, certificate={"status": status}))

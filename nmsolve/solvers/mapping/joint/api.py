@@ -1,0 +1,216 @@
+"""Solve partition, placement and routes at once, starting from the answer of one after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nmsolve.hw.detours import link_ends
+from nmsolve.hw.scores import score
+from nmsolve.model.bound import Result, gap
+from nmsolve.model.errors import InputError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
+from nmsolve.model.mapping.routes import MessageRoute
+from nmsolve.model.types import BoolArray
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.joint.engines import (
+    AnyRouteBounds,
+    JointCpSat,
+    JointMip,
+    TreeBranching,
+    TreeSearch,
+)
+from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.portfolio import Portfolio, Step
+
+#: Engines by name, and their shares of the time the two-phase run leaves.
+ENGINES: dict[str, type[Any]] = {
+    "bounds": AnyRouteBounds,
+    "tree-search": TreeSearch,
+    "tree-branching": TreeBranching,
+    "joint-cpsat": JointCpSat,
+    "joint-mip": JointMip,
+}
+SHARES = {"bounds": 0.4, "tree-search": 0.15, "tree-branching": 0.2, "joint-cpsat": 0.25}
+#: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
+TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
+#: On problems of so few nodes bounds and search get no more than so many seconds.
+SMALL, SMALL_MOST = 16, 3.0
+#: Seconds kept back to stop children.
+RESERVE_PART, RESERVE = 0.03, 0.5
+
+
+@dataclass(frozen=True)
+class JointResult:
+    """Outcome of a joint run.
+
+    Attributes
+    ----------
+    result : as of an ordinary run; its objective, bound and scores are those of mapping *and* routes
+    routes : one per message, in the order of :func:`nmsolve.model.mapping.routes.expected_messages`
+    two_phase : objective of the ordinary mapping with the machine's own routes, or None
+    """
+
+    result: Result
+    routes: list[MessageRoute]
+    two_phase: float | None
+
+    @property
+    def loss(self) -> float | None:
+        """What mapping first and routing afterwards costs more, as a part of the joint answer; None if unknown."""
+        if self.two_phase is None or not self.result.objective:
+            return None
+        return self.two_phase / self.result.objective - 1.0
+
+
+def solve_joint(
+    problem: MappingProblem,
+    *,
+    time_limit: float = 60.0,
+    started: float | None = None,
+    gap: float = 0.0,
+    seed: int = 0,
+    workers: int = 1,
+    engines: Sequence[str] | None = None,
+    memory_limit: int | None = None,
+    observers: Sequence[Observer] = (),
+) -> JointResult:
+    """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
+
+    ``engines``: of :data:`ENGINES`; chosen by size if not given.
+
+    Raises
+    ------
+    InputError : a machine without links, an unknown engine, or a problem too large for every engine
+    """
+    require_links(problem)
+    cpu = time.process_time()
+    budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
+    reduction = merge_together(problem)
+    referee = JointReferee(reduction)
+    steps = _steps(referee.problem, engines, time_limit)
+    first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
+    ordinary = solve(problem, time_limit=first, seed=seed, workers=workers, memory_limit=memory_limit)
+    with budget.ctrl_c():
+        incumbent = Incumbent(referee, budget, observers, gap)
+        incumbent.record(
+            "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, routes free"
+        )
+        two_phase = None
+        if ordinary.core is not None:
+            core = reduction.restrict(ordinary.core)
+            used = referee.problem.given_routes(core)
+            two_phase = referee.problem.value(problem.objective, core, used)
+            incumbent.offer("two-phase", referee.problem.join(core, used), "the machine's own routes")
+        portfolio = Portfolio(
+            referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
+        )
+        portfolio.run(steps)
+    return _joint_result(
+        reduction, referee.problem, incumbent, budget, two_phase, seed, (cpu, portfolio.child_cpu)
+    )
+
+
+def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
+    """The plan: bounds, search, model; InputError if no engine takes the problem."""
+    steps, reasons, finds = [], [], False
+    for name in SHARES if names is None else dict.fromkeys(names):
+        if name not in ENGINES:
+            raise InputError(
+                f"unknown engine {name!r} for free routes", "--engines", "one of " + ", ".join(ENGINES)
+            )
+        engine = ENGINES[name]()
+        reason = engine.refuses(problem)
+        if reason is not None:
+            reasons.append(f"{name}: {reason}")
+            continue
+        child = name.startswith("joint-")
+        finds = finds or engine.finds != "bounds"
+        brief = problem.mapping.n <= SMALL and name in ("bounds", "tree-search")
+        most = SMALL_MOST if brief else time_limit
+        steps.append(Step(engine, SHARES.get(name, 0.35), child=child, most=most))
+    if (not finds and names is None) or not steps:
+        raise InputError(
+            "too large for free routes: " + "; ".join(reasons),
+            "--route joint",
+            "a smaller problem, or --route given",
+        )
+    return steps
+
+
+def _joint_result(
+    reduction: TogetherReduction, joint: JointProblem, incumbent: Incumbent, budget: Budget,
+    two_phase: float | None, seed: int, cpu: tuple[float, float],
+) -> JointResult:  # fmt: skip
+    problem, solution = reduction.original, incumbent.lifted
+    core, objective, routes, scores = None, None, [], {}
+    if solution is not None:
+        inner, used = joint.split(solution)
+        core, objective = reduction.lift(inner), incumbent.objective
+        routes = message_routes(reduction, joint, used)
+        scores = score(problem.graph, problem.machine, core)
+        scores |= {name: joint.value(name, inner, used) for name in ROUTED}
+        scores.pop("hysmap", None)
+        scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
+    bound = incumbent.bound if incumbent.has_bound else None
+    status = "unknown" if core is None else "optimal" if incumbent.optimal else "feasible"
+    status = "infeasible" if incumbent.infeasible else status
+    reason = (
+        "gap"
+        if incumbent.reached
+        else "interrupt"
+        if budget.interrupted
+        else "time"
+        if budget.over()
+        else "exhausted"
+    )
+    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    result = Result(
+        status=status,
+        stop_reason=reason,
+        objective_name=problem.objective,
+        core=core,
+        objective=objective,
+        bound=bound,
+        gap=gap(objective, bound),
+        bounds=incumbent.bounds,
+        scores=scores,
+        events=incumbent.events,
+        engines=incumbent.shares(),
+        wall_seconds=budget.elapsed(),
+        cpu_seconds=time.process_time() - cpu[0] + cpu[1],
+        seed=seed,
+    )
+    return JointResult(result, routes, two_phase)
+
+
+def message_routes(reduction: TogetherReduction, joint: JointProblem, used: BoolArray) -> list[MessageRoute]:
+    """The routes of the messages of the original graph: those of the merged one, none inside a merged node."""
+    graph, group = reduction.original.graph, reduction.group
+    ends = link_ends(reduction.original.machine)
+    pairs = [(int(v) // 4, int(ends[v])) for v in joint.link]
+    merged = {(m.row, -1 if m.edge < 0 else m.targets[0]): k for k, m in enumerate(joint.messages)}
+    out = []
+    for i in range(graph.rows):
+        s, part = int(graph.source[i]), slice(graph.indptr[i], graph.indptr[i + 1])
+        targets, weights = graph.targets[part].tolist(), graph.weights[part].tolist()
+        one = bool(graph.multicast[i])
+        groups = (
+            [([t for t in targets if t != s], float(graph.rate[i]))]
+            if one
+            else [([t], w) for t, w in zip(targets, weights, strict=True) if t != s]
+        )
+        for goals, rate in groups:
+            if not goals or rate <= 0:
+                continue
+            k = merged.get((i, -1 if one else int(group[goals[0]])))
+            links = [] if k is None else [pairs[j] for j in np.flatnonzero(used[k]).tolist()]
+            out.append(MessageRoute(graph.node_id(s), [graph.node_id(t) for t in goals], rate, links))
+    return out
