@@ -47,9 +47,10 @@ def _overfull(
         who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
         verb = "leaves" if who and who.count("'") == 2 and "cores" not in who else "leave"
         start = f"{who} {verb} " if who else "there are "
-        room = f"{start}{cores} core{'s' * (cores != 1)} x {limit} {name} = {cores * limit}"
+        unit = "node" if name == "nodes" and limit == 1 else name
+        room = f"{start}{cores} core{'s' * (cores != 1)} x {limit} {unit} = {cores * limit}"
         if name == "nodes":
-            return f"{room} places for {nodes} nodes"
+            return f"{room} place{'s' * (cores * limit != 1)} for {nodes} nodes"
         return f"{room} for {nodes} nodes that need {need}"
     return None
 
