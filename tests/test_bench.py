@@ -245,6 +245,7 @@ def test_unsolved_runs_are_counted_and_never_averaged(summary: Summary) -> None:
     methods, instances, duels, unsolved = summary.quality
     good, poor = methods.rows
     assert good[1:4] == ("4", "4", "0") and good[6:8] == ("3/4", "3/4")
+    assert (good[9], poor[9]) == ("15.00 %", "-")  # of the two runs with a bound, 8 and 9 below 10
     assert poor[1:5] == ("4", "1", "3", "20.00 %") and poor[8] == "28.00 %"  # (12.5 - 9) / 12.5
     assert instances.rows[0][4:] == ("10", "10", "9", "10.00 %", "0.00 % (2/2)", "20.00 % (0/2)")
     assert instances.rows[1][4:] == ("20", "18 new", "-", "-", "5.00 % (1/2)", "-")

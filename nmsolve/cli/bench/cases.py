@@ -51,6 +51,10 @@ class Case:
             return []
         return [distance(r.objective, self.bound) for r in self.runs[method] if r.solved]
 
+    def own_gaps(self, method: str) -> list[float]:
+        """Gap to its own bound of every solved run that proved one."""
+        return [distance(r.objective, r.bound) for r in self.runs[method] if r.solved and r.bound is not None]
+
 
 def collect(instance: Instance, methods: Sequence[str], found: Mapping[Key, Outcome]) -> Case:
     """Everything that was ``found`` on an instance."""
