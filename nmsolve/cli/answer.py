@@ -14,6 +14,7 @@ from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.mapping.routes import MessageRoute
 
 #: Exit codes (docs/files.md).
 OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
@@ -34,7 +35,12 @@ def prepare_folder(folder: Path) -> None:
 
 
 def write_answer(
-    out: Path, problem: MappingProblem, result: Result, inputs: dict[str, Any], turns: str | None
+    out: Path,
+    problem: MappingProblem,
+    result: Result,
+    inputs: dict[str, Any],
+    turns: str | None,
+    routes: list[MessageRoute] | None = None,
 ) -> Report:
     """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else.
 
@@ -42,6 +48,7 @@ def write_answer(
     ----------
     out : an existing folder
     inputs : what ``verify`` needs to load the problem again
+    routes : the routes of all messages where they were chosen
     turns : turn model that the routes are checked against, or None
     """
     import msgspec
@@ -58,7 +65,13 @@ def write_answer(
         write_mapping(out / "mapping.json", problem.graph, problem.machine, result.core)
         if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
             write_sln(out / "solution.sln", problem.graph, problem.machine, result.core)
-        checks = independent_checks(problem, result, turns)
+        file = None
+        if routes is not None:
+            from nmsolve.model.mapping.routes import read_routes, write_routes
+
+            write_routes(out / "routes.json", problem.graph, problem.machine, routes)
+            file = read_routes(out / "routes.json")
+        checks = independent_checks(problem, result, turns, file)
     report = build_report(problem, result, checks, inputs)
     write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.mapping.routes import RoutesFile
     from nmsolve.model.types import IntArray
 
 
@@ -33,6 +34,7 @@ class Inputs(msgspec.Struct, frozen=True):
     constraints: str | None = None
     node_limit: int | None = None
     prohibit_turns: str | None = None
+    route: str | None = None
     migration_budget: int | None = None
     reference: str | None = None
 
@@ -108,7 +110,7 @@ def run_verify(
     migration = stated_migration(loaded)
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turns or loaded.inputs.get("prohibit_turns"), migration=migration,
+        turns=turns or loaded.inputs.get("prohibit_turns"), migration=migration, routes=chosen_routes(loaded),
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     if bound:
@@ -121,8 +123,19 @@ def run_verify(
     return 0 if all(c.ok for c in checks) else 1
 
 
-def independent_checks(problem: MappingProblem, result: Result, turns: str | None) -> list[CheckPart]:
-    """The checks of ``verify`` on a fresh result, for its report."""
+def chosen_routes(loaded: Loaded) -> RoutesFile | None:
+    """The ``routes.json`` beside the mapping if its report says that routes were chosen."""
+    if loaded.inputs.get("route") != "joint":
+        return None
+    from nmsolve.model.mapping.routes import read_routes
+
+    return read_routes(loaded.folder / "routes.json")
+
+
+def independent_checks(
+    problem: MappingProblem, result: Result, turns: str | None, routes: RoutesFile | None = None
+) -> list[CheckPart]:
+    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen."""
     from nmsolve.hw.verify import verify
 
     claimed = {
@@ -139,7 +152,7 @@ def independent_checks(problem: MappingProblem, result: Result, turns: str | Non
     assert result.core is not None
     report = verify(
         problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
-        turns=turns, migration=problem.migration,
+        turns=turns, migration=problem.migration, routes=routes,
     )  # fmt: skip
     return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
 

@@ -78,6 +78,12 @@ def map_command(
     ] = None,
     memory_limit: A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")] = None,
     prohibit_turns: Turns = None,
+    route: A[
+        str,
+        Option(
+            "--route", help="given: the machine's own routes; joint: choose route trees, too (small inputs)."
+        ),
+    ] = "given",
     out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-out"),
     json: Json = False,
 ) -> None:
@@ -86,7 +92,7 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, out, json,
+        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, route, out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.progress import JsonLines, ProgressTable
+from nmsolve.cli.progress import JsonLines, ProgressTable, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import DoesNotFitError, InputError
 
@@ -43,6 +45,7 @@ class MapOptions:
     write_model: Path | None
     memory_limit: str | None
     prohibit_turns: str | None
+    route: str
     out: Path
     json: bool
 
@@ -59,14 +62,19 @@ def run_map(o: MapOptions) -> int:
         opt.fraction(o.gap),
         opt.size_in_bytes(o.memory_limit),
     )
+    if o.route not in ("given", "joint"):
+        raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
     problem, start = _load(o)
     prepare_folder(o.out)
     if o.write_model is not None:
         from nmsolve.model.mapping.reduce import merge_together
         from nmsolve.solvers.mapping.write_model import write_model
 
-        for path in write_model(merge_together(problem).reduced, o.write_model):
+        reduced = merge_together(problem).reduced
+        for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
+    if o.route == "joint":
+        return _map_with_routes(o, problem, limit, wanted_gap, memory)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)
     if problem.migration is not None:
@@ -78,6 +86,42 @@ def run_map(o: MapOptions) -> int:
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
     return exit_code(result, report, wanted_gap)
+
+
+def _map_with_routes(
+    o: MapOptions, problem: MappingProblem, limit: float, wanted_gap: float | None, memory: int | None
+) -> int:
+    """Partition, placement and routes at once; returns the exit code."""
+    from nmsolve.cli.main import STARTED
+    from nmsolve.solvers.mapping.joint.api import solve_joint
+
+    with _watching(o) as observers:
+        found = solve_joint(
+            problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
+            engines=_engines(o), memory_limit=memory, observers=observers,
+        )  # fmt: skip
+    inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
+    routes = found.routes if found.result.core is not None else None
+    report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, routes)
+    say(o.out, report, o.json)
+    if found.loss is not None:
+        text = f"Mapping first and routing afterwards costs {percent(found.loss)} more here."
+        print(text, file=sys.stderr if o.json else sys.stdout)
+    return exit_code(found.result, report, wanted_gap)
+
+
+@contextmanager
+def _watching(o: MapOptions) -> Iterator[list[Any]]:
+    """Who listens to the events of a run."""
+    table = ProgressTable(sys.stderr)
+    try:
+        yield [table, JsonLines(sys.stdout)] if o.json else [table]
+    finally:
+        table.close()
+
+
+def _engines(o: MapOptions) -> list[str] | None:
+    return None if o.engines is None else [e.strip() for e in o.engines.split(",") if e.strip()]
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
@@ -141,18 +185,11 @@ def _search(
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.api import solve
 
-    table = ProgressTable(sys.stderr)
-    observers: list[Any] = [table]
-    if o.json:
-        observers.append(JsonLines(sys.stdout))
-    names = None if o.engines is None else [e.strip() for e in o.engines.split(",") if e.strip()]
-    try:
+    with _watching(o) as observers:
         return solve(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=names, warm_start=start, memory_limit=memory, mip_solver=o.mip_solver, observers=observers,
+            engines=_engines(o), warm_start=start, memory_limit=memory, mip_solver=o.mip_solver, observers=observers,
         )  # fmt: skip
-    finally:
-        table.close()
 
 
 def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
@@ -172,4 +209,5 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "workers": o.workers,
         "engines": o.engines,
         "prohibit_turns": o.prohibit_turns,
+        "route": o.route,
     }

@@ -23,6 +23,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.routes import RoutesFile, routes_complaint
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -62,6 +63,7 @@ def verify(
     node_limit: int | None = None,
     turns: str | Sequence[str] | None = None,
     migration: Migration | None = None,
+    routes: RoutesFile | None = None,
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -70,6 +72,8 @@ def verify(
     claimed : contents of ``report.json``, or None to check the mapping alone
     node_limit : the limit of ``--balance``, or None
     migration : the reference mapping and how many nodes may be elsewhere, or None
+    routes : contents of ``routes.json`` where routes were chosen; they are checked, and what depends on them is
+        computed from them
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
 
     Notes
@@ -85,9 +89,15 @@ def verify(
     if any(v.rule in ("shape", "core") for v in broken):
         return VerifyReport(tuple(checks))
     scores = recompute(graph, machine, at)
+    if routes is not None:
+        wrong = routes_complaint(routes, graph, machine, at)
+        text = wrong or f"{len(routes.messages)} messages reach all their targets over healthy links"
+        checks.append(Check("routes", wrong is None, text))
+        if wrong is None:
+            scores |= routed_scores(routes, graph, machine, at)
     if claimed is not None:
         checks += claim_checks(claimed, scores)
-    if machine.distance_matrix is None:
+    if machine.distance_matrix is None and routes is None:
         checks.append(deadlock_check(graph, machine, at, turns))
     return VerifyReport(tuple(checks), scores)
 
@@ -129,6 +139,26 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
         crossed = hops.loads > 0
         out["energy"] = float(hops.loads[crossed] @ b.cost.reshape(-1)[crossed]) + b.once * hops.remote
     out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
+    return out
+
+
+def routed_scores(
+    routes: RoutesFile, graph: LogicGraph, machine: Machine, core: IntArray
+) -> dict[str, float]:
+    """The objectives that depend on routes, from chosen ones that :func:`routes_complaint` found legal."""
+    out = dict.fromkeys(("multicast-hops", "energy", "max-link", "total-link"), 0.0)
+    hops, energy = board(machine, "hops"), board(machine, "energy")
+    loads: dict[tuple[int, int], float] = {}
+    for message in routes.messages:
+        home = int(core[graph.index_of[message.source]])
+        remote = {int(core[graph.index_of[t]]) for t in message.targets} - {home}
+        out["energy"] += message.rate * energy.once * len(remote)
+        for a, b in message.links:
+            link = int(np.flatnonzero(hops.leads[a] == b)[0])
+            out["multicast-hops"] += message.rate * float(hops.cost[a, link])
+            out["energy"] += message.rate * float(energy.cost[a, link])
+            loads[a, b] = loads.get((a, b), 0.0) + message.rate
+    out["max-link"], out["total-link"] = max(loads.values(), default=0.0), sum(loads.values())
     return out
 
 

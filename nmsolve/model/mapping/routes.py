@@ -100,12 +100,3 @@ def routes_complaint(file: RoutesFile, graph: LogicGraph, machine: Machine, core
         if wrong is not None:
             return f"message {k} from node {graph.node_id(s)!r}: {wrong}"
     return None
-
-
-def loads_of(file: RoutesFile) -> dict[tuple[int, int], float]:
-    """Traffic over every used directed link (from core, to core)."""
-    out: dict[tuple[int, int], float] = {}
-    for message in file.messages:
-        for a, b in message.links:
-            out[a, b] = out.get((a, b), 0.0) + message.rate
-    return out
