@@ -67,6 +67,7 @@ REGISTRY: dict[str, Entry] = {
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
     "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on cores that messages must reach"),
+    "slots": Entry(_S + "bounds.trees_engines", "Slots", "split bound of small partitions, joint problems and trees"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),

@@ -23,6 +23,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
+from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.split import recheck_split
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -37,6 +38,7 @@ RECHECKS = {
     "parts": recheck_parts,
     "cover": recheck_cover,
     "tree-parts": recheck_tree_parts,
+    "slots": recheck_slots,
 }
 #: Of these, the ones that say something about the load of a link; all others are about sums.
 LINK_METHODS: tuple[str, ...] = ()

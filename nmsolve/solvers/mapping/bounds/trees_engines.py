@@ -1,4 +1,4 @@
-"""The bounds on net objectives (multicast hops, connectivity, multicast energy) as engines of a run."""
+"""The bounds on net objectives (multicast hops, connectivity, multicast energy) and small partitions as engines."""
 
 from __future__ import annotations
 
@@ -31,4 +31,25 @@ class TreeParts:
             core=context.incumbent()[0],
         )
         for bound in bounds:
+            context.raise_bound(bound)
+
+
+class Slots:
+    """Split bound on places instead of cores: small partitions and joint problems, and trees with one node per core."""
+
+    name = "slots"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Too many places (cores x nodes per core), or one node per core and paid edge by edge."""
+        from nmsolve.solvers.mapping.bounds.partition import refuses_slots
+
+        return refuses_slots(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until the ascent ends."""
+        from nmsolve.solvers.mapping.bounds.partition import slots_bounds
+
+        upper, stop = (lambda: context.incumbent()[1]), context.should_stop
+        for bound in slots_bounds(problem, upper, stop, context.time_left(), context.incumbent()[0]):
             context.raise_bound(bound)

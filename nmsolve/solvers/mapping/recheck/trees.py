@@ -28,7 +28,7 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     shift = numbers(certificate, "shift", n)
     rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
     lam = rising(certificate, n)
-    pairs, nets, rate = _messages(problem)
+    pairs, nets, rate = messages(problem)
     pull = numbers(certificate, "pulls", nets.nnz)
     nets = csr_array((pull, nets.indices, nets.indptr), shape=nets.shape)
     confirm(_matrix(pairs, nets, rate, shift), rho, lam)
@@ -38,7 +38,7 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     value = float(rate @ (2 * reach - 1)) + float(sizes @ paid) / 2 - float(shift.sum()) / 2
     value -= rho * float(sizes @ sizes) / (2 * n)
     doubt = np.abs(shift).sum() + 2 * float(rate @ np.abs(reach)) + abs(value)
-    return _one_more_core(problem) * (value - 1e-11 * float(doubt))
+    return one_more_core(problem) * (value - 1e-11 * float(doubt))
 
 
 def _matrix(pairs: csr_array, nets: csr_array, rate: FloatArray, shift: FloatArray) -> Any:
@@ -53,7 +53,7 @@ def _matrix(pairs: csr_array, nets: csr_array, rate: FloatArray, shift: FloatArr
     return aslinearoperator(rest) - aslinearoperator(across) @ aslinearoperator(weighted)
 
 
-def _messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]:
+def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]:
     """Symmetric weights of pairs that are paid once if parted; (nets, n) pattern of longer messages; their rates.
 
     Entries of the pattern are in the order of the graph: the sender, then its targets.
@@ -91,7 +91,7 @@ def _messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray
     return csr_array(one_way + one_way.T), pattern, np.array(rate, np.float64)
 
 
-def _one_more_core(problem: MappingProblem) -> float:
+def one_more_core(problem: MappingProblem) -> float:
     """What every further core of a message of rate 1 costs at least."""
     machine = problem.machine
     if problem.objective == "connectivity":

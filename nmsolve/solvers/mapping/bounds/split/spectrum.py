@@ -37,6 +37,8 @@ class Spectrum:
         elif self.one_sided:
             a -= (1.0 + np.abs(a).sum(axis=1).max()) / k
             lam, vectors = eigh(a, subset_by_index=(k - r, k - 1), check_finite=False)
+            if len(lam) < r:  # LAPACK may miss some of many equal eigenvalues
+                lam, vectors = (v[..., -r:] for v in np.linalg.eigh(a))
         else:
             a -= (1.0 + np.abs(a).sum(axis=1).max()) / k
             lam, vectors = np.linalg.eigh(a)

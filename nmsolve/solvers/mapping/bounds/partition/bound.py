@@ -1,0 +1,165 @@
+"""The slots bound: a core that holds K nodes is K places, one node each, and the split bound does the rest.
+
+What any objective costs at least as a sum over pairs (:mod:`.pairwise`) is a placement problem on k K places, the
+distance of two places being that of their cores, 0 on the same core. That distance is still a (semi-)metric, and an L1
+one where the cores' is, so triangle and hypermetric rows hold; a set of m places has at least
+
+``C(m, 2) - q C(K, 2) - C(r, 2)``, m = q K + r,
+
+pairs on different cores, each at least the least distance apart: the clique rows. The split bound
+(:mod:`nmsolve.solvers.mapping.bounds.split`) of that problem bounds all mappings. Small graphs only, as it is dense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from math import comb
+from time import process_time
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, room_per_core
+from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds
+from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
+from nmsolve.solvers.mapping.bounds.split.bound import certified_bound
+from nmsolve.solvers.mapping.bounds.split.form import LARGEST_CLIQUE, SplitForm, split_form
+
+METHOD = "slots"
+#: Most places: every step costs some k^3.
+MAX_PLACES, MAX_SINGLE = 512, 1100
+#: A certificate is made once the bound has grown by this part.
+GROWTH = 0.01
+#: Part of the time, and steps, for the diagonal shift at the start.
+FIRST, FIRST_ROUNDS = 0.1, 50
+
+
+def refuses_slots(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
+    if uses_links(problem):
+        return f"objective {problem.objective} is a maximum over links"
+    if problem.one_per_core:
+        if not uses_nets(problem) or problem.objective == "connectivity":
+            return "one node per core: the split and star bounds are made for that"
+        if problem.machine.distance_matrix is not None:
+            return "distances are given by a matrix"
+        if not 3 <= usable <= MAX_SINGLE or problem.n > usable:
+            return f"{usable} usable cores (takes 3 to {MAX_SINGLE}, no fewer than nodes)"
+        return None
+    if room >= problem.n:
+        return "all nodes may fit on one core"
+    if room * usable < problem.n:
+        return "the nodes do not fit"
+    alike = uses_nets(problem) or problem.objective == "cut"
+    places = room * (parting_cores(problem) if alike else usable)
+    return f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
+
+
+def slots_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    should_stop: ShouldStop = never,
+    seconds: float = np.inf,
+    core: IntArray | None = None,
+) -> Iterator[Bound]:
+    """Ever better certified bounds until steps are too short to matter, time is up or the optimum is proved.
+
+    Parameters
+    ----------
+    upper : best known cost (inf if none); aims the step length
+    seconds : CPU seconds to spend
+    core : (n,) some mapping, a guide to the multipliers of messages; None if there is none
+    """
+    began = process_time()
+    form = pairwise(problem, upper, should_stop, min(seconds, 1e6), core)
+    if form is None or not form.traffic.any():
+        return
+    placed = place_problem(form)
+    split = split_places(form, placed)
+    if split is None:
+        return
+    ascent = Ascent(split, _first_shift(placed, form, upper, should_stop, FIRST * seconds))
+    certified, proved, cost = -np.inf, 0.0, 0.0
+    while True:
+        goal = upper()
+        ascent.advance(2.0 * (goal - form.constant))
+        now = process_time() - began
+        lost = not np.isfinite(ascent.m).all()
+        ending = lost or ascent.exhausted or should_stop() or now + 1.5 * cost > seconds
+        if (
+            ascent.best.value > certified + (0.0 if ending else GROWTH * abs(certified))
+            or certified == -np.inf
+        ):
+            inner, value = certified_bound(split, ascent.best)
+            certified, cost = ascent.best.value, process_time() - began - now
+            bound = _lifted(form, inner, value)
+            if bound.value > proved:
+                proved = bound.value
+                yield bound
+        if ending or proved >= goal:
+            return
+
+
+def _lifted(form: Pairwise, inner: Bound, value: float) -> Bound:
+    """The bound on the problem from one on its places."""
+    total = form.constant + value
+    total -= 1e-9 * (abs(form.constant) + abs(value))
+    certificate = {**inner.certificate, "method": METHOD, **form.multipliers}
+    return Bound(round_up(total, form.lattice > 0, form.lattice or 1.0), METHOD, "full", certificate)
+
+
+def place_problem(form: Pairwise) -> MappingProblem:
+    """The sum over pairs as a placement problem, one node to a place."""
+    matrix = np.ascontiguousarray(np.kron(form.distance, np.ones((form.room, form.room))))
+    machine = Machine("places", (1, 1), (1, len(matrix)), distance_matrix=matrix)
+    u, v = np.nonzero(np.triu(form.traffic, 1))
+    graph = LogicGraph.from_edges(len(form.traffic), u, v, form.traffic[u, v], directed=False)
+    return MappingProblem(graph, machine, "hops", (), 1)
+
+
+def split_places(form: Pairwise, placed: MappingProblem) -> SplitForm | None:
+    """The problem as the split bound sees it, with the rows that places obey; None for fewer than three places."""
+    if len(form.distance) * form.room < 3:
+        return None
+    off = form.distance[~np.eye(len(form.distance), dtype=bool)]
+    clique = np.zeros(LARGEST_CLIQUE + 1)
+    for m in range(3, LARGEST_CLIQUE + 1):
+        clique[m] = float(off.min(initial=np.inf)) * parted_pairs(m, form.room) if len(off) else 0.0
+    split = split_form(placed)
+    if form.room == 1:
+        clique = np.maximum(clique, split.clique)
+    detour = 0.0 if form.embeddable else split.detour
+    return replace(split, embeddable=form.embeddable, detour=detour, clique=clique, lattice=0.0)
+
+
+def parted_pairs(members: int, room: int) -> int:
+    """Least number of pairs on different cores among so many places."""
+    full, rest = divmod(members, room)
+    return comb(members, 2) - full * comb(room, 2) - comb(rest, 2)
+
+
+def _first_shift(
+    placed: MappingProblem,
+    form: Pairwise,
+    upper: Callable[[], float],
+    should_stop: ShouldStop,
+    seconds: float,
+) -> FloatArray:
+    """(places,) the diagonal shift of a short ascent of the projection bound."""
+    began = process_time()
+
+    def enough() -> bool:
+        return should_stop() or process_time() - began > seconds
+
+    shift = np.zeros(placed.cores)
+    for bound in projection_bounds(placed, lambda: upper() - form.constant, FIRST_ROUNDS, enough):
+        shift = bound.certificate["shift"]
+    return shift

@@ -1,0 +1,149 @@
+"""Any objective as ``constant + sum over pairs w_uv d(core u, core v)`` that no mapping undercuts.
+
+*Pairwise objectives* are that already. *Net objectives, several nodes per core*: with the pulls q of :mod:`..trees_form`
+and Q = sum of q over a message's terminals,
+
+``lambda - 1 >= -(Q - 1)^2 + 2 sum_{u < v} q_u q_v [u and v parted]``.
+
+*Net objectives, one node per core, on a mesh or torus*: a tree that joins t terminals on different cores has weight
+
+``>= least (t - 1) + theta (sum_{u < v} d(u, v) - least C(t + 1, 3)) / M``, ``M = floor(t / 2) ceil(t / 2)``, 0 <= theta <= 1.
+
+Proof for theta = 1: each link parts the terminals in two sets, sep pairs lie across it, sep <= M, and the distance of two
+terminals is at most their way in the tree, so sum d <= sum_links weight sep, hence M weight(tree) >= sum d +
+least sum_links (M - sep). The last sum is least for a path through the t terminals alone: contracting a link at a core
+without terminal only takes a term >= 0 away, and of the trees on t vertices the path has the largest sum of distances,
+C(t + 1, 3). theta = 0 is the fan-out bound; both are valid, hence all between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import comb
+
+import numpy as np
+from scipy.sparse import csr_array, diags_array
+
+from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.energy import line_values
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.nets import message_rows
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.parts import least_apart
+from nmsolve.solvers.mapping.bounds.trees_form import nets_of
+from nmsolve.solvers.mapping.bounds.trees_parts import tree_parts_bounds
+
+#: A message is charged by distances if those of the known mapping, less this part, pay more than its number of targets.
+SHY = 0.1
+#: Steps and part of the time of the search for pulls.
+PULL_ROUNDS, PULL_PART = 250, 0.25
+
+
+@dataclass(frozen=True)
+class Pairwise:
+    """``cost >= constant + 1/2 sum_uv traffic_uv distance(core u, core v)`` for every mapping.
+
+    Attributes
+    ----------
+    constant : of the objective
+    traffic : (n, n) symmetric, zero diagonal, >= 0
+    distance : (k, k) symmetric, zero diagonal; of the cores that may be used (for ``cut``-like ones of as many as can matter)
+    room : most nodes on a core
+    lattice : the objective is a multiple of this; 0 if unknown
+    embeddable : the distance is an L1 distance
+    multipliers : what a re-check needs to form the same sum
+    """
+
+    constant: float
+    traffic: FloatArray
+    distance: FloatArray
+    room: int
+    lattice: float
+    embeddable: bool
+    multipliers: dict[str, FloatArray]
+
+
+def pairwise(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    should_stop: ShouldStop,
+    seconds: float,
+    core: IntArray | None,
+) -> Pairwise | None:
+    """The sum for this problem; None if time is up. ``core`` (n,): some mapping, a guide to the multipliers."""
+    if not uses_nets(problem):
+        return _edges(problem)
+    if problem.one_per_core:
+        return _spans(problem, core)
+    found = list(tree_parts_bounds(problem, upper, PULL_ROUNDS, should_stop, 0, PULL_PART * seconds, core))
+    return _pulled(problem, np.asarray(found[-1].certificate["pulls"])) if found else None
+
+
+def parting_cores(problem: MappingProblem) -> int:
+    """Cores that matter where all are alike: of more, two could be merged, and nothing would be parted by that."""
+    most = -(-2 * problem.n // room_per_core(problem)) - 1
+    return int(max(1, min(int(problem.machine.usable.sum()), most)))
+
+
+def _alike(cores: int, apart: float) -> FloatArray:
+    return np.asarray(apart * (1.0 - np.eye(cores)), np.float64)
+
+
+def _edges(problem: MappingProblem) -> Pairwise:
+    form = pair_form(problem)
+    traffic = np.zeros((problem.n, problem.n))
+    traffic[form.rows(), form.indices] = form.weights
+    np.fill_diagonal(traffic, 0.0)
+    if problem.objective == "cut":
+        distance = _alike(parting_cores(problem), 1.0)
+    else:
+        distance = np.concatenate([block for _, block in form.blocks()])
+        np.fill_diagonal(distance, 0.0)
+    flat = form.distance.separable
+    return Pairwise(0.0, traffic, distance, room_per_core(problem), form.lattice, flat, {})
+
+
+def _pulled(problem: MappingProblem, pull: FloatArray) -> Pairwise:
+    """Several nodes per core: what is parted, with the given pulls."""
+    nets = nets_of(problem)
+    apart = least_apart(problem, pair_form(problem))
+    pattern = csr_array((pull, nets.terminals, nets.indptr), shape=(len(nets.rate), problem.n))
+    traffic = (pattern.T @ diags_array(2 * nets.rate) @ pattern - nets.laplacian).toarray()
+    np.fill_diagonal(traffic, 0.0)
+    reach: FloatArray = np.asarray(pattern.sum(axis=1), np.float64).ravel()
+    constant = -apart * float(nets.rate @ (reach - 1) ** 2)
+    whole = float(problem.graph.integral and core_distance(problem).integral)
+    distance = _alike(parting_cores(problem), apart)
+    return Pairwise(constant, traffic, distance, room_per_core(problem), whole, True, {"pulls": pull})
+
+
+def _spans(problem: MappingProblem, core: IntArray | None) -> Pairwise:
+    """One node per core on a mesh or torus: what trees span."""
+    graph, machine = problem.graph, replace(problem.machine, faulty_links=())
+    healthy = core_distance(replace(problem, machine=machine))
+    plain = healthy.dense() - healthy.step
+    np.fill_diagonal(plain, 0.0)
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    least = min(float(v) for axis in (0, 1) for v in line_values(machine, quantity, axis))
+    rows = np.flatnonzero(message_rows(problem) & (np.diff(graph.indptr) > 0))
+    weight, constant, theta = np.zeros((graph.n, graph.n)), 0.0, np.zeros(len(rows))
+    for j, i in enumerate(rows):
+        ends = np.append(graph.source[i], graph.targets[graph.indptr[i] : graph.indptr[i + 1]]).astype(
+            np.int64
+        )
+        t, rate = len(ends), float(graph.rate[i])
+        wiener, most = comb(t + 1, 3), (t // 2) * (t - t // 2)
+        there = np.inf if core is None else float(plain[np.ix_(core[ends], core[ends])].sum()) / 2
+        theta[j] = float((1 - SHY) * there > least * wiener or t <= 3)
+        weight[np.ix_(ends, ends)] += rate * theta[j] / most
+        constant += rate * (t - 1) * (healthy.step + least) - rate * theta[j] * least * wiener / most
+    single = np.repeat(~message_rows(problem), np.diff(graph.indptr))
+    for a, b in ((graph.edge_source, graph.targets), (graph.targets, graph.edge_source)):
+        np.add.at(weight, (a[single], b[single]), graph.weights[single])
+    constant += healthy.step * float(graph.weights[single].sum())
+    np.fill_diagonal(weight, 0.0)
+    usable = np.flatnonzero(machine.usable)
+    whole = float(graph.integral and healthy.integral)
+    return Pairwise(constant, weight, plain[np.ix_(usable, usable)], 1, whole, True, {"theta": theta})
