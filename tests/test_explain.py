@@ -175,12 +175,17 @@ def test_tampered_certificates_are_refused() -> None:
             recheck_conflict(problem, certificate)
 
 
-def test_out_of_time_claims_nothing() -> None:
-    """Without time only what first fit or a look at the cores shows is said."""
+def test_out_of_time_claims_only_what_counting_shows() -> None:
+    """Without time there is counting and first fit, and no CP-SAT."""
     graph = LogicGraph.from_edges(9, [0], [1])
     rules = (SideConstraint("a", "region", tuple(range(7)), (0, 1, 2)),)
     problem = MappingProblem(graph, Machine("m", (1, 1), (4, 4)), "hops", rules, 2)
-    assert explain(problem, 0.0).status == "unknown"
+    found = explain(problem, 0.0)
+    assert found.conflict is not None and recheck_conflict(problem, found.conflict.certificate)
+    sizes = np.array([5, 3, 2, 2])[:, None]
+    packing = LogicGraph.from_edges(4, [0], [1], resources=("mem",), sizes=sizes)
+    tight = MappingProblem(packing, Machine("m", (1, 1), (1, 2), capacity={"mem": 6}))
+    assert explain(tight, 0.0).status == "unknown"
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

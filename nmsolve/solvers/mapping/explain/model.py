@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
@@ -38,19 +39,22 @@ class Answer:
 def has_mapping(problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0) -> Answer:
     """Is there a mapping that obeys these limits of ``problem``? At most about ``seconds`` (wall) are used.
 
-    First fit is asked first: a mapping found is an answer whatever the size of the problem.
+    First fit is asked before CP-SAT, unless counting rules a mapping out: one found is an answer at any size.
     """
     alone = restricted(problem, limits)
     if not alone.machine.usable.any():
         return Answer("infeasible", None, tuple(x for x in limits if x.kind in ("faulty", "taken")))
-    merged = merge_together(alone)
-    found = first_fit(merged.reduced, seed)
-    if found is not None and not check_mapping(alone, merged.lift(found)):
-        return Answer("feasible", merged.lift(found))
+    hopeless = bool(explain_misfit(alone))  # by counting; CP-SAT then says which limits it takes
+    if not hopeless:
+        merged = merge_together(alone)
+        found = first_fit(merged.reduced, seed)
+        if found is not None and not check_mapping(alone, merged.lift(found)):
+            return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes)
-    if classes is None or seconds <= 0:
-        return Answer("unknown")
-    return _solve(alone, limits, classes, seconds, seed)
+    answer = Answer("unknown")
+    if classes is not None and seconds > 0:
+        answer = _solve(alone, limits, classes, seconds, seed)
+    return Answer("infeasible", None, tuple(limits)) if hopeless and not answer.needed else answer
 
 
 def _solve(
