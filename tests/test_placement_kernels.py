@@ -8,6 +8,7 @@ from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
 from nmsolve.heuristics.mapping.placement.blocks import block_move
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.memetic import Population, board_symmetries
+from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
 from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN
 from nmsolve.heuristics.mapping.placement.walker import DirectWalker, TableWalker, walker_cost
@@ -228,6 +229,40 @@ def test_block_moves_are_permutations_inside_the_board(shape):
             assert made == 0 or (pairs.min() >= 0 and pairs.max() < rows * cols)
             if kind > 0:  # blocks and mirrors exchange disjoint pairs
                 assert len(np.unique(pairs)) == 2 * made
+
+
+@pytest.mark.parametrize("turn", [0.0, 45.0, 200.0])
+@pytest.mark.parametrize(("n", "faulty"), [(63, ()), (40, ()), (50, tuple(range(3, 16)))])
+def test_spectral_starts_fill_the_board_and_keep_neighbours_close(n, faulty, turn):
+    rows, cols = 7, 9
+    grid = np.arange(rows * cols).reshape(rows, cols)
+    pairs = np.r_[
+        np.c_[grid[:, :-1].ravel(), grid[:, 1:].ravel()], np.c_[grid[:-1].ravel(), grid[1:].ravel()]
+    ]
+    pairs = pairs[(pairs < n).all(axis=1)]
+    shuffled = np.random.default_rng(1).permutation(n)
+    net = LogicGraph.from_edges(n, shuffled[pairs[:, 0]], shuffled[pairs[:, 1]])
+    p = MappingProblem(net, Machine("mesh", (1, 1), (rows, cols), capacity=ONE, faulty_cores=faulty))
+    data = placement_data(p)
+    core = spectral_start(data, spectral_axes(data), turn)
+    assert check_mapping(p, core) == []
+    if turn == 0.0:
+        scattered = placement_cost(data, np.random.default_rng(2).permutation(data.free)[:n])
+        assert placement_cost(data, core) < 0.5 * scattered
+
+
+def test_spectral_starts_need_a_free_board():
+    assert spectral_axes(placement_data(problem("symmetric"))) is None
+    assert spectral_axes(placement_data(problem("mesh", constraints=CONSTRAINTS))) is None
+    assert spectral_axes(placement_data(problem("mesh"))) is None  # too few nodes
+
+
+def test_spectral_axes_of_parts_without_traffic_are_still_axes():
+    ring = np.arange(40)
+    net = LogicGraph.from_edges(60, ring, (ring + 1) % 40)
+    p = MappingProblem(net, Machine("mesh", (1, 1), (8, 8), capacity=ONE))
+    data = placement_data(p)
+    assert check_mapping(p, spectral_start(data, spectral_axes(data), 45.0)) == []
 
 
 def test_asymmetric_distances_with_symmetric_traffic_become_symmetric():

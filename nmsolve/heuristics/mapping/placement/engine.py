@@ -8,20 +8,25 @@ from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.lns.search import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
-from nmsolve.heuristics.mapping.placement.walker import new_walker
+from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
+from nmsolve.heuristics.mapping.placement.walker import new_walker, walker_cost
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
 
 #: Temperatures in units of :func:`temperature_scale`: a full run's first and last, and the one that keeps the overall
 #: arrangement but loosens everything inside it.
 HOT, COLD, WARM = 2.0, 0.01, 0.3
 #: A later run ends where the first one had all but this share of its descent behind it.
 FROZEN = 2e-4
-#: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several
-#: quick runs, the best refined), and needs patience on others (one long run); both get their half.
-FIRST, QUICK, QUICK_RUNS, REFINE, LONG, REHEAT = 0.03, 0.022, 13, 0.25, 0.36, 0.03
+#: Temperature of a spectral start: it keeps the overall arrangement and mends what is wrong with it.
+MODERATE = 0.8
+#: Spectral starts are turned by these angles.
+TURNS = (0.0, 45.0)
+#: The plan in shares of the time. Which overall arrangement a hot run falls into is luck on some problems (several quick
+#: runs, the best refined), and needs patience on others (one long run); a spectral start finds the best one on most.
+FIRST, QUICK, QUICK_RUNS, REFINE, SPECTRAL, LONG, REHEAT = 0.03, 0.022, 6, 0.12, 0.28, 0.33, 0.03
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
 LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
 
@@ -44,12 +49,15 @@ class Anneal:
         """Search until time is up."""
         seconds = min(nominal_seconds(context.time_left()), MOST_PER_NODE * problem.n)
         data = placement_data(problem)
-        start = first_fit(problem, context.seed, context.should_stop)
+        start, _ = context.incumbent()
+        warm = start is not None
         if start is None:
-            return
-        context.offer(start, "first fit")
+            start = first_fit(problem, context.seed, context.should_stop)
+            if start is None:
+                return
+            context.offer(start, "first fit")
         if temperature_scale(data) > 0 and not context.should_stop():
-            _Plan(data, start, context, seconds).run()
+            _Plan(data, start, context, seconds).run(warm)
 
 
 class _Plan:
@@ -64,26 +72,52 @@ class _Plan:
         self._until = 0.0
         self._best, self._cost = start, placement_cost(data, start)
 
-    def run(self) -> None:
-        """All stages in order."""
+    def run(self, warm: bool) -> None:
+        """All stages in order; if ``warm``, the start is a good placement and is loosened and refrozen first."""
+        if warm:
+            self._stage("reheated", REHEAT, WARM * self._scale / 3)
         self._walker.scramble()
         cooling = self._stage("quick annealing", FIRST, self._hot)
         self._cold = max(self._cold, cooling.frozen_below(FROZEN))
-        patient = LONG
+        axes = spectral_axes(self._walker.data)
         if self._seconds < LEAST_PER_NODE * self._walker.data.n:
-            patient += QUICK_RUNS * QUICK + REFINE
+            share = (len(TURNS) + QUICK_RUNS) * QUICK + REFINE + SPECTRAL + LONG
+            if axes is not None:
+                self._turned("spectral annealing", axes, TURNS[0], share)
+            else:
+                self._scrambled("long annealing", share)
         else:
-            for _ in range(QUICK_RUNS):
-                self._walker.scramble()
-                self._stage("quick annealing", QUICK, self._hot)
-            self._walker.place(self._best)
-            self._stage("annealing, refined", REFINE, min(self._hot, WARM * self._scale))
-        self._walker.scramble()
-        self._stage("long annealing", patient, self._hot)
+            self._several(axes)
         if not self._context.should_stop():
             self._adopt()
-            warm, work = WARM * self._scale, REHEAT * self._seconds * 1e9
-            Neighbourhoods(self._walker, self._best, self._context, warm, self._cold, work).run()
+            loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
+            Neighbourhoods(self._walker, self._best, self._context, loose, self._cold, work).run()
+
+    def _several(self, axes: FloatArray | None) -> None:
+        """Quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
+        costs, extra = [], 0 if axes is not None else len(TURNS)
+        if axes is not None:
+            for turn in TURNS:
+                self._turned("quick spectral annealing", axes, turn, QUICK)
+                costs.append(walker_cost(self._walker))
+        for _ in range(QUICK_RUNS + extra):
+            self._scrambled("quick annealing", QUICK)
+        self._walker.place(self._best)
+        warm = min(self._hot, WARM * self._scale)
+        self._stage("annealing, refined", REFINE, warm)
+        if axes is not None:
+            self._turned("spectral annealing", axes, TURNS[int(np.argmin(costs))], SPECTRAL)
+        self._scrambled("long annealing", LONG if axes is not None else LONG + SPECTRAL)
+
+    def _turned(self, name: str, axes: FloatArray, turn: float, share: float) -> None:
+        """Anneal from a spectral start."""
+        self._walker.place(spectral_start(self._walker.data, axes, turn))
+        self._stage(name, share, MODERATE * self._scale)
+
+    def _scrambled(self, name: str, share: float) -> None:
+        """Anneal from nowhere."""
+        self._walker.scramble()
+        self._stage(name, share, self._hot)
 
     def _keep(self, name: str) -> None:
         """Offer where the walker is if that is the best so far."""
