@@ -19,7 +19,13 @@ Machine = A[
 ]
 Chips = A[str | None, Option("--chips", help="Chips on the board: a number or ROWSxCOLUMNS.")]
 Constraints = A[Path | None, Option("--constraints", "-c", help="Side constraints (constraints.json).")]
-Objective = A[str, Option("--objective", help="hops, multicast-hops, cut, connectivity, energy or max-link.")]
+Objective = A[
+    str,
+    Option(
+        "--objective",
+        help="hops, multicast-hops, cut, connectivity, energy or max-link; several, in order: hops,max-link.",
+    ),
+]
 Balance = A[
     float | None,
     Option("--balance", help="Node capacity of a core: (1 + BALANCE) * nodes / cores, rounded up."),
@@ -84,6 +90,11 @@ def map_command(
             "--route", help="given: the machine's own routes; joint: choose route trees, too (small inputs)."
         ),
     ] = "given",
+    pareto: A[
+        str | None,
+        Option("--pareto", help="Front of two objectives, e.g. hops,max-link, instead of one mapping."),
+    ] = None,
+    points: A[int, Option("--points", help="Points of the front.")] = 8,
     out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-out"),
     json: Json = False,
 ) -> None:
@@ -92,7 +103,7 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, route, out, json,
+        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, route, pareto, points, out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 

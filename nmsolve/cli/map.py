@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.progress import JsonLines, ProgressTable, percent
+from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.progress import JsonLines, ProgressTable, number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.solvers.mapping.several import objective_names
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.migration import Migration
@@ -46,6 +48,8 @@ class MapOptions:
     memory_limit: str | None
     prohibit_turns: str | None
     route: str
+    pareto: str | None
+    points: int
     out: Path
     json: bool
 
@@ -64,6 +68,9 @@ def run_map(o: MapOptions) -> int:
     )
     if o.route not in ("given", "joint"):
         raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
+    many = o.pareto is not None or len(objective_names(o.objective)) > 1
+    if o.route == "joint" and many:
+        raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
     prepare_folder(o.out)
     if o.write_model is not None:
@@ -73,8 +80,13 @@ def run_map(o: MapOptions) -> int:
         reduced = merge_together(problem).reduced
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
+    if o.pareto is not None:
+        return _map_front(o, problem, start, limit, memory)
     if o.route == "joint":
         return _map_with_routes(o, problem, limit, wanted_gap, memory)
+    names = objective_names(o.objective)
+    if len(names) > 1:
+        return _map_in_order(o, problem, names, start, limit, memory)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)
     if problem.migration is not None:
@@ -86,6 +98,71 @@ def run_map(o: MapOptions) -> int:
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
     return exit_code(result, report, wanted_gap)
+
+
+def _map_in_order(
+    o: MapOptions,
+    problem: MappingProblem,
+    names: tuple[str, ...],
+    start: Any,
+    limit: float,
+    memory: int | None,
+) -> int:
+    """One objective after the other; the files are those of the last one. Returns the exit code."""
+    from nmsolve.cli.main import STARTED
+    from nmsolve.solvers.mapping.several import lexicographic
+
+    left = max(0.1, limit - (time.monotonic() - STARTED))
+    stages = lexicographic(
+        problem, names, left, lambda p, t, s: _stage(o, p, t, start if s is None else s, memory)
+    )
+    before = [
+        {"objective": p.objective, "value": r.objective, "bound": r.bound, "status": r.status}
+        for p, r in stages[:-1]
+    ]
+    last, result = stages[-1]
+    report = write_answer(o.out, last, result, _inputs(o, last) | {"before": before}, o.prohibit_turns)
+    say(o.out, report, o.json)
+    for stage in before:
+        text = (
+            f"First {stage['objective']} {number(stage['value'])} ({stage['status']}), then {last.objective}."
+        )
+        print(text, file=sys.stderr if o.json else sys.stdout)
+    return exit_code(result, report, None)
+
+
+def _map_front(o: MapOptions, problem: MappingProblem, start: Any, limit: float, memory: int | None) -> int:
+    """The front of two objectives; returns the exit code."""
+    from nmsolve.cli.main import STARTED
+    from nmsolve.cli.pareto import say_front, write_front
+    from nmsolve.solvers.mapping.several import pareto_front
+
+    names = objective_names(o.pareto or "", "--pareto")
+    if len(names) != 2:
+        raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
+    left = max(0.1, limit - (time.monotonic() - STARTED))
+    front = pareto_front(
+        problem, (names[0], names[1]), o.points, left,
+        lambda p, t, s: _stage(o, p, t, start if s is None else s, memory),
+    )  # fmt: skip
+    write_front(o.out, problem, front, _inputs(o, problem))
+    if o.json:
+        print((o.out / "pareto.json").read_text())
+    else:
+        say_front(front, o.out)
+    return OK
+
+
+def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, memory: int | None) -> Result:
+    """One problem of several objectives."""
+    from nmsolve.solvers.mapping.api import solve
+
+    ceilings = ", ".join(f"{name} at most {number(most)}" for name, most in problem.ceilings)
+    print(f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr)
+    return solve(
+        problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=_engines(o), warm_start=start,
+        memory_limit=memory, mip_solver=o.mip_solver,
+    )  # fmt: skip
 
 
 def _map_with_routes(
@@ -151,7 +228,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
         problem = make_problem(
             graph,
             machine,
-            objective=o.objective,
+            objective=objective_names(o.objective)[0],
             constraints=constraints,
             balance=o.balance,
             migration=migration,
@@ -210,4 +287,5 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "engines": o.engines,
         "prohibit_turns": o.prohibit_turns,
         "route": o.route,
+        "objectives": list(objective_names(o.objective)) if o.pareto is None else o.pareto.split(","),
     }

@@ -288,3 +288,37 @@ def _at(times: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
     """Value of a step line at every time of ``grid`` (which starts no earlier than the line)."""
     out: FloatArray = values[np.searchsorted(times, grid, side="right") - 1]
     return out
+
+
+def pareto(
+    names: tuple[str, str],
+    points: Sequence[tuple[float, float]],
+    proven: Sequence[bool],
+    dominated: Sequence[tuple[float, float]],
+    ideal: tuple[float, float],
+    bounds: tuple[float | None, float | None],
+) -> str:
+    """The front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds."""
+    from matplotlib.ticker import EngFormatter
+
+    figure, ax = _figure(6.4, 4.2)
+    xs, ys = np.array([p[0] for p in points]), np.array([p[1] for p in points])
+    ax.step(xs, ys, where="post", color=FAINT, lw=1.2)
+    sure = np.asarray(proven, bool)
+    for chosen, face, label in ((sure, PALETTE[0], "proved"), (~sure, "white", "best found")):
+        if chosen.any():
+            ax.scatter(
+                xs[chosen], ys[chosen], s=36, facecolors=face, edgecolors=PALETTE[0], zorder=3, label=label
+            )
+    if dominated:
+        ax.scatter([p[0] for p in dominated], [p[1] for p in dominated], s=18, color=FAINT, label="dominated")
+    ax.scatter([ideal[0]], [ideal[1]], marker="x", color=PALETTE[1], label="ideal point")
+    for value, line in ((bounds[0], ax.axvline), (bounds[1], ax.axhline)):
+        if value:
+            line(value, color=INK, lw=1.0, ls=":")
+    ax.set_xlabel(names[0])
+    ax.set_ylabel(names[1])
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(EngFormatter(sep=""))
+    ax.legend(frameon=False, fontsize=8)
+    return _svg(figure, f"{names[0]} against {names[1]}")

@@ -20,7 +20,7 @@ HOT, COLD, TRIES, LONGER = 3.0, 0.1, 2000, 1.5
 #: Tries in one kernel call.
 PIECE = 20_000
 #: Most nodes of the exact search, and tree nodes in one kernel call.
-MAX_BRANCHED, BRANCH_SLICE = 32, 20_000
+MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
 
 
 def refuses_model(problem: JointProblem) -> str | None:

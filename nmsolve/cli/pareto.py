@@ -1,0 +1,98 @@
+"""``nmsolve map --pareto``: the front of two objectives as files and a picture."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.cli import pictures
+from nmsolve.cli.progress import number
+from nmsolve.model.files import write_atomic
+from nmsolve.model.mapping.files import write_mapping
+
+if TYPE_CHECKING:
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.solvers.mapping.several import Front, Point
+
+#: Format of pareto.json.
+FORMAT = "nmsolve-pareto-1"
+
+
+def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any]) -> None:
+    """Write pareto.json, pareto.svg, pareto.html and one mapping per point (point-1.json, ...)."""
+    rows = []
+    for k, point in enumerate(front.points, 1):
+        name = f"point-{k}.json"
+        write_mapping(out / name, problem.graph, problem.machine, point.core)
+        rows.append(_row(front, point) | {"mapping": name})
+    content = {
+        "format": FORMAT,
+        "objectives": list(front.names),
+        "graph": {"name": problem.graph.name, "hash": problem.graph.hash},
+        "machine": {"name": problem.machine.name, "hash": problem.machine.hash},
+        "ideal": list(front.ideal),
+        "bounds": list(front.bounds),
+        "points": rows,
+        "dominated": [_row(front, p) for p in front.dominated],
+        "inputs": inputs,
+    }
+    write_atomic(out / "pareto.json", json.dumps(content, indent=2) + "\n")
+    picture = draw_front(front)
+    write_atomic(out / "pareto.svg", picture)
+    write_atomic(
+        out / "pareto.html", _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
+    )
+
+
+def _row(front: Front, point: Point) -> dict[str, Any]:
+    return {
+        "values": dict(zip(front.names, point.values, strict=True)),
+        "ceiling": point.ceiling,
+        "bound": point.bound,
+        "proven": point.proven,
+    }
+
+
+def draw_front(front: Front) -> str:
+    """SVG: points (filled where proved), the staircase of what they dominate, dominated points, ideal point, bounds."""
+    return pictures.pareto(
+        front.names,
+        [p.values for p in front.points],
+        [p.proven for p in front.points],
+        [p.values for p in front.dominated],
+        front.ideal,
+        front.bounds,
+    )
+
+
+def _page(front: Front, picture: str, title: str) -> str:
+    """One file without network: the picture and a table."""
+    from jinja2 import Environment, StrictUndefined
+
+    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(_TEMPLATE)
+    rows = [[*(number(v) for v in p.values), "proved" if p.proven else ""] for p in front.points]
+    return page.render(title=title, names=front.names, rows=rows, picture=picture)
+
+
+_TEMPLATE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>{{ title }}: {{ names[0] }} and {{ names[1] }}</title>
+<style>body{font:15px sans-serif;max-width:60em;margin:2em auto;color:#222}td,th{padding:.2em 1em;text-align:right}</style>
+</head><body><h1>{{ names[0] }} and {{ names[1] }}</h1><p>{{ title }}. Filled points are proved: no mapping is as good in
+both and better in one. Lines: no mapping goes below.</p>{{ picture|safe }}
+<table><tr><th></th><th>{{ names[0] }}</th><th>{{ names[1] }}</th><th></th></tr>
+{% for row in rows %}<tr><td>point-{{ loop.index }}</td><td>{{ row[0] }}</td><td>{{ row[1] }}</td><td>{{ row[2] }}</td></tr>
+{% endfor %}</table></body></html>
+"""
+
+
+def say_front(front: Front, out: Path) -> None:
+    """The front as a table for people."""
+    print(f"{'':10} {front.names[0]:>16} {front.names[1]:>16}")
+    for k, p in enumerate(front.points, 1):
+        text = "proved" if p.proven else ""
+        print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {text}")
+    low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
+    if low:
+        print(f"no mapping goes below: {low}")
+    print(f"picture: {out / 'pareto.html'}")
