@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from math import gcd
 
 import numpy as np
@@ -11,11 +12,15 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray
+from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
+from nmsolve.solvers.mapping.branch_bound.relaxation import new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
     LIMIT,
     NODES,
     Tree,
+    begin,
     new_tree,
     open_bound,
     search,
@@ -26,15 +31,21 @@ from nmsolve.solvers.mapping.exact.symmetry import board_symmetry
 
 #: Largest problem this search is let loose on.
 MAX_NODES, MAX_CORES = 32, 64
-#: Elementary steps of one slice of the search, about a tenth of a second.
+#: Elementary steps of one slice of the depth-first search, about a tenth of a second.
 _SLICE = 10_000_000
+#: Partial mappings it may expand before the best-first search takes over.
+ALONE = 60_000
+#: Seconds between two bounds.
+PAUSE = 0.1
 
 
 class BranchBound:
-    """Exact mapping of few nodes, one per core, by depth-first branch and bound on Gilmore-Lawler bounds.
+    """Exact mapping of few nodes, one per core, by branch and bound on Gilmore-Lawler and split bounds.
 
-    Honours pins, regions, forbidden cores, faults and any distances; the heaviest node is kept in one part of a
-    symmetric board. An impossible problem is reported as a bound of ``inf`` with certificate status ``infeasible``.
+    Depth first on Gilmore-Lawler bounds for a while, which ends small problems; then best first on split bounds
+    (:mod:`frontier`) where distances are symmetric and a mapping is known. Honours pins, regions, forbidden cores, faults and any
+    distances; uses the symmetries of the board. An impossible problem is reported as a bound of ``inf`` with
+    certificate status ``infeasible``.
     """
 
     name = "branch-bound"
@@ -58,18 +69,9 @@ class BranchBound:
         start, _ = context.incumbent()
         limit = OBJECTIVE_LIMIT if start is None else data.value(start)
         tree = _tree(data, limit)
-        slice_nodes = max(1, _SLICE // (problem.n**2 * problem.cores))
-        found, done = 0, False
-        while not done and not context.should_stop():
-            done = bool(search(tree, slice_nodes))
-            if tree.state[FOUND] > found:
-                found = int(tree.state[FOUND])
-                context.offer(tree.best.copy(), "search")
-            if not done:
-                low = max(0.0, data.bound(open_bound(tree)))
-                context.raise_bound(Bound(low, self.name, certificate=self._certificate(tree, "running")))
-        if not done:
+        if not self._search(data, tree, context, start is not None):
             return
+        found = int(tree.state[FOUND])
         best = tree.best if found else start
         value, status = np.inf, "infeasible"
         if best is not None:
@@ -79,19 +81,48 @@ class BranchBound:
                 value = min(objective_value(problem, best), context.incumbent()[1])
         context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, status)))
 
+    def _search(self, data: ExactData, tree: Tree, context: Context, known: bool) -> bool:
+        """Both searches, one after the other; True if nothing below the limit is left."""
+        budget = max(1, _SLICE // (data.n**2 * data.cores))
+        symmetric = bool((data.dense == data.dense.T).all())
+        found, frontier, first, said = 0, None, tree.domain[0].copy(), 0.0
+        while not context.should_stop():
+            if frontier is not None:
+                done = frontier.advance()
+            elif symmetric and tree.state[NODES] >= ALONE and (known or found > 0):
+                places = np.flatnonzero(data.allowed.any(axis=0))
+                frontier = Frontier(_restarted(tree, first), new_relaxation(tree.weight, data.dense, places))
+                done = False
+            else:
+                done = bool(search(tree, budget))
+            if tree.state[FOUND] > found:
+                found = int(tree.state[FOUND])
+                context.offer(tree.best.copy(), "search")
+            if done:
+                return True
+            if time.monotonic() - said >= PAUSE:
+                said = time.monotonic()
+                low = open_bound(tree) if frontier is None else -(-frontier.low() // 2)
+                value = max(0.0, data.bound(low))
+                context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, "running")))
+        return False
+
     def _certificate(self, tree: Tree, status: str) -> dict[str, object]:
         return {"status": status, "nodes": int(tree.state[NODES])}
 
 
+def _restarted(tree: Tree, domain: BoolArray) -> Tree:
+    """The tree at its first partial mapping again; what was found counts on."""
+    begin(tree, np.full(len(tree.core), -1, np.int64), domain)
+    return tree
+
+
 def _tree(data: ExactData, limit: int) -> Tree:
-    """The search tree of ``data``, the heaviest node kept to one core of every orbit."""
+    """The search tree of ``data`` with the symmetries of its board."""
     traffic = np.zeros((data.n, data.n), np.int64)
     traffic[data.tail, data.head] = data.weight
-    allowed = data.allowed.copy()
     symmetry = board_symmetry(data)
-    if symmetry is not None:
-        others = np.ones(data.cores, bool)
-        others[list(symmetry.cores)] = False
-        allowed[symmetry.node, others] = False
+    maps = np.arange(data.cores)[None, :] if symmetry is None else symmetry.maps
     grain = gcd(*(int(w) for w in np.unique(data.weight))) * gcd(*(int(d) for d in np.unique(data.dense)))
-    return new_tree(traffic, np.ascontiguousarray(data.dense), allowed, limit, max(1, grain))
+    dense = np.ascontiguousarray(data.dense)
+    return new_tree(traffic, dense, data.allowed, np.ascontiguousarray(maps), limit, max(1, grain))
