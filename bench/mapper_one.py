@@ -1,8 +1,9 @@
-"""One engine on one-node-per-core instances, in this process, by CPU seconds without kernel compilation.
+"""Engines on one-node-per-core instances, in this process, by CPU seconds without kernel compilation.
 
-    python bench/mapper_one.py [--engine anneal|tabu] [--seconds 10] [--seeds 1,2,3] [--trace] FILE[=RxC] ...
+    python bench/mapper_one.py [--engine anneal|tabu|lns|PLAN] [--seconds 10] [--seeds 1,2,3] [--trace] FILE[=RxC] ...
 
-A file that does not say its mesh needs ``=RxC``. Prints mean, worst and best objective over the seeds; every answer is
+A PLAN like ``anneal:0.3,tabu:0.7`` runs one engine after the other on the same answer, with these shares of the seconds. A
+file that does not say its mesh needs ``=RxC``. Prints mean, worst and best objective over the seeds; every answer is
 checked and rescored by the evaluator. ``--trace`` prints when each improvement was found.
 """
 
@@ -17,18 +18,14 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUM
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.engine import Anneal
-from nmsolve.heuristics.mapping.placement.tabu import Tabu
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Engine
 from nmsolve.model.formats import load_instance
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-
-ENGINES: dict[str, type[Engine]] = {"anneal": Anneal, "tabu": Tabu}
+from nmsolve.solvers.mapping.auto import make_engine
 
 
 class CpuContext:
@@ -36,7 +33,7 @@ class CpuContext:
 
     def __init__(self, problem: MappingProblem, seconds: float, seed: int) -> None:
         self.problem, self.seconds, self.seed, self.workers = problem, seconds, seed, 1
-        self.began = time.process_time()
+        self.began, self.end = time.process_time(), seconds
         self.best: float = float("inf")
         self.core: IntArray | None = None
         self.trace: list[tuple[float, str, float]] = []
@@ -48,7 +45,10 @@ class CpuContext:
         return 0.0
 
     def time_left(self) -> float:
-        return self.seconds - (time.process_time() - self.began)
+        return self.end - self.used()
+
+    def used(self) -> float:
+        return time.process_time() - self.began
 
     def should_stop(self) -> bool:
         return self.time_left() <= 0
@@ -64,8 +64,11 @@ class CpuContext:
         if value >= self.best:
             return False
         self.best, self.core = value, core.copy()
-        self.trace.append((self.seconds - self.time_left(), move, value))
+        self.trace.append((self.used(), move, value))
         return True
+
+    def note(self, text: str) -> None:
+        self.trace.append((self.used(), text, self.best))
 
 
 def load(argument: str) -> MappingProblem:
@@ -83,26 +86,31 @@ def load(argument: str) -> MappingProblem:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--engine", choices=sorted(ENGINES), default="anneal")
+    parser.add_argument("--engine", default="anneal")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--seeds", default="1,2,3")
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("files", nargs="+")
     args = parser.parse_args()
-    engine = ENGINES[args.engine]()
+    plan = [part.partition(":") for part in args.engine.split(",")]
+    steps = [(make_engine(name), float(share or 1)) for name, _, share in plan]
     for argument in args.files:
         problem = load(argument)
-        refusal = engine.refuses(problem)
+        refusal = next((why for engine, _ in steps if (why := engine.refuses(problem))), None)
         if refusal:
             print(f"{Path(argument).name}: refused, {refusal}")
             continue
-        engine.run(problem, CpuContext(problem, 0.05, 0))  # compiles what is not cached yet
+        for engine, _ in steps:
+            engine.run(problem, CpuContext(problem, 0.05, 0))  # compiles what is not cached yet
         found, used = [], []
         for seed in (int(s) for s in args.seeds.split(",")):
             context = CpuContext(problem, args.seconds, seed)
-            engine.run(problem, context)
+            context.end = 0.0
+            for engine, share in steps:
+                context.end += share * args.seconds
+                engine.run(problem, context)
             found.append(context.best)
-            used.append(context.seconds - context.time_left())
+            used.append(context.used())
             if args.trace:
                 for at, move, value in context.trace:
                     print(f"    seed {seed} {at:7.2f} s {value:14.1f} {move}")
