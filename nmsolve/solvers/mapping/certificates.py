@@ -22,6 +22,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
+from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
@@ -38,10 +39,11 @@ RECHECKS = {
     "parts": recheck_parts,
     "cover": recheck_cover,
     "tree-parts": recheck_tree_parts,
+    "link-load": recheck_link_load,
     "slots": recheck_slots,
 }
 #: Of these, the ones that say something about the load of a link; all others are about sums.
-LINK_METHODS: tuple[str, ...] = ()
+LINK_METHODS = ("link-load",)
 FORMAT = "nmsolve-certificates-1"
 
 

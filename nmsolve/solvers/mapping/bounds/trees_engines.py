@@ -1,4 +1,4 @@
-"""The bounds on net objectives (multicast hops, connectivity, multicast energy) and small partitions as engines."""
+"""The bounds on net objectives (multicast hops, connectivity, multicast energy) small partitions and link loads as engines."""
 
 from __future__ import annotations
 
@@ -52,4 +52,25 @@ class Slots:
 
         upper, stop = (lambda: context.incumbent()[1]), context.should_stop
         for bound in slots_bounds(problem, upper, stop, context.time_left(), context.incumbent()[0]):
+            context.raise_bound(bound)
+
+
+class LinkLoad:
+    """Bound on the load of the hottest link, from bounds on the hops and on the traffic between halves of the board."""
+
+    name = "link-load"
+    finds = "bounds"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Objectives that are sums."""
+        from nmsolve.solvers.mapping.bounds.link_load import refuses_link_load
+
+        return refuses_link_load(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise ever better bounds until all ascents end."""
+        from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+
+        core = context.incumbent()[0]
+        for bound in link_load_bounds(problem, core, context.should_stop, context.time_left()):
             context.raise_bound(bound)

@@ -1,0 +1,148 @@
+"""Bounds on the load of the hottest link, from bounds on sums.
+
+The hottest link carries at least the mean over any set of links. Two kinds of sets:
+
+* *all* working links: the sum of their loads is the number of hops (multicast: tree links) on the machine with all link
+  weights 1, so ``max-link >= (bound on those hops) / links``;
+* the links between the two *halves* of the board (columns or rows before and after the middle): whatever the routes, every
+  unit of traffic with both halves at its ends loads one of them, a multicast message too. The halves are two cores with the
+  room of half the board each: ``max-link >= (bound on the hops of that problem) / links between the halves``.
+
+Faulty cores shrink the halves' room, dead links the number of links. Any routing obeys this, not only XY.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from time import process_time
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links
+from nmsolve.hw.routes import working_links
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs, room_per_core
+from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
+from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
+
+METHOD = "link-load"
+#: The sets of links, by name.
+SETS = ("columns", "rows", "all")
+
+
+def refuses_link_load(problem: MappingProblem) -> str | None:
+    """Why the bound cannot take the problem, or None."""
+    if not uses_links(problem):
+        return f"objective {problem.objective} is not the load of a link"
+    return "no core is usable" if not problem.machine.usable.any() else None
+
+
+def sums_of(problem: MappingProblem, which: str) -> tuple[MappingProblem, int, IntArray] | None:
+    """The problem whose cost the links of a set share, how many they are, and the new core (P,) of every core.
+
+    None if the set is empty or everything fits on one half.
+    """
+    machine = problem.machine
+    ends = working_links(machine)
+    if which == "all":
+        plain = replace(machine, link_weight=1.0, crossing_weight=1.0)
+        whole = MappingProblem(
+            problem.graph, plain, "multicast-hops", problem.constraints, problem.node_limit
+        )
+        return (whole, len(ends), np.arange(machine.size)) if len(ends) else None
+    line = (
+        np.arange(machine.size) % machine.cols
+        if which == "columns"
+        else np.arange(machine.size) // machine.cols
+    )
+    lines = machine.cols if which == "columns" else machine.rows
+    second = line >= (lines + 1) // 2
+    between = _between(machine, second)
+    cores = int(max(machine.usable[second].sum(), machine.usable[~second].sum()))
+    room = cores * room_per_core(problem)
+    if not between or room >= problem.n or "nodes" in problem.graph.resources:
+        return None
+    capacity = {name: limit * cores for name, limit in machine.capacity.items()}
+    halves = Machine("halves", (1, 1), (1, 2), capacity=capacity)
+    return MappingProblem(problem.graph, halves, "multicast-hops", (), room), between, second.astype(np.int64)
+
+
+def _between(machine: Machine, second: BoolArray) -> int:
+    """Working directed links between the two halves."""
+    dead = set(machine.faulty_links)
+    return sum(
+        (p, q) not in dead
+        for p in range(machine.size)
+        for q in machine.neighbours(p)
+        if second[p] != second[q]
+    )
+
+
+def link_load_bounds(
+    problem: MappingProblem,
+    core: IntArray | None = None,
+    should_stop: ShouldStop = never,
+    seconds: float = np.inf,
+) -> Iterator[Bound]:
+    """Ever better bounds. ``core`` (n,): some mapping, aims steps; ``seconds`` of CPU for all of it."""
+    began, best = process_time(), 0.0
+    for i, which in enumerate(SETS):
+        found = sums_of(problem, which)
+        if found is None or should_stop():
+            continue
+        total, links, where = found
+        cost = np.inf if core is None else objective_value(total, where[core])
+        left = (seconds - (process_time() - began)) / (len(SETS) - i)
+        for inner in _inner(total, cost, should_stop, left):
+            whole = problem.graph.integral
+            value = round_up(inner.value / links, whole)
+            if value > best:
+                best = value
+                certificate = {**inner.certificate, "method": METHOD, "links": which, "inner": inner.method}
+                yield Bound(value, METHOD, "full", certificate)
+
+
+def _inner(problem: MappingProblem, upper: float, should_stop: ShouldStop, seconds: float) -> Iterator[Bound]:
+    """Bounds on the sum, in rising order of cost."""
+    began = process_time()
+
+    def goal() -> float:
+        return upper
+
+    if refuses_nets(problem) is None:
+        yield fan_out_bound(problem, should_stop)
+    if refuses_pairs(problem) is None:
+        yield star_bound(problem, should_stop)
+    if refuses_gilmore_lawler(problem) is None:
+        yield gilmore_lawler_bound(problem, should_stop)
+    rest: list[Callable[[float], Iterator[Bound]]] = []
+    if refuses_projection(problem) is None:
+        rest.append(lambda s: projection_bounds(problem, goal, 300, _until(should_stop, s)))
+    if refuses_tree_parts(problem) is None:
+        rest.append(lambda s: tree_parts_bounds(problem, goal, 300, _until(should_stop, s), 0, s))
+    elif refuses_parts(problem) is None:
+        rest.append(lambda s: parts_bounds(problem, goal, 200, _until(should_stop, s), 0, s))
+    if refuses_joint(problem) is None and not problem.one_per_core:
+        rest.append(lambda s: joint_bounds(problem, goal, 200, _until(should_stop, s), 0, s))
+    if refuses_slots(problem) is None:
+        rest.append(lambda s: slots_bounds(problem, goal, should_stop, s))
+    for i, bounds in enumerate(rest):
+        if not should_stop():
+            yield from bounds((seconds - (process_time() - began)) / (len(rest) - i))
+
+
+def _until(should_stop: ShouldStop, seconds: float) -> ShouldStop:
+    """``should_stop``, or so many CPU seconds from now."""
+    began = process_time()
+    return lambda: should_stop() or process_time() - began > seconds

@@ -1,0 +1,88 @@
+"""Re-check of bounds on the hottest link: the sum over a set of links formed again, its bound re-checked, the mean taken."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.parts import CertificateError, fits_with, granularity
+from nmsolve.solvers.mapping.recheck.slots import recheck_slots
+from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
+from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
+
+INNER = {
+    "star": recheck_star,
+    "fan-out": recheck_fan_out,
+    "gilmore-lawler": recheck_gilmore_lawler,
+    "projection": recheck_projection,
+    "joint": recheck_joint,
+    "parts": recheck_parts,
+    "tree-parts": recheck_tree_parts,
+    "slots": recheck_slots,
+}
+
+
+def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """What the named bound proves for the sum over the named links, divided by their number."""
+    if not uses_links(problem):
+        raise CertificateError("the bound is for the load of links of a mesh or torus")
+    inner, which = certificate.get("inner"), certificate.get("links")
+    if not isinstance(inner, str) or inner not in INNER:
+        raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
+    if which not in ("all", "columns", "rows"):
+        raise CertificateError(f"'links' is {which!r}, expected all, columns or rows")
+    machine = problem.machine
+    working = [
+        (p, q)
+        for p in range(machine.size)
+        for q in machine.neighbours(p)
+        if (p, q) not in set(machine.faulty_links)
+    ]
+    if which == "all":
+        total = replace(
+            problem,
+            machine=replace(machine, link_weight=1.0, crossing_weight=1.0),
+            objective="multicast-hops",
+            migration=None,
+            ceilings=(),
+        )
+    else:
+        total, working = _halves(problem, which, working)
+    if not working:
+        raise CertificateError("there is no such link")
+    value = INNER[inner](total, certificate)
+    step = granularity(total)
+    value -= 1e-9 * (1 + abs(value))
+    if step > 0:
+        value = ceil(value / step - 1e-12) * step
+    return value / len(working)
+
+
+def _halves(
+    problem: MappingProblem, which: str, working: list[tuple[int, int]]
+) -> tuple[MappingProblem, list[tuple[int, int]]]:
+    """The problem with two cores, each with the room of the larger half of the board, and the links between the halves."""
+    machine = problem.machine
+    if "nodes" in problem.graph.resources:
+        raise CertificateError("a resource called 'nodes' leaves no name for the nodes of a half")
+
+    def later(p: int) -> bool:
+        row, col = divmod(p, machine.cols)
+        return 2 * col >= machine.cols if which == "columns" else 2 * row >= machine.rows
+
+    usable = [later(p) for p in np.flatnonzero(machine.usable).tolist()]
+    cores = max(sum(usable), len(usable) - sum(usable))
+    limit = problem.capacity.max(axis=0)
+    room = cores * fits_with(problem.sizes, limit, np.zeros_like(limit))
+    capacity = {name: cores * limit for name, limit in machine.capacity.items()}
+    halves = Machine("halves", (1, 1), (1, 2), capacity=capacity)
+    between = [(p, q) for p, q in working if later(p) != later(q)]
+    return MappingProblem(problem.graph, halves, "multicast-hops", (), room), between
