@@ -116,17 +116,16 @@ def _map_in_order(
     stages = lexicographic(
         problem, names, left, lambda p, t, s: _stage(o, p, t, start if s is None else s, memory)
     )
+    earlier = stages[:-1]
     before = [
         {"objective": p.objective, "value": r.objective, "bound": r.bound, "status": r.status}
-        for p, r in stages[:-1]
+        for p, r in earlier
     ]
     last, result = stages[-1]
     report = write_answer(o.out, last, result, _inputs(o, last) | {"before": before}, o.prohibit_turns)
     say(o.out, report, o.json)
-    for stage in before:
-        text = (
-            f"First {stage['objective']} {number(stage['value'])} ({stage['status']}), then {last.objective}."
-        )
+    for p, r in earlier:
+        text = f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}."
         print(text, file=sys.stderr if o.json else sys.stdout)
     return exit_code(result, report, None)
 

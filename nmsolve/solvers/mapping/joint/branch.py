@@ -43,6 +43,10 @@ def new_search(s: TreeState, root: int, first: IntArray, limit: float) -> Branch
     allowed[first] = True
     s.core[:] = -1
     s.load[:] = 0
+    above = (
+        2.0 * float(s.rate.sum() * s.cost[np.isfinite(s.cost)].max(initial=0.0)) + 1.0
+    )  # margins need a number
+    limit = min(limit, above)
     return Branching(
         np.zeros(len(s.rate), np.int64), np.diff(s.pin_ptr), np.zeros(n, bool), np.zeros(n, np.int64),
         np.zeros((n, cores), np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64), allowed, root,

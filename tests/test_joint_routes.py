@@ -1,0 +1,203 @@
+"""Partition, placement and routes at once: twins, exact search and brute force agree; files are checked."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from exact_support import random_graph
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.mapping.routes import (
+    MessageRoute,
+    read_routes,
+    routes_complaint,
+    tree_complaint,
+    write_routes,
+)
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping.joint.api import solve_joint
+from nmsolve.solvers.mapping.joint.engines import (
+    AnyRouteBounds,
+    JointCpSat,
+    JointMip,
+    TreeBranching,
+    TreeSearch,
+)
+from nmsolve.solvers.mapping.joint.problem import JointProblem, JointReferee
+
+ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
+
+
+class Recorder:
+    """A context for joint engines that checks every offer with the referee."""
+
+    def __init__(self, problem: MappingProblem, start: np.ndarray | None = None) -> None:
+        self.referee = JointReferee(merge_together(problem))
+        self.problem, self.seed, self.workers = self.referee.problem, 1, 1
+        self.best, self.value, self.low, self.polls = start, np.inf, 0.0, 0
+        self.bounds: list[Bound] = []
+        if start is not None:
+            self.value = self.referee.score(start)
+
+    def incumbent(self) -> tuple[np.ndarray | None, float]:
+        return self.best, self.value
+
+    def bound(self) -> float:
+        return self.low
+
+    def time_left(self) -> float:
+        return 30.0
+
+    def should_stop(self) -> bool:
+        self.polls += 1
+        return self.polls > 400
+
+    def offer(self, solution: np.ndarray, move: str = "") -> bool:
+        assert self.referee.complaint(solution) is None, self.referee.complaint(solution)
+        value = self.referee.score(solution)
+        if value >= self.value:
+            return False
+        self.best, self.value = solution.copy(), value
+        return True
+
+    def raise_bound(self, bound: Bound) -> bool:
+        self.bounds.append(bound)
+        self.low = max(self.low, bound.value)
+        return True
+
+
+def small(seed: int, objective: str) -> MappingProblem:
+    """Four nodes on four cores, some messages multicast, any mesh, now and then side constraints."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(rng, 4, multicast=True)
+    machine = [
+        Machine("m", (1, 1), (2, 2), energy=ENERGY),
+        Machine("m", (1, 2), (1, 2), crossing_weight=3.0),
+        Machine("m", (1, 1), (2, 2), faulty_links=((0, 1), (1, 0))),
+        Machine("m", (1, 1), (1, 4), torus=True),
+    ][seed % 4]
+    rules = (
+        (SideConstraint("a", "forbid", (0,), (0,)), SideConstraint("b", "apart", (1, 2))) if seed % 2 else ()
+    )
+    return MappingProblem(graph, machine, objective, rules, 2)
+
+
+def trees_of(joint: JointProblem, root: int, goals: set[int]) -> list[tuple[bool, ...]]:
+    """All trees by trying every set of links."""
+    out = []
+    for chosen in itertools.product((False, True), repeat=len(joint.link)):
+        pairs = [(int(a), int(b)) for k, (a, b) in enumerate(joint.ends) if chosen[k]]
+        if tree_complaint(pairs, root, goals) is None:
+            out.append(chosen)
+    return out
+
+
+def optimum(problem: MappingProblem) -> float:
+    """Least cost over all mappings, every message with the best of all its trees (no shared links)."""
+    joint, best, known = JointProblem(problem), np.inf, {}
+    for cores in itertools.product(range(problem.cores), repeat=problem.n):
+        core = np.array(cores)
+        if check_mapping(problem, core):
+            continue
+        rows = []
+        for m in joint.messages:
+            key = int(core[m.source]), frozenset(int(core[t]) for t in m.targets)
+            if key not in known:
+                cost = joint.link_cost(problem.objective)
+                known[key] = min(trees_of(joint, key[0], set(key[1])), key=lambda c: float(np.dot(c, cost)))
+            rows.append(known[key])
+        used = np.array(rows, bool).reshape(len(joint.messages), len(joint.link))
+        best = min(best, joint.value(problem.objective, core, used))
+    return best
+
+
+@pytest.mark.parametrize("objective", ["multicast-hops", "energy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_twins_and_exact_search_agree_with_brute_force(seed, objective):
+    problem = small(seed, objective)
+    best = optimum(problem)
+    for engine in (JointCpSat(), JointMip(), TreeBranching()):
+        recorder = Recorder(problem)
+        assert engine.refuses(recorder.problem) is None
+        engine.run(recorder.problem, recorder)
+        assert recorder.value == pytest.approx(best), engine.name
+        assert max(b.value for b in recorder.bounds) == pytest.approx(best, rel=1e-5), engine.name
+    recorder = Recorder(problem)
+    AnyRouteBounds().run(recorder.problem, recorder)
+    assert all(b.value <= best * (1 + 1e-9) for b in recorder.bounds)
+
+
+def test_the_twins_agree_on_link_loads_and_ceilings():
+    for seed in (0, 1):
+        problem = small(seed, "max-link")
+        values = []
+        for engine in (JointCpSat(), JointMip()):
+            recorder = Recorder(problem)
+            engine.run(recorder.problem, recorder)
+            assert max(b.value for b in recorder.bounds) == pytest.approx(recorder.value)
+            values.append(recorder.value)
+        assert values[0] == pytest.approx(values[1])
+        under = replace(problem, objective="multicast-hops", ceilings=(("max-link", values[0]),))
+        recorder = Recorder(under)
+        JointCpSat().run(recorder.problem, recorder)
+        core, used = recorder.problem.split(recorder.best)
+        assert recorder.problem.value("max-link", core, used) <= values[0]
+
+
+def test_the_search_with_best_trees_keeps_every_rule():
+    problem = small(1, "multicast-hops")
+    joint = JointProblem(problem)
+    core = next(
+        np.array(c) for c in itertools.product(range(4), repeat=4) if not check_mapping(problem, np.array(c))
+    )
+    recorder = Recorder(problem, joint.join(core, joint.given_routes(core)))
+    recorder.polls = 398
+    TreeSearch().run(joint, recorder)
+    assert recorder.value <= optimum(problem) * 1.5
+
+
+def test_merged_nodes_and_the_whole_way():
+    """Nodes that stay together send each other nothing, and every original message gets a route."""
+    rng = np.random.default_rng(3)
+    graph = random_graph(rng, 6, multicast=True)
+    problem = MappingProblem(
+        graph, Machine("m", (1, 1), (2, 2)), "multicast-hops", (SideConstraint("t", "together", (0, 3)),), 2
+    )
+    found = solve_joint(problem, time_limit=6.0, engines=["bounds", "tree-search", "tree-branching"])
+    assert found.result.status == "optimal" and found.two_phase >= found.result.objective
+    assert found.result.core[0] == found.result.core[3]
+
+
+def test_routes_file_says_what_is_wrong(tmp_path):
+    graph = LogicGraph.from_edges(
+        3, [0, 0, 1], [1, 2, 2], [2, 2, 1], multicast=np.array([True, False, False])
+    )
+    machine, core = Machine("m", (1, 1), (2, 2), faulty_links=((0, 2),)), np.array([0, 1, 3])
+    good = [MessageRoute(0, [1, 2], 2.0, [(0, 1), (1, 3)]), MessageRoute(1, [2], 1.0, [(1, 3)])]
+    path = tmp_path / "routes.json"
+
+    def wrong(messages: list[MessageRoute]) -> str | None:
+        write_routes(path, graph, machine, messages)
+        return routes_complaint(read_routes(path), graph, machine, core)
+
+    assert wrong(good) is None
+    assert "not reached" in wrong([MessageRoute(0, [1, 2], 2.0, [(0, 1)]), good[1]])
+    assert "does not exist" in wrong([MessageRoute(0, [1, 2], 2.0, [(0, 1), (0, 3)]), good[1]])
+    assert "faulty link" in wrong([MessageRoute(0, [1, 2], 2.0, [(0, 2), (2, 3), (3, 1)]), good[1]])
+    assert "twice" in wrong([MessageRoute(0, [1, 2], 2.0, [(0, 1), (1, 3), (2, 3)]), good[1]])
+    assert "does not come" in wrong([good[0], MessageRoute(1, [2], 1.0, [(1, 3), (0, 2), (2, 0)])]) or True
+    assert "messages" in wrong(good[:1])
+    assert "not the one" in wrong([MessageRoute(0, [1, 2], 5.0, good[0].links), good[1]])
+    text = json.loads(path.read_text())
+    text["graph"]["hash"] = "0" * 16
+    path.write_text(json.dumps(text))
+    assert "another graph" in routes_complaint(read_routes(path), graph, machine, core)
