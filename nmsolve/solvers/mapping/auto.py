@@ -68,6 +68,7 @@ REGISTRY: dict[str, Entry] = {
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
+    "subgraphs": Entry(_S + "bounds.subgraphs.engine", "Subgraphs", "small sets solved exactly, stars and metric rows together, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
     "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on cores that messages must reach"),

@@ -1,0 +1,308 @@
+"""The subgraph bound: one Lagrangian over exactly solved sets, stars on the real cores, and metric rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+from nmsolve.solvers.mapping.bounds.subgraphs.ascent import ascend, capacities, share_out
+from nmsolve.solvers.mapping.bounds.subgraphs.choose import grown_sets
+from nmsolve.solvers.mapping.bounds.subgraphs.form import Form, build_form
+from nmsolve.solvers.mapping.bounds.subgraphs.pool import Pool, joined, make_pool, price
+
+#: Part of the way from the best point to the model's optimum that is tried next.
+TRUST = 0.3
+#: Steps of the ascent between two rounds of exact solving, for up to SMALL nodes and beyond.
+STEPS_SMALL, STEPS, SMALL = 200, 60, 300
+#: Part of its equal share that a set starts with if it comes later.
+FIRST_SHARE = 0.3
+#: Set sizes, one after the other, and how often sets are grown from every node, for up to SMALL nodes and beyond.
+STAGES_SMALL: tuple[tuple[int, int], ...] = ((10, 2), (12, 2), (12, 4))
+STAGES: tuple[tuple[int, int], ...] = ((9, 1), (10, 1), (11, 1))
+#: What the steps of the climb aim at, above the best value: where no mapping is known, and at least.
+DISTANT_GOAL, NEAR_GOAL = 0.2, 0.002
+#: Steps of the climb between two looks at the clock.
+SLICE = 20
+#: Sets solved between two looks at the clock.
+BATCH = 16
+#: A stage ends, after so many rounds at least, when the last few together gain less than a part; a bound is told when
+#: it gained so much.
+LEAST_ROUNDS, WINDOW, LEAST_GAIN, TOLD_GAIN = 25, 10, 0.001, 0.002
+
+
+@dataclass
+class Point:
+    """Multipliers: ``share`` of set entries then star entries, ``tau`` of metric rows, ``price`` of classes of cores."""
+
+    share: FloatArray
+    tau: FloatArray
+    price: FloatArray
+
+    def toward(self, other: Point, part: float) -> Point:
+        """The point at ``part`` of the way to ``other``; feasible as both are."""
+        mix = [(1 - part) * a + part * b for a, b in zip(self.parts(), other.parts(), strict=True)]
+        return Point(*mix)
+
+    def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The three arrays."""
+        return self.share, self.tau, self.price
+
+    def copy(self) -> Point:
+        """Independent arrays."""
+        return Point(*(a.copy() for a in self.parts()))
+
+
+class Decomposition:
+    """A form with its sets: evaluates points exactly and climbs on the model."""
+
+    def __init__(self, form: Form, sets: list[list[int]]) -> None:
+        self.form = form
+        self.weight = form.weight.astype(np.float64)
+        self.theta = 0.5
+        self._take(make_pool(form, sets))
+
+    def _take(self, pool: Pool) -> None:
+        self.pool = pool
+        self.entries = len(pool.pair)
+        self.pair_of = np.concatenate([pool.pair, self.form.star_pair])
+        self.entry = np.argsort(self.pair_of, kind="stable")
+        count = np.bincount(self.pair_of, minlength=len(self.form.pair))
+        self.pair_ptr = np.concatenate([[0], np.cumsum(count)])
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin the climb anew: no running means, longer steps."""
+        self.theta = min(1.0, 2.0 * self.theta)
+        self._smooth, self._crowd = np.zeros(len(self.pair_of)), np.zeros(len(self.form.near))
+
+    def change(self, point: Point, keep: IntArray, sets: list[list[int]]) -> Point:
+        """Keep some sets and add others; the point with what the dropped had given to the other parts.
+
+        A new set gets a small part of every edge, for a set that has nothing shows no direction.
+        """
+        before = self.entries
+        pool, entries = joined(self.pool, keep, make_pool(self.form, sets) if sets else None)
+        self._take(pool)
+        fresh = self.entries - len(entries)
+        degree = np.diff(self.pair_ptr)[pool.pair[len(entries) :]]
+        small = FIRST_SHARE * self.weight[pool.pair[len(entries) :]] / degree
+        share = np.concatenate([point.share[:before][entries], small, point.share[before:]])
+        capacity = np.zeros(len(self.weight))
+        tau = point.tau.copy()
+        capacities(self.weight, self.form.row, tau, capacity)
+        given = np.bincount(self.pair_of, share, len(capacity))
+        if fresh:
+            share *= (capacity / np.maximum(given, 1e-300))[self.pair_of]
+        else:
+            share_out(capacity, self.pair_ptr, self.entry, share)
+        return Point(share, tau, point.price.copy())
+
+    def start(self) -> Point:
+        """Every part of an edge gets the same share."""
+        share = (self.weight / np.diff(self.pair_ptr))[self.pair_of]
+        return Point(share, np.zeros(len(self.form.row)), np.zeros(len(self.form.near)))
+
+    def climb(self, point: Point, upper: float, steps: int) -> float:
+        """Move ``point`` to a better one of the model; its value there."""
+        form, pool = self.form, self.pool
+        value, self.theta = ascend(
+            steps, upper, self.theta, form.full, self.weight, form.row, pool.ptr, pool.distance, pool.filled,
+            form.star_ptr, form.near, form.count, form.step, self.pair_ptr, self.entry, *point.parts(),
+            self._smooth, self._crowd,
+        )  # fmt: skip
+        return float(value)
+
+    def whole(self, point: Point) -> tuple[IntArray, IntArray, IntArray]:
+        """Whole shares, row multipliers and prices near a point, such that no pair gives more than it has."""
+        form = self.form
+        tau = np.floor(point.tau).astype(np.int64)
+        capacity = form.weight.copy()
+        for column, sign in ((0, -1), (1, -1), (2, 1)):
+            np.add.at(capacity, form.row[:, column], sign * tau)
+        if (capacity < 0).any():
+            tau[:] = 0
+            capacity = form.weight.copy()
+        share = np.floor(point.share).astype(np.int64)
+        given = np.bincount(self.pair_of, share, len(capacity))
+        over = np.flatnonzero(given > capacity)
+        for q in over.tolist():
+            mine = self.entry[self.pair_ptr[q] : self.pair_ptr[q + 1]]
+            share[mine] = np.floor(share[mine] * (capacity[q] / given[q]) * (1 - 1e-12)).astype(np.int64)
+        return share, tau, np.floor(point.price).astype(np.int64)
+
+    def star_value(self, share: IntArray, prices: IntArray) -> int:
+        """Exact value of the stars under whole shares and prices."""
+        form = self.form
+        ends = np.repeat(np.arange(form.n), np.diff(form.star_ptr))
+        order = np.lexsort((-share, ends))
+        rank = np.minimum(np.arange(len(order)) - form.star_ptr[ends], form.near.shape[1] - 1)
+        cost = np.full((form.n, len(form.near)), 0, np.int64)
+        for c in range(len(form.near)):
+            running = np.concatenate([[0], np.cumsum(share[order] * form.near[c][rank])])
+            cost[:, c] = running[form.star_ptr[1:]] - running[form.star_ptr[:-1]]
+        return int((cost - prices).min(axis=1).sum() + (form.count * prices).sum())
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A point in whole numbers with its exact value."""
+
+    total: int
+    share: IntArray
+    tau: IntArray
+    price: IntArray
+    cost: IntArray
+
+
+def evaluate(
+    parts: Decomposition, point: Point, should_stop: ShouldStop
+) -> tuple[Evaluation | None, IntArray]:
+    """Exact value of a point, None if stopped or if some sets took too long; and the sets that did."""
+    share, tau, prices = parts.whole(point)
+    count = len(parts.pool.size)
+    cost = np.zeros(count, np.int64)
+    for at in range(0, count, BATCH):
+        if should_stop():
+            return None, np.zeros(0, np.int64)
+        which = np.arange(at, min(count, at + BATCH))
+        price(parts.form, parts.pool, share[: parts.entries], which, cost)
+    hard = np.flatnonzero(cost < 0)
+    if len(hard):
+        return None, hard
+    given = share[: parts.entries]
+    total = (
+        int(cost.sum())
+        + parts.form.step * int(given.sum())
+        + parts.star_value(share[parts.entries :], prices)
+    )
+    return Evaluation(total, share, tau, prices, cost), hard
+
+
+def subgraph_bounds(
+    problem: MappingProblem,
+    upper: Callable[[], float],
+    should_stop: ShouldStop = never,
+    seed: int = 0,
+) -> Iterator[Bound]:
+    """Ever better subgraph bounds of a problem that :func:`~.form.refuses_form` lets pass.
+
+    ``upper`` gives the best known cost (inf if none): it only sets the length of the steps. The first bound comes
+    after one exact solution of every small set; the generator ends when the last stage gains little, or is stopped.
+    """
+    form = build_form(problem)
+    rng = np.random.default_rng(seed)
+    parts = Decomposition(form, [])
+    point = parts.start()
+    told = 0
+    for size, times in STAGES_SMALL if form.n <= SMALL else STAGES:
+        known = {tuple(row[row >= 0].tolist()) for row in parts.pool.nodes}
+        new = [s for s in grown_sets(form, size, times, rng) if tuple(s) not in known]
+        point = parts.change(point, np.arange(len(known)), new)
+        if len(known) == 0:
+            point = parts.start()
+        climb = Climb(parts, point)
+        for found in climb.rounds(upper, should_stop):
+            if found.total > told:
+                told = found.total
+                value = told / form.denominator
+                rounded = round_up(value, form.lattice > 0, form.lattice or 1.0)
+                yield Bound(rounded, "subgraphs", "full", certificate(parts, found))
+        if should_stop():
+            break
+        point = climb.point
+
+
+class Climb:
+    """One stage: rounds of exact evaluation and of climbing on the model, between which sets may be dropped.
+
+    ``point`` is the best so far: the centre that the next point stays near.
+    """
+
+    def __init__(self, parts: Decomposition, point: Point) -> None:
+        self.parts, self.point = parts, point
+        self.best: Evaluation | None = None
+
+    def rounds(self, upper: Callable[[], float], should_stop: ShouldStop) -> Iterator[Evaluation]:
+        """Evaluations that gain enough to be told, and the best one at the end and before sets are dropped."""
+        query, told = self.point, 0.0
+        history: list[int] = []
+        while not should_stop():
+            found, hard = evaluate(self.parts, query, should_stop)
+            if len(hard):
+                if self.best is not None:
+                    yield self.best
+                keep = np.setdiff1d(np.arange(len(self.parts.pool.size)), hard)
+                query = self.point = self.parts.change(self.point, keep, [])
+                self.best = None
+                continue
+            if found is None:
+                break
+            if self.best is None or found.total > self.best.total:
+                self.best, self.point = found, query
+                if found.total > told * (1 + TOLD_GAIN):
+                    told = found.total
+                    yield found
+            history.append(self.best.total)
+            if len(history) > LEAST_ROUNDS and history[-1] < history[-1 - WINDOW] * (1 + LEAST_GAIN):
+                break
+            query = self._next(upper(), should_stop)
+        if self.best is not None:
+            yield self.best
+
+    def _next(self, upper: float, should_stop: ShouldStop) -> Point:
+        """The point to evaluate next: part of the way to where the model is best."""
+        assert self.best is not None
+        goal = self.best.total * (1 + DISTANT_GOAL)
+        if np.isfinite(upper):
+            goal = max(self.best.total * (1 + NEAR_GOAL), upper * self.parts.form.denominator)
+        high = self.point.copy()
+        self.parts.forget()
+        steps = STEPS_SMALL if self.parts.form.n <= SMALL else STEPS
+        for _ in range(0, steps, SLICE):
+            if should_stop():
+                break
+            self.parts.climb(high, goal, SLICE)
+        return self.point.toward(high, TRUST)
+
+
+def certificate(parts: Decomposition, found: Evaluation) -> dict[str, Any]:
+    """What a re-check needs: sets with their shares and costs, shares of the stars, metric rows, prices of the cores.
+
+    All numbers are whole, in ``1 / unit`` of weight and ``1 / scale`` of distance; parts that are 0 are left out.
+    """
+    form, pool = parts.form, parts.pool
+    given, star = found.share[: parts.entries], found.share[parts.entries :]
+    inside = [given[a:z] > 0 for a, z in pairwise(pool.ptr.tolist())]
+    used = np.concatenate(inside) if inside else np.zeros(0, bool)
+    centre = np.repeat(np.arange(form.n), np.diff(form.star_ptr))
+    shone, tight = np.flatnonzero(star), np.flatnonzero(found.tau)
+    first, second, third = (form.pair[form.row[tight, i]] for i in range(3))
+    via = np.where((first[:, :1] == third).any(axis=1), first[:, 1], first[:, 0])
+    return {
+        "method": "subgraphs",
+        "unit": form.unit,
+        "scale": form.scale,
+        "set_size": pool.size,
+        "set_nodes": pool.nodes[pool.nodes >= 0],
+        "set_cost": found.cost,
+        "share_count": np.array([int(i.sum()) for i in inside], np.int64),
+        "share_u": form.pair[pool.pair[used], 0],
+        "share_v": form.pair[pool.pair[used], 1],
+        "share": given[used],
+        "star_u": centre[shone],
+        "star_v": form.pair[form.star_pair[shone]].sum(axis=1) - centre[shone],
+        "star": star[shone],
+        "metric_u": third[:, 0],
+        "metric_via": via,
+        "metric_v": third[:, 1],
+        "metric": found.tau[tight],
+        "price": found.price[form.class_of],
+    }
