@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.model.types import FloatArray, Int32Array
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.kernels import turn
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
@@ -16,8 +17,10 @@ from nmsolve.solvers.mapping.bounds.split.value import Evaluator
 MOMENTUM, MEMORY = 0.9, 0.9
 #: Steps between two separations of rows; steps without gain before going back to the best with shorter steps.
 SEPARATE, PATIENCE, SHORTER = 20, 40, 0.8
+#: The same from LARGE cores on, where steps are few, after a return to the best that gained nothing.
+LARGE, HASTE, MUCH_SHORTER = 300, 12, 0.5
 #: Parts of the traffic given to the spectral side that are tried as a start.
-STARTS = (0.02, 0.25, 0.5, 0.75, 1.0)
+STARTS = (1.0, 0.5, 0.02, 0.75, 0.25)
 #: Without a mapping known, the ascent aims this far above the best value.
 AIM = 0.1
 
@@ -35,33 +38,41 @@ class Point:
 class Ascent:
     """Polyak steps with momentum; rows separated on the way; ``best`` is the best point by the uncertified value."""
 
-    def __init__(self, form: SplitForm, shift: FloatArray) -> None:
+    def __init__(self, form: SplitForm, shift: FloatArray, should_stop: ShouldStop = never) -> None:
         self.form = form
         self.evaluator = Evaluator(form)
         self.rows = Rows.none(form)
         spectral = form.traffic + np.diag(shift)
-        starts = [(Evaluator(form).value(part * spectral, self.rows), part) for part in STARTS]
+        starts: list[tuple[float, float]] = []
+        for part in STARTS:
+            if not starts or not should_stop():
+                starts.append((Evaluator(form).value(part * spectral, self.rows), part))
         self.m = max(starts)[1] * spectral
         self.best = Point(max(starts)[0], self.m.copy(), self.rows.table, self.rows.tau)
         self.direction = np.zeros((form.k, form.k))
         self.mean = np.zeros((form.k, form.k))
         self.most_rows = 40 * form.k + 2000
-        self.scale, self.stalled, self.steps = 1.0, 0, 0
+        self.scale, self.stalled, self.steps, self.gained = 1.0, 0, 0, False
 
     @property
     def exhausted(self) -> bool:
         """True once the steps have become too short to matter."""
         return self.scale < 1e-4
 
+    @property
+    def _hasty(self) -> bool:
+        return not self.gained and self.form.k >= LARGE
+
     def advance(self, upper: float) -> None:
         """Evaluate, note the best, step towards ``upper`` (doubled cost without the constant step; inf if unknown)."""
         value = self.evaluator.value(self.m, self.rows)
         self.steps += 1
         if value > self.best.value + 1e-6 * abs(self.best.value):
-            self.best, self.stalled = Point(value, self.m.copy(), self.rows.table, self.rows.tau), 0
+            self.best = Point(value, self.m.copy(), self.rows.table, self.rows.tau)
+            self.stalled, self.gained = 0, True
         else:
             self.stalled += 1
-            if self.stalled >= PATIENCE:
+            if self.stalled >= (HASTE if self._hasty else PATIENCE):
                 self._return()
                 return
         self._step(value, min(upper, self.best.value + AIM * abs(self.best.value)))
@@ -76,10 +87,11 @@ class Ascent:
             self.evaluator = Evaluator(self.form)
 
     def _return(self) -> None:
-        """Back to the best point, at rest, with shorter steps."""
-        self.scale, self.stalled = self.scale * SHORTER, 0
+        """Back to the best point, at rest, with shorter steps; rows found since then stay, with multiplier 0."""
+        self.scale *= MUCH_SHORTER if self._hasty else SHORTER
+        self.stalled, self.gained = 0, False
         self.m = self.best.m.copy()
-        self.rows = Rows.of(self.best.table, self.best.tau, self.form)
+        self.rows = Rows.of(self.best.table, self.best.tau, self.form).joined(self.rows.table, self.form)
         self.direction[:] = 0.0
 
     def _step(self, value: float, target: float) -> None:

@@ -12,7 +12,7 @@ one assignment, bounded by prices of the cores. Proofs: docs/bounds.md, "split".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import process_time
+from time import monotonic
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
-from nmsolve.solvers.mapping.bounds.projection import project, projection_bounds
+from nmsolve.solvers.mapping.bounds.projection import project
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
 from nmsolve.solvers.mapping.bounds.split.assign import assign
+from nmsolve.solvers.mapping.bounds.split.diagonal import first_shift
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
 from nmsolve.solvers.mapping.bounds.split.value import lawler_costs
@@ -33,8 +34,8 @@ MAX_SIDE = 1600
 DIGITS = 6
 #: A certificate is made once the bound has grown by this part, and at most this part of the time goes into them.
 GROWTH, EFFORT = 0.002, 0.1
-#: Part of the time, and steps, for the diagonal shift at the start.
-FIRST, FIRST_ROUNDS = 0.08, 50
+#: Part of the time for the diagonal shift at the start.
+FIRST = 0.1
 
 
 def refuses_split(problem: MappingProblem) -> str | None:
@@ -61,16 +62,20 @@ def split_bounds(
     Parameters
     ----------
     upper : best known cost (inf if none); aims the step length, does not affect validity
-    seconds : CPU seconds to spend; a last certificate is begun while there is time to finish it
+    seconds : wall time there is; a last certificate is begun while there is time to finish it
     """
     form = split_form(problem)
-    began = process_time()
-    ascent = Ascent(form, _first_shift(problem, form, upper, should_stop, seconds))
+    began = monotonic()
+
+    def enough() -> bool:
+        return should_stop() or monotonic() - began > FIRST * seconds
+
+    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), should_stop)
     certified, proved, spent, cost = -np.inf, 0.0, 0.0, 0.0
     while True:
         goal = upper()
         ascent.advance(2.0 * (goal - form.base))
-        now = process_time() - began
+        now = monotonic() - began
         reached = form.base + ascent.best.value / 2 >= goal * (1 - 1e-9)
         ending = ascent.exhausted or should_stop() or now + 1.2 * cost > seconds or reached
         grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)
@@ -78,32 +83,13 @@ def split_bounds(
             bound, value = certified_bound(form, ascent.best)
             ascent.correct(2.0 * (value - form.base))
             certified = ascent.best.value
-            cost = process_time() - began - now
+            cost = monotonic() - began - now
             spent += cost
             if bound.value > proved:
                 proved = bound.value
                 yield bound
         if ending or proved >= goal:
             return
-
-
-def _first_shift(
-    problem: MappingProblem,
-    form: SplitForm,
-    upper: Callable[[], float],
-    should_stop: ShouldStop,
-    seconds: float,
-) -> FloatArray:
-    """(k,) the diagonal shift of a short ascent of the projection bound: where the spectral side starts."""
-    began = process_time()
-
-    def enough() -> bool:
-        return should_stop() or process_time() - began > FIRST * seconds
-
-    shift = np.zeros(form.k)
-    for bound in projection_bounds(problem, upper, FIRST_ROUNDS, enough):
-        shift = bound.certificate["shift"]
-    return shift
 
 
 def certified_bound(form: SplitForm, point: Point) -> tuple[Bound, float]:

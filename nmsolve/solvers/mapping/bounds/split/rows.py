@@ -82,7 +82,8 @@ class Rows:
         """Without rows that idled too long, and with the most violated new ones at symmetric distances ``mean``."""
         keep = self.idle < IDLE
         found, gain = _violated(form, mean)
-        found, gain = _unknown(self.table[keep], found, gain)
+        new = _unknown(self.table[keep], found)
+        found, gain = found[new], gain[new]
         room = max(0, min(most_new, most - int(keep.sum())))
         if len(found) > room:
             found = found[np.argpartition(-gain, room)[:room]]
@@ -91,6 +92,12 @@ class Rows:
         out.speed[: keep.sum()] = self.speed[keep]
         out.idle[: keep.sum()] = self.idle[keep]
         return out
+
+    def joined(self, more: Int32Array, form: SplitForm) -> Rows:
+        """At rest, with the rows of the table ``more`` that are not yet there, multiplier 0."""
+        more = more[_unknown(self.table, more)]
+        tau = np.concatenate([self.tau, np.zeros(len(more))])
+        return Rows.of(np.concatenate([self.table, more]), tau, form)
 
     def paid(self) -> float:
         """``sum tau_k rhs_k``."""
@@ -128,11 +135,8 @@ def _seeds(mean: FloatArray, form: SplitForm) -> tuple[IntArray, IntArray]:
     return which // form.k, which % form.k
 
 
-def _unknown(known: Int32Array, found: Int32Array, gain: FloatArray) -> tuple[Int32Array, FloatArray]:
-    """The rows of ``found`` that are not in ``known``, each once."""
-    found, first = np.unique(found, axis=0, return_index=True)
-    gain = gain[first]
-    both = np.concatenate([known, found])
-    _, index, count = np.unique(both, axis=0, return_inverse=True, return_counts=True)
-    new = (count == 1)[index[len(known) :].ravel()]
-    return found[new], gain[new]
+def _unknown(known: Int32Array, found: Int32Array) -> IntArray:
+    """Which rows of ``found`` are not in ``known``, each once."""
+    _, first = np.unique(np.concatenate([known, found]), axis=0, return_index=True)
+    out: IntArray = first[first >= len(known)] - len(known)
+    return out
