@@ -26,7 +26,7 @@ class Multilevel:
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search with a work budget derived from the time left; offers every improvement.
 
-        Half of it goes to the mapping known at the start, if that is better than a short first start.
+        Almost half of it goes to the mapping known at the start, unless a short first start is far better.
         """
         from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
 

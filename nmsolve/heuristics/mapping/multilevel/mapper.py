@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.multilevel.bisection import dual_bisection
 from nmsolve.heuristics.mapping.multilevel.coarsen import renumber
-from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, run_cycle, strict
+from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, polish, run_cycle, strict
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
@@ -26,9 +26,9 @@ from nmsolve.model.types import Int32Array, IntArray
 STARTS = (0.04, 0.19, 0.34, 0.5)
 #: With less work than this per stored edge and direction, slow cooling is worth more than restarts.
 SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
-#: With a given mapping that beats the short first start: V-cycles from it up to the first share, one more start up to the
-#: second; then V-cycles from the best as always.
-CONTINUE, FRESH = 0.45, 0.65
+#: With a given mapping that costs, after a descent, at most CLOSE times what the short first start does: a V-cycle from it
+#: up to the first share, one more start up to the second; then V-cycles from the best as always.
+CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
 #: The share of a start that the initial bisection gets.
 BISECTION = 0.1
 #: The shares of the run at which V-cycles from the best start end.
@@ -52,7 +52,7 @@ def map_multilevel(
     should_stop : asked at least every 0.2 s; the search ends soon after it first says True
     offer : called with every improvement (mapping, name of the move); all are feasible
     elapsed : share of the allowed time that is over; compresses the schedule on slow machines
-    given : (n,) a feasible mapping to continue from, if it is better than a short first start
+    given : (n,) a feasible mapping to continue from, unless a descent leaves it far above a short first start
 
     Notes
     -----
@@ -67,14 +67,15 @@ def map_multilevel(
     scarce = work < SCARCE * len(net.indices)
     first, *others = SCARCE_STARTS if scarce else STARTS
     _start(best, problem.machine, first, bench)
-    if given is not None and best.adopt(given):
-        _v_cycle(best, CONTINUE, bench)
+    close = None if given is None else best.descended(given, bench)
+    if close is not None:
+        _v_cycle(best, close, CONTINUE, bench)
         others = [FRESH]
     for until in others:
         if not budget.stop():
             _start(best, problem.machine, until, bench)
     for until in CYCLES:
-        _v_cycle(best, until, bench)
+        _v_cycle(best, best.pos, until, bench)
     return best.core
 
 
@@ -89,12 +90,12 @@ def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
     best.consider(run_cycle(levels, start, False, until, bench), "multilevel")
 
 
-def _v_cycle(best: _Best, until: float, bench: Bench) -> None:
-    """Coarsen inside the parts of the best placement, and refine it on the way back."""
-    if bench.budget.stop() or best.pos is None:
+def _v_cycle(best: _Best, pos: Int32Array | None, until: float, bench: Bench) -> None:
+    """Coarsen inside the parts of the placement ``pos``, and refine it on the way back."""
+    if bench.budget.stop() or pos is None:
         return
-    levels = coarsen(best.net, bench, best.pos)
-    start = best.pos if levels.start is None else levels.start
+    levels = coarsen(best.net, bench, pos)
+    start = pos if levels.start is None else levels.start
     best.consider(run_cycle(levels, start, True, until, bench), "v-cycle")
 
 
@@ -121,11 +122,17 @@ class _Best:
             self.core[self.order] = pos
             self.offer(self.core.copy(), move)
 
-    def adopt(self, core: IntArray) -> bool:
-        """Go on from a feasible mapping in the problem's numbering if it is better; says whether it is."""
-        before = self.cost
-        self.consider(core[self.order].astype(np.int32), "given")
-        return self.cost < before
+    def descended(self, core: IntArray, bench: Bench) -> Int32Array | None:
+        """A feasible mapping in the problem's numbering after a descent, if it is then worth going on from; else None.
+
+        A mapping that was just repaired has a few nodes far from home, which a descent brings back.
+        """
+        state = new_state(self.net, self.board, core[self.order].astype(np.int32), self.board.capacity, True)
+        polish(self.net, state, bench)
+        cost = line_cost(self.board, state)
+        close = cost <= CLOSE * self.cost
+        self.consider(state.pos, "descent from the start")
+        return state.pos if close else None
 
 
 def _project(levels: Levels, pos: Int32Array) -> Int32Array:
