@@ -37,6 +37,7 @@ class Inputs(msgspec.Struct, frozen=True):
     route: str | None = None
     migration_budget: int | None = None
     reference: str | None = None
+    reference_file: str | None = None
 
 
 @dataclass(frozen=True)
@@ -225,6 +226,8 @@ def stated_migration(loaded: Loaded) -> Migration | None:
     budget, path = loaded.inputs.get("migration_budget"), loaded.folder / "reference.json"
     if budget is None:
         return None
+    if not path.exists():  # one mapping of several in folders of their own
+        path = _path(loaded.inputs.get("reference_file")) or path
     migration = Migration.of(read_mapping(path, loaded.graph, loaded.machine), budget)
     said = loaded.inputs.get("reference")
     if said != migration.reference_hash:

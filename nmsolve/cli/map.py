@@ -73,6 +73,10 @@ def run_map(o: MapOptions) -> int:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
     prepare_folder(o.out)
+    if problem.migration is not None:
+        from nmsolve.model.mapping.files import write_mapping
+
+        write_mapping(o.out / "reference.json", problem.graph, problem.machine, problem.migration.reference)
     if o.write_model is not None:
         from nmsolve.model.mapping.reduce import merge_together
         from nmsolve.solvers.mapping.write_model import write_model
@@ -89,10 +93,6 @@ def run_map(o: MapOptions) -> int:
         return _map_in_order(o, problem, names, start, limit, memory)
     result = _search(o, problem, start, limit, wanted_gap, memory)
     inputs = _inputs(o, problem)
-    if problem.migration is not None:
-        from nmsolve.model.mapping.files import write_mapping
-
-        write_mapping(o.out / "reference.json", problem.graph, problem.machine, problem.migration.reference)
     report = write_answer(o.out, problem, result, inputs, o.prohibit_turns)
     say(o.out, report, o.json)
     if result.status == "infeasible" and not problem.limits_moves:
@@ -280,6 +280,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "warm_start": None if o.warm_start is None else str(o.warm_start.resolve()),
         "migration_budget": o.migration_budget,
         "reference": None if problem.migration is None else problem.migration.reference_hash,
+        "reference_file": None if problem.migration is None else str((o.out / "reference.json").resolve()),
         "time_limit": opt.seconds(o.time_limit),
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
