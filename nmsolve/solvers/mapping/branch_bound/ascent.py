@@ -94,6 +94,7 @@ def fill_costs(x: Relaxation, core: IntArray, allowed: BoolArray) -> float:
         for j in range(r):
             v = x.nodes[j]
             mixed[j] = (x.a[u * n + v] if u < v else x.a[v * n + u]) - x.s[i, j] + x.k[i, j]
+        mixed[r:m] = 0.0
         sort_falling(mixed, x.order[i], m - 1)
         for k in range(m - 1):
             w = mixed[x.order[i, k]]
