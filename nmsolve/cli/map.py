@@ -181,7 +181,7 @@ def _map_with_routes(
     report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, routes)
     say(o.out, report, o.json)
     if found.loss is not None:
-        text = f"Mapping first and routing afterwards costs {percent(found.loss)} more here."
+        text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
         print(text, file=sys.stderr if o.json else sys.stdout)
     return exit_code(found.result, report, wanted_gap)
 

@@ -43,6 +43,8 @@ SHARES = {"bounds": 0.4, "tree-search": 0.15, "tree-branching": 0.2, "joint-cpsa
 TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
 #: On problems of so few nodes bounds and search get no more than so many seconds.
 SMALL, SMALL_MOST = 16, 3.0
+#: Most edges whose routes are looked at at all.
+MAX_EDGES = 50_000
 #: Seconds kept back to stop children.
 RESERVE_PART, RESERVE = 0.03, 0.5
 
@@ -91,6 +93,8 @@ def solve_joint(
     InputError : a machine without links, an unknown engine, or a problem too large for every engine
     """
     require_links(problem)
+    if problem.graph.m > MAX_EDGES:
+        raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
     cpu = time.process_time()
     budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
     reduction = merge_together(problem)
