@@ -16,6 +16,7 @@ from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.auto import REGISTRY
+from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
 
 #: Seconds for one engine on one tiny problem. Compiling runs over them; the run is then repeated, because phases
 #: that it never reached may have kernels of their own.
@@ -28,6 +29,7 @@ def warm_up(say: Callable[[str], None]) -> int:
     ``say`` gets one line per problem. Kernels are cached beside the sources, so later processes only load them.
     """
     runs = 0
+    compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
     for label, problem in _problems():
         taken = []
         for name, entry in REGISTRY.items():

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.branch_bound.relaxation import Relaxation
-from nmsolve.solvers.mapping.branch_bound.search import BASE, LIMIT, Tree, begin, search, widen
+from nmsolve.solvers.mapping.branch_bound.relaxation import Relaxation, new_relaxation
+from nmsolve.solvers.mapping.branch_bound.search import BASE, LIMIT, Tree, begin, new_tree, search, widen
 
 #: Steps of the split bound, at the first partial mapping and at the others.
 FIRST_STEPS, STEPS = 300, 60
@@ -126,3 +126,15 @@ class Frontier:
                 self.stack.append(item)
             else:
                 heapq.heappush(self.heap, item)
+
+
+def compile_kernels() -> None:
+    """Run both searches on four nodes, so that every kernel is compiled; engines reach the second one only after seconds."""
+    ring, line = np.eye(4, k=1, dtype=np.int64), np.arange(4)
+    far = np.abs(line[:, None] - line)
+    tree = new_tree(ring, far, np.ones((4, 4), bool), line[None, :], 10, 1)
+    search(tree, 1)
+    begin(tree, np.full(4, -1, np.int64), np.ones((4, 4), bool))
+    frontier = Frontier(tree, new_relaxation(tree.weight, far, line))
+    while not frontier.advance():
+        pass
