@@ -1,6 +1,6 @@
 """Joint problem on random multicast networks: best, bound, gap, and what two phases cost. `python bench/joint.py [SECONDS]`.
 
-`uniform`: every neuron sends one multicast message with a whole rate from 1 to 9 to 4 to 6 targets anywhere. `local`: targets drawn
+`uniform`: every neuron sends one multicast message, whole rate from 1 to 9, to 4 to 6 targets anywhere. `local`: targets drawn
 with probability exp(-distance / 0.15) on the unit square.
 """
 
