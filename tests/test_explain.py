@@ -55,7 +55,7 @@ def test_conflicts_are_conflicts_and_minimal() -> None:
     """Against trying every mapping, over random problems; every certificate passes its re-check."""
     rng = np.random.default_rng(0)
     count = {"feasible": 0, "infeasible": 0}
-    for _ in range(150):
+    for _ in range(100):
         problem = random_problem(rng)
         limits = list(limits_of(problem))
         found = explain(problem, 20.0)

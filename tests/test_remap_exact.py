@@ -21,6 +21,9 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.cpsat.engine import CpSat
 from nmsolve.solvers.mapping.mip.engine import Mip
 
+#: Kinds that the second exact model solves too; the budget is the same row in all of them.
+TWICE = ("spare-cores", "several-per-core", "matrix", "constraints", "connectivity")
+
 
 def budgeted(kind: str, seed: int) -> MappingProblem:
     """A small problem of the kind with a random reference, not always legal, and a budget of one or two moves more than
@@ -46,7 +49,8 @@ def test_exact_models_obey_the_budget(kind: str) -> None:
     problem = budgeted(kind, 7)
     best = optimum(problem)
     assert np.isfinite(best)
-    for engine in (CpSat(), Mip()):
+    engines = (CpSat(), Mip()) if kind in TWICE else (CpSat(),)
+    for engine in engines:
         context = Recorder(problem)
         engine.run(problem, context)
         assert context.value == pytest.approx(best, rel=1e-12)
@@ -67,7 +71,7 @@ def random_rules(rng: np.random.Generator, n: int, cores: int) -> tuple[SideCons
 def test_counting_never_asks_for_more_moves_than_needed() -> None:
     rng = np.random.default_rng(0)
     exact = seen = 0
-    for _ in range(200):
+    for _ in range(100):
         n, cores = int(rng.integers(2, 6)), int(rng.integers(2, 5))
         graph = random_graph(rng, n, resources=("a",), sizes=rng.integers(1, 4, (n, 1)))
         dead = tuple(np.flatnonzero(rng.random(cores) < 0.2).tolist())
@@ -88,7 +92,7 @@ def test_counting_never_asks_for_more_moves_than_needed() -> None:
             tight = replace(problem, migration=Migration.of(reference, counted - 1))
             with pytest.raises(DoesNotFitError, match=f"at least {counted} nodes must leave"):
                 require_fit(tight)
-    assert seen > 100 and exact > 0.9 * seen
+    assert seen > 40 and exact > 0.9 * seen
 
 
 def test_merged_nodes_count_every_member() -> None:
