@@ -27,6 +27,7 @@ from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.split import recheck_split
+from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 RECHECKS = {
@@ -35,6 +36,7 @@ RECHECKS = {
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
     "split": recheck_split,
+    "subgraphs": recheck_subgraphs,
     "joint": recheck_joint,
     "parts": recheck_parts,
     "cover": recheck_cover,

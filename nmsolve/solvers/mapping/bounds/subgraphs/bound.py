@@ -13,10 +13,10 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
-from nmsolve.solvers.mapping.bounds.subgraphs.ascent import ascend, capacities, share_out
+from nmsolve.solvers.mapping.bounds.subgraphs.ascent import ascend, capacities, set_values, share_out
 from nmsolve.solvers.mapping.bounds.subgraphs.choose import grown_sets
 from nmsolve.solvers.mapping.bounds.subgraphs.form import Form, build_form
-from nmsolve.solvers.mapping.bounds.subgraphs.pool import Pool, joined, make_pool, price
+from nmsolve.solvers.mapping.bounds.subgraphs.pool import Pool, component_of, joined, make_pool, price
 
 #: Part of the way from the best point to the model's optimum that is tried next.
 TRUST = 0.3
@@ -29,8 +29,6 @@ STAGES_SMALL: tuple[tuple[int, int], ...] = ((10, 2), (12, 2), (12, 4))
 STAGES: tuple[tuple[int, int], ...] = ((9, 1), (10, 1), (11, 1))
 #: What the steps of the climb aim at, above the best value: where no mapping is known, and at least.
 DISTANT_GOAL, NEAR_GOAL = 0.2, 0.002
-#: Steps of the climb between two looks at the clock.
-SLICE = 20
 #: Sets solved between two looks at the clock.
 BATCH = 16
 #: A stage ends, after so many rounds at least, when the last few together gain less than a part; a bound is told when
@@ -153,13 +151,13 @@ class Decomposition:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A point in whole numbers with its exact value."""
+    """A point in whole numbers with its exact value; ``distance`` (E,) of a best placement of every set."""
 
     total: int
     share: IntArray
     tau: IntArray
     price: IntArray
-    cost: IntArray
+    distance: IntArray
 
 
 def evaluate(
@@ -183,7 +181,9 @@ def evaluate(
         + parts.form.step * int(given.sum())
         + parts.star_value(share[parts.entries :], prices)
     )
-    return Evaluation(total, share, tau, prices, cost), hard
+    distance = np.zeros(parts.entries)
+    set_values(parts.pool.ptr, given.astype(np.float64), parts.pool.distance, parts.pool.filled, 0, distance)
+    return Evaluation(total, share, tau, prices, distance.astype(np.int64)), hard
 
 
 def subgraph_bounds(
@@ -253,11 +253,11 @@ class Climb:
             history.append(self.best.total)
             if len(history) > LEAST_ROUNDS and history[-1] < history[-1 - WINDOW] * (1 + LEAST_GAIN):
                 break
-            query = self._next(upper(), should_stop)
+            query = self._next(upper())
         if self.best is not None:
             yield self.best
 
-    def _next(self, upper: float, should_stop: ShouldStop) -> Point:
+    def _next(self, upper: float) -> Point:
         """The point to evaluate next: part of the way to where the model is best."""
         assert self.best is not None
         goal = self.best.total * (1 + DISTANT_GOAL)
@@ -266,10 +266,7 @@ class Climb:
         high = self.point.copy()
         self.parts.forget()
         steps = STEPS_SMALL if self.parts.form.n <= SMALL else STEPS
-        for _ in range(0, steps, SLICE):
-            if should_stop():
-                break
-            self.parts.climb(high, goal, SLICE)
+        self.parts.climb(high, goal, steps)
         return self.point.toward(high, TRUST)
 
 
@@ -278,25 +275,25 @@ def certificate(parts: Decomposition, found: Evaluation) -> dict[str, Any]:
 
     All numbers are whole, in ``1 / unit`` of weight and ``1 / scale`` of distance; parts that are 0 are left out.
     """
-    form, pool = parts.form, parts.pool
-    given, star = found.share[: parts.entries], found.share[parts.entries :]
-    inside = [given[a:z] > 0 for a, z in pairwise(pool.ptr.tolist())]
-    used = np.concatenate(inside) if inside else np.zeros(0, bool)
+    form = parts.form
+    star = found.share[parts.entries :]
+    size, nodes, cost, inside = _connected(parts, found)
+    used = np.concatenate([*inside, np.zeros(0, np.int64)]).astype(np.int64)
     centre = np.repeat(np.arange(form.n), np.diff(form.star_ptr))
     shone, tight = np.flatnonzero(star), np.flatnonzero(found.tau)
-    first, second, third = (form.pair[form.row[tight, i]] for i in range(3))
+    first, third = form.pair[form.row[tight, 0]], form.pair[form.row[tight, 2]]
     via = np.where((first[:, :1] == third).any(axis=1), first[:, 1], first[:, 0])
     return {
         "method": "subgraphs",
         "unit": form.unit,
         "scale": form.scale,
-        "set_size": pool.size,
-        "set_nodes": pool.nodes[pool.nodes >= 0],
-        "set_cost": found.cost,
-        "share_count": np.array([int(i.sum()) for i in inside], np.int64),
-        "share_u": form.pair[pool.pair[used], 0],
-        "share_v": form.pair[pool.pair[used], 1],
-        "share": given[used],
+        "set_size": np.array(size, np.int64),
+        "set_nodes": np.array(nodes, np.int64),
+        "set_cost": np.array(cost, np.int64),
+        "share_count": np.array([len(i) for i in inside], np.int64),
+        "share_u": form.pair[parts.pool.pair[used], 0],
+        "share_v": form.pair[parts.pool.pair[used], 1],
+        "share": found.share[used],
         "star_u": centre[shone],
         "star_v": form.pair[form.star_pair[shone]].sum(axis=1) - centre[shone],
         "star": star[shone],
@@ -306,3 +303,31 @@ def certificate(parts: Decomposition, found: Evaluation) -> dict[str, Any]:
         "metric": found.tau[tight],
         "price": found.price[form.class_of],
     }
+
+
+def _connected(
+    parts: Decomposition, found: Evaluation
+) -> tuple[list[int], list[int], list[int], list[IntArray]]:
+    """Size, nodes, least cost and entries of every part that a set falls into where its shares are 0.
+
+    In a best placement of the set every part is placed as well as it can be on its own.
+    """
+    pool = parts.pool
+    size: list[int] = []
+    nodes: list[int] = []
+    cost: list[int] = []
+    inside: list[IntArray] = []
+    for i, (a, z) in enumerate(pairwise(pool.ptr.tolist())):
+        k = int(pool.size[i])
+        share = found.share[a:z]
+        w = np.zeros((k, k), np.int64)
+        w[pool.first[a:z], pool.second[a:z]] = share
+        label = component_of(w + w.T)
+        for c in range(int(label.max()) + 1):
+            mine = a + np.flatnonzero((share > 0) & (label[pool.first[a:z]] == c))
+            if len(mine):
+                size.append(int((label == c).sum()))
+                nodes += pool.nodes[i, :k][label == c].tolist()
+                cost.append(int((found.share[mine] * found.distance[mine]).sum()))
+                inside.append(mine)
+    return size, nodes, cost, inside

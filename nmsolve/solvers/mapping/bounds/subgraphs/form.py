@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 import numba as nb
+import numpy as np
 from scipy.sparse import csr_array
 
 from nmsolve.hw.cost import core_distance

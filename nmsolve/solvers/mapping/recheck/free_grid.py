@@ -1,0 +1,159 @@
+"""Least cost of a few nodes on an unbounded grid, searched anew: the checker's own, sharing nothing with the finder.
+
+Plain depth-first search over cells with a table of costs per node and cell. A state is cut off by what it has cost,
+plus the cheapest free cell of every node left, plus the least cost of the nodes left among themselves, which the same
+search has found before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import IntArray
+
+#: States of one search; subsets up to this size are bounded by their links alone while others are searched.
+_MAX_STATES, _SMALL = 30_000_000, 5
+
+
+def connected_parts(weight: IntArray, nodes: Iterable[int]) -> list[list[int]]:
+    """The connected parts of ``nodes`` under the positive entries of ``weight``."""
+    left, out = set(nodes), []
+    while left:
+        part = [left.pop()]
+        for u in part:
+            near = [v for v in left if weight[u, v] > 0]
+            part += near
+            left.difference_update(near)
+        out.append(sorted(part))
+    return out
+
+
+def least_cost(weight: IntArray, grid: IntArray, claim: int) -> int:
+    """The least cost of a connected set of nodes if it is below ``claim``, else ``claim``.
+
+    ``grid``: link in x, link in y, rows, columns. Raises TimeoutError if the search is too long.
+    """
+    return _least(weight, list(range(len(weight))), grid, claim, {})
+
+
+def _least(
+    weight: IntArray, nodes: list[int], grid: IntArray, upper: int, known: dict[frozenset[int], int]
+) -> int:
+    """Least cost of connected ``nodes``, at most ``upper``."""
+    if len(nodes) == 1:
+        return min(upper, 0)
+    order = _order(weight, nodes)
+    alone = [_alone(weight, order[i:], grid, known) for i in range(1, len(order))]
+    w = np.ascontiguousarray(weight[np.ix_(order, order)])
+    cost = int(_descend(w, np.array([0, *alone, 0], np.int64), grid, upper, _MAX_STATES))
+    if cost < 0:
+        raise TimeoutError
+    return cost
+
+
+def _alone(weight: IntArray, nodes: list[int], grid: IntArray, known: dict[frozenset[int], int]) -> int:
+    """Least cost of nodes that need not be connected (few nodes: every link at its least)."""
+    total = 0
+    for part in connected_parts(weight, nodes):
+        inside = int(weight[np.ix_(part, part)].sum()) // 2
+        if len(part) <= _SMALL:
+            total += inside * int(min(grid[0], grid[1]))
+            continue
+        key = frozenset(part)
+        if key not in known:
+            far = inside * len(part) * int(grid[0] + grid[1]) + 1
+            known[key] = _least(weight, part, grid, far, known)
+        total += known[key]
+    return total
+
+
+def _order(weight: IntArray, nodes: list[int]) -> list[int]:
+    """Most attached to the earlier ones first, starting from the one with most neighbours."""
+    left = list(nodes)
+    first = max(left, key=lambda v: (int((weight[v, left] > 0).sum()), int(weight[v, left].sum())))
+    order = [first]
+    left.remove(first)
+    while left:
+        v = max(left, key=lambda u: int(weight[u, order].sum()))
+        order.append(v)
+        left.remove(v)
+    return order
+
+
+@nb.njit(cache=True, nogil=True)
+def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int) -> int:
+    """Least cost below ``upper`` with nodes in the order of ``w``, else ``upper``; -1 after ``most`` states."""
+    k = len(w)
+    high, wide = min(k, grid[2]), min(k, grid[3])
+    side = 2 * k + 3
+    cells = side * side
+    centre = (k + 1) * side + k + 1
+    cost = np.zeros((k + 1, k, cells), np.int64)
+    used = np.zeros(cells, np.bool_)
+    box = np.zeros((k + 1, 4), np.int64)  # of the placed nodes: top, bottom, left, right
+    tried = np.full(k, -1, np.int64)  # position in the list of cells
+    cell_list, lists = np.zeros((k, cells), np.int64), np.zeros(k, np.int64)
+    paid, where = np.zeros(k + 1, np.int64), np.zeros(k, np.int64)
+    cell_list[0, 0], lists[0] = centre, 1
+    depth, states = 0, 0
+    while depth >= 0:
+        if tried[depth] >= 0:
+            used[where[depth]] = False
+        tried[depth] += 1
+        if tried[depth] >= lists[depth]:
+            tried[depth] = -1
+            depth -= 1
+            continue
+        p = cell_list[depth, tried[depth]]
+        where[depth] = p
+        used[p] = True
+        d = depth + 1
+        paid[d] = paid[depth] + cost[depth, depth, p]
+        states += 1
+        if states > most:
+            return -1
+        if paid[d] + alone[d] >= upper:
+            continue
+        if d == k:
+            upper = paid[d]
+            continue
+        y, x = p // side, p % side
+        if depth == 0:
+            box[d, 0], box[d, 1], box[d, 2], box[d, 3] = y, y, x, x
+        else:
+            box[d, 0], box[d, 1] = min(box[depth, 0], y), max(box[depth, 1], y)
+            box[d, 2], box[d, 3] = min(box[depth, 2], x), max(box[depth, 3], x)
+        top, bottom = box[d, 1] - high + 1, box[d, 0] + high - 1
+        left, right = box[d, 3] - wide + 1, box[d, 2] + wide - 1
+        bound = paid[d] + alone[d]
+        for v in range(d, k):
+            least = np.int64(2**62)
+            for yy in range(top, bottom + 1):
+                for xx in range(left, right + 1):
+                    q = yy * side + xx
+                    c = cost[depth, v, q] + w[depth, v] * (grid[0] * abs(xx - x) + grid[1] * abs(yy - y))
+                    cost[d, v, q] = c
+                    if c < least and not used[q]:
+                        least = c
+            bound += least
+        if bound >= upper:
+            continue
+        # Cells of the next node, cheapest first; the second node may be mirrored to the right and down.
+        count = 0
+        for yy in range(y if d == 1 else top, bottom + 1):
+            for xx in range(x if d == 1 else left, right + 1):
+                q = yy * side + xx
+                if used[q] or paid[d] + cost[d, d, q] + alone[d] >= upper:
+                    continue
+                i = count
+                while i > 0 and cost[d, d, cell_list[d, i - 1]] > cost[d, d, q]:
+                    cell_list[d, i] = cell_list[d, i - 1]
+                    i -= 1
+                cell_list[d, i] = q
+                count += 1
+        lists[d], tried[d] = count, -1
+        depth = d
+    return upper

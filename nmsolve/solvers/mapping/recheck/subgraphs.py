@@ -1,0 +1,209 @@
+"""Re-check of the subgraph bound: shares against traffic, every set searched again, every star on every core.
+
+No code is shared with the finder. A set's claimed cost is confirmed by showing that no placement is cheaper: a
+depth-first search that looks only for placements below the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array, csr_array
+
+from nmsolve.hw.cost import core_distance
+from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.recheck.free_grid import connected_parts, least_cost
+from nmsolve.solvers.mapping.recheck.parts import (
+    CertificateError,
+    both_ways,
+    distances,
+    numbers,
+    usable_cores,
+)
+
+#: Most nodes of a set.
+MAX_SET = 20
+#: Whole numbers stay below this, so that sums of floats and of integers are exact.
+_LARGEST = 2.0**53
+
+
+def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Value that the certificate proves, in units of the objective. Raises CertificateError."""
+    _applicable(problem)
+    unit, scale = (_positive(certificate, name) for name in ("unit", "scale"))
+    d = np.floor(distances(problem) * scale)
+    traffic = both_ways(problem).tocsr()
+    traffic.data = np.floor(traffic.data * unit)
+    if d.max(initial=0.0) * max(1.0, traffic.sum()) >= _LARGEST:
+        raise CertificateError("'unit' or 'scale' is too large: sums would not be exact")
+    room = _capacity(problem, certificate, traffic)
+    sets = _sets(problem, certificate)
+    stars = _triples(problem, certificate, "star")
+    given = _both(problem.n, *(np.concatenate([s[i] for s in (*sets[0], stars)]) for i in range(3)))
+    if (given - room).max() > 0:
+        raise CertificateError("the shares of a pair add up to more than it has")
+    total = _star_value(problem, certificate, stars, d)
+    lx, ly, step = _links(problem)
+    grid = np.array([int(lx * scale), int(ly * scale), problem.machine.rows, problem.machine.cols], np.int64)
+    for at, ((u, v, share), nodes, claim) in enumerate(zip(*sets, strict=True)):
+        total += _set_value(at, u, v, share, nodes, claim, grid) + int(step * scale) * int(share.sum())
+    return total / (unit * scale)
+
+
+def _applicable(problem: MappingProblem) -> None:
+    m = problem.machine
+    if not problem.one_per_core:
+        raise CertificateError("the bound is for one node per core")
+    if m.torus or m.distance_matrix is not None or problem.objective == "cut":
+        raise CertificateError("distances on this machine need not be those of a grid")
+    if not core_distance(problem).symmetric:
+        raise CertificateError("distances are asymmetric, metric rows need not hold")
+
+
+def _links(problem: MappingProblem) -> tuple[float, float, float]:
+    """Least cost of a link in x and in y (the other one's where there is a single line), and the constant step."""
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    lines = [line_values(problem.machine, quantity, axis) for axis in (1, 0)]
+    every = np.concatenate(lines)
+    if len(every) == 0:
+        raise CertificateError("the machine has a single core")
+    lx, ly = (float(line.min()) if len(line) else float(every.min()) for line in lines)
+    if min(lx, ly) <= 0:
+        raise CertificateError("links cost nothing")
+    return lx, ly, step_value(problem.machine, quantity)
+
+
+def _positive(certificate: Mapping[str, Any], name: str) -> float:
+    value = certificate.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 < value < _LARGEST):
+        raise CertificateError(f"{name!r} is {value!r}, expected a number > 0")
+    return float(value)
+
+
+def _whole(
+    certificate: Mapping[str, Any], name: str, length: int | None = None, least: float = 0
+) -> IntArray:
+    """A field of whole numbers >= ``least``. An empty list counts as no numbers."""
+    if length is None:
+        try:
+            length = len(certificate[name]) if name in certificate else 0
+        except TypeError as error:
+            raise CertificateError(f"{name!r} does not hold numbers") from error
+    array = numbers(certificate, name, length)
+    if (array % 1).any() or (len(array) and (array.min() < least or np.abs(array).max() >= _LARGEST)):
+        raise CertificateError(f"{name!r} holds a number that is not whole, too large or below {least:g}")
+    return array.astype(np.int64)
+
+
+def _nodes(
+    problem: MappingProblem, certificate: Mapping[str, Any], name: str, length: int | None = None
+) -> IntArray:
+    out = _whole(certificate, name, length)
+    if len(out) and out.max() >= problem.n:
+        raise CertificateError(f"{name!r} names a node that does not exist")
+    return out
+
+
+def _triples(
+    problem: MappingProblem, certificate: Mapping[str, Any], name: str
+) -> tuple[IntArray, IntArray, IntArray]:
+    """(u, v, whole value >= 0) of the fields ``name_u``, ``name_v``, ``name``."""
+    u = _nodes(problem, certificate, f"{name}_u")
+    v, value = _nodes(problem, certificate, f"{name}_v", len(u)), _whole(certificate, name, len(u))
+    if (u == v).any():
+        raise CertificateError(f"{name!r} joins a node with itself")
+    return u, v, value
+
+
+def _both(n: int, u: IntArray, v: IntArray, value: IntArray) -> csr_array:
+    """(n, n) symmetric sums."""
+    one = coo_array((value.astype(np.float64), (u, v)), shape=(n, n)).tocsr()
+    return csr_array(one + one.T)
+
+
+def _capacity(problem: MappingProblem, certificate: Mapping[str, Any], traffic: csr_array) -> csr_array:
+    """Traffic after the metric rows ``d(u, via) + d(via, v) >= d(u, v)`` have moved it."""
+    u, v, value = _triples(problem, certificate, "metric")
+    via = _nodes(problem, certificate, "metric_via", len(u))
+    if (via == u).any() or (via == v).any():
+        raise CertificateError("'metric_via' is one of the ends")
+    n = problem.n
+    room = csr_array(traffic + _both(n, u, v, value) - _both(n, u, via, value) - _both(n, via, v, value))
+    if room.nnz and room.data.min() < 0:
+        raise CertificateError("'metric' takes more from a pair than it has")
+    return room
+
+
+def _sets(
+    problem: MappingProblem, certificate: Mapping[str, Any]
+) -> tuple[list[tuple[IntArray, IntArray, IntArray]], list[IntArray], list[int]]:
+    """Shares (as positions in the set), nodes and claimed cost of every set; shares keep node numbers for the sums."""
+    size = _whole(certificate, "set_size", least=1)
+    count = _whole(certificate, "share_count", len(size))
+    claims = _whole(certificate, "set_cost", len(size))
+    if len(size) and size.max() > MAX_SET:
+        raise CertificateError(f"'set_size' is above {MAX_SET}")
+    nodes = _nodes(problem, certificate, "set_nodes", int(size.sum()))
+    u, v, value = _triples(problem, certificate, "share")
+    if count.sum() != len(u):
+        raise CertificateError("'share_count' does not add up to the number of shares")
+    cut, part = np.cumsum(size)[:-1], np.cumsum(count)[:-1]
+    groups = np.split(nodes, cut) if len(size) else []
+    shares = list(zip(*(np.split(a, part) for a in (u, v, value)), strict=True)) if len(size) else []
+    return shares, groups, claims.tolist()
+
+
+def _set_value(
+    at: int, u: IntArray, v: IntArray, share: IntArray, nodes: IntArray, claim: int, grid: IntArray
+) -> int:
+    """The claimed cost of a set if no placement on the free grid is cheaper."""
+    if len(np.unique(nodes)) < len(nodes):
+        raise CertificateError(f"'set_nodes' of set {at} names a node twice")
+    if not (np.isin(u, nodes).all() and np.isin(v, nodes).all()):
+        raise CertificateError(f"'share' of set {at} names a node outside it")
+    order = {int(x): i for i, x in enumerate(nodes)}
+    w = np.zeros((len(nodes), len(nodes)), np.int64)
+    for a, b, s in zip(u.tolist(), v.tolist(), share.tolist(), strict=True):
+        w[order[a], order[b]] += s
+        w[order[b], order[a]] += s
+    if len(nodes) * int(w.sum()) * int(grid[:2].max()) >= 2**60:
+        raise CertificateError(f"'share' of set {at} is too large")
+    if len(connected_parts(w, range(len(nodes)))) > 1:
+        raise CertificateError(f"'share' of set {at} does not connect its nodes")
+    try:
+        least = least_cost(w, grid, claim)
+    except TimeoutError as error:
+        raise CertificateError(f"'set_cost' of set {at} could not be confirmed in reasonable time") from error
+    if least < claim:
+        raise CertificateError(f"'set_cost' of set {at} is {claim}, but a placement costs {least}")
+    return claim
+
+
+def _star_value(
+    problem: MappingProblem,
+    certificate: Mapping[str, Any],
+    stars: tuple[IntArray, IntArray, IntArray],
+    d: FloatArray,
+) -> int:
+    """``sum_u min_p (least cost of u's star from core p - price_p) + sum_p price_p``."""
+    k = len(usable_cores(problem))
+    price = _whole(certificate, "price", k, -_LARGEST)
+    if problem.n < k and price.max(initial=0) > 0:
+        raise CertificateError("'price' is positive although cores stay empty")
+    u, v, value = stars
+    if len(np.unique(u * problem.n + v)) < len(u):
+        raise CertificateError("'star' names a pair twice at one end")
+    off = np.sort(d[~np.eye(k, dtype=bool)].reshape(k, k - 1), axis=1).astype(np.int64)
+    order = np.lexsort((-value, u))
+    cut = np.searchsorted(u[order], np.arange(problem.n + 1))
+    total = int(price.sum())
+    for node in range(problem.n):
+        falling = value[order[cut[node] : cut[node + 1]]]
+        if len(falling) > k - 1:
+            raise CertificateError(f"'star' of node {node} has more partners than there are cores")
+        total += int((off[:, : len(falling)] @ falling - price).min())
+    return total
