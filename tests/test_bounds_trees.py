@@ -128,3 +128,14 @@ def test_refusals_say_why() -> None:
     assert "edge by edge" in (refuses_tree_parts(MappingProblem(graph, mesh, "cut", node_limit=2)) or "")
     for limit in (1, 4):
         assert refuses_tree_parts(MappingProblem(graph, mesh, "connectivity", node_limit=limit))
+
+
+def test_messages_go_one_way() -> None:
+    """Symmetric traffic, asymmetric distances: a -> {b, c} over the long way once beats two messages over it."""
+    graph = LogicGraph.from_edges(3, [0, 0, 1, 2], [1, 2, 0, 0], multicast=np.ones(3, bool))
+    matrix = np.array([[0.0, 9.0], [1.0, 0.0]])
+    machine = Machine("m", (1, 1), (1, 2), distance_matrix=matrix)
+    problem = MappingProblem(graph, machine, "multicast-hops", node_limit=2)
+    assert optimum(problem) <= 11
+    for bound in (last(problem, 40), list(parts_bounds(problem, lambda: 11.0, 40))[-1]):
+        assert 0 < bound.value <= optimum(problem) and check_bound(problem, bound).ok
