@@ -17,11 +17,18 @@ DISCOUNT = 0.9
 class Chooser(Protocol):
     """Chooses kinds of move by number and learns what they brought; a learned policy may take the bandit's place."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kinds of move in order of their numbers."""
+
     def choose(self) -> int:
         """Number of the kind to try next."""
 
     def learn(self, kind: int, gain: float, work: float) -> None:
         """A try of ``kind`` lowered the cost by ``gain`` >= 0 for ``work`` > 0 units of counted work."""
+
+    def summary(self) -> str:
+        """One line for the events: what was chosen and what it brought."""
 
 
 @dataclass
@@ -47,10 +54,15 @@ class Bandit:
     """
 
     def __init__(self, names: Sequence[str], seed: int) -> None:
-        self.names = tuple(names)
+        self._names = tuple(names)
         self.tallies = [Tally() for _ in names]
         self._rng = np.random.default_rng([seed, 5])
         self._gain, self._work = np.zeros(len(names)), np.zeros(len(names))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The kinds of move in order of their numbers."""
+        return self._names
 
     def probabilities(self) -> list[float]:
         """How likely each kind is chosen next, once all have been tried."""

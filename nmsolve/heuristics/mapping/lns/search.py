@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.lns.bandit import Bandit
+from nmsolve.heuristics.mapping.lns.bandit import Bandit, Chooser
 from nmsolve.heuristics.mapping.placement.data import placement_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal
 from nmsolve.heuristics.mapping.placement.walker import SLICE, Walker, walker_cost
@@ -39,7 +39,7 @@ class Neighbourhoods:
         self._seen: IntArray | None = None
         self._kinds = walker.kinds()
         self._rounds = dict.fromkeys(self._kinds, 10)
-        self.bandit = Bandit((*self._kinds, *REHEATS), context.seed)
+        self.chooser: Chooser = Bandit((*self._kinds, *REHEATS), context.seed)
 
     def run(self) -> None:
         """Search until told to stop; what the kinds of move did is noted in the events."""
@@ -47,18 +47,18 @@ class Neighbourhoods:
         tries = 0
         while not self._context.should_stop():
             self._adopt()
-            number = self.bandit.choose()
+            number = self.chooser.choose()
             before, cost = self._walker.work, self._cost
-            name = self.bandit.names[number]
+            name = self.chooser.names[number]
             if name in REHEATS:
                 self._heat(name, REHEATS[name] * self._warm)
             else:
                 self._large(name)
-            self.bandit.learn(number, cost - self._cost, max(1.0, self._walker.work - before))
+            self.chooser.learn(number, cost - self._cost, max(1.0, self._walker.work - before))
             tries += 1
             if tries % REPORT == 0:
-                self._context.note(self.bandit.summary())
-        self._context.note(self.bandit.summary())
+                self._context.note(self.chooser.summary())
+        self._context.note(self.chooser.summary())
 
     def _large(self, kind: str) -> None:
         """Large moves of one kind for one try, in slices."""
