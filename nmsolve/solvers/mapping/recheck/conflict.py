@@ -15,7 +15,7 @@ from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
 
 #: Most variables "node u on core p" of the second model; larger conflicts have their witnesses checked only.
-MOST_PLACES = 50_000
+MOST_PLACES = 100_000
 
 
 def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], seconds: float = 30.0) -> bool:
