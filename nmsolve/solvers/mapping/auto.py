@@ -78,7 +78,7 @@ REGISTRY: dict[str, Entry] = {
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),
     "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or another MIP solver", child=True, budgeted=True, limited=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or other MIP solvers", child=True, budgeted=True, limited=True),
 }  # fmt: skip
 
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
