@@ -21,6 +21,8 @@ from nmsolve.solvers.mapping.recheck.parts import (
 
 #: Cliques of more nodes have no row.
 LARGEST = 10
+#: Multipliers beyond this prove nothing.
+LARGEST_NUMBER = 1e60
 
 
 def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -31,8 +33,8 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     d = distances(problem) - form.step
     np.fill_diagonal(d, 0.0)
     k = len(d)
-    m = numbers(certificate, "multipliers", k * k).reshape(k, k)
-    price = numbers(certificate, "price", k)
+    m = _moderate(certificate, "multipliers", k * k).reshape(k, k)
+    price = _moderate(certificate, "price", k)
     rows, paid, mass = _rows(certificate, form, d)
     traffic = both_ways(problem)
     w = np.zeros((k, k))
@@ -66,7 +68,7 @@ def _rows(
     k = len(d)
     size = _whole(certificate, "sizes")
     member = _whole(certificate, "members")
-    tau = numbers(certificate, "tau", len(size))
+    tau = _moderate(certificate, "tau", len(size))
     if len(size) and not (size.min() >= 3 and size.max() <= k):
         raise CertificateError(f"'sizes' must lie in 3..{k}")
     if size.sum() != len(member):
@@ -90,6 +92,14 @@ def _rows(
                 np.add.at(total, (node[:, j], node[:, i]), part)
                 mass += 2 * float(tau[which].sum())
     return total, paid, mass
+
+
+def _moderate(certificate: Mapping[str, Any], name: str, length: int) -> FloatArray:
+    """The field as numbers with which nothing here overflows. Raises CertificateError."""
+    values = numbers(certificate, name, length)
+    if np.abs(values).max(initial=0.0) > LARGEST_NUMBER:
+        raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}")
+    return values
 
 
 def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
