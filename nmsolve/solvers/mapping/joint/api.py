@@ -23,6 +23,7 @@ from nmsolve.solvers.mapping.joint.engines import (
     JointCpSat,
     JointMip,
     TreeBranching,
+    TreePartitions,
     TreeSearch,
 )
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
@@ -35,10 +36,17 @@ ENGINES: dict[str, type[Any]] = {
     "bounds": AnyRouteBounds,
     "tree-search": TreeSearch,
     "tree-branching": TreeBranching,
+    "tree-partitions": TreePartitions,
     "joint-cpsat": JointCpSat,
     "joint-mip": JointMip,
 }
-SHARES = {"bounds": 0.4, "tree-search": 0.15, "tree-branching": 0.2, "joint-cpsat": 0.25}
+SHARES = {
+    "tree-search": 0.15,
+    "tree-branching": 0.15,
+    "bounds": 0.3,
+    "tree-partitions": 0.2,
+    "joint-cpsat": 0.2,
+}
 #: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
 TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
 #: On problems of so few nodes bounds and search get no more than so many seconds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,21 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.cover import cover_bounds, covering, refuses_cover
+from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
+from nmsolve.solvers.mapping.bounds.pairs import room_per_core
+from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
+from nmsolve.solvers.mapping.joint.partitions import (
+    FOUND,
+    PLACED,
+    Walk,
+    budget_of,
+    cheap_sets,
+    new_walk,
+    walk_on,
+)
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
 from nmsolve.solvers.mapping.joint.steiner import Trees, best_trees, refuses_trees, tree_links
 
@@ -21,6 +36,8 @@ HOT, COLD, TRIES, LONGER = 3.0, 0.1, 2000, 1.5
 PIECE = 20_000
 #: Most nodes of the exact search, and tree nodes in one kernel call.
 MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
+#: Most sets of nodes that are looked at, most of them that are kept, and steps in one kernel call.
+MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
 
 
 def refuses_model(problem: JointProblem) -> str | None:
@@ -97,8 +114,6 @@ class TreeSearch:
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Give the known mapping best trees, then anneal in ever longer runs."""
-        from nmsolve.solvers.mapping.joint.anneal import anneal, state_of, total_cost
-
         start, _ = context.incumbent()
         if start is None or len(problem.messages) == 0:
             return
@@ -146,14 +161,11 @@ class AnyRouteBounds:
     def run(self, problem: JointProblem, context: Context) -> None:
         """Raise all of them; the covering bound last, it takes longest."""
         from nmsolve.hw.cost import uses_nets
-        from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
         from nmsolve.solvers.mapping.bounds.star import star_bound
 
-        mapping = replace(problem.mapping, ceilings=())
-        if mapping.objective in ROUTED and mapping.machine.faulty_links:
-            mapping = replace(mapping, machine=replace(mapping.machine, faulty_links=()))
+        mapping = any_route(problem.mapping)
         if uses_nets(mapping) and refuses_nets(mapping) is None:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
         elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
@@ -177,8 +189,8 @@ class TreeBranching:
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Search in slices; the bound is raised when all is searched."""
-        from nmsolve.solvers.mapping.joint.anneal import state_of
-        from nmsolve.solvers.mapping.joint.branch import FOUND, new_search, search
+        from nmsolve.solvers.mapping.joint.branch import FOUND as BRANCH_FOUND
+        from nmsolve.solvers.mapping.joint.branch import new_search, search
         from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
 
         mapping = problem.mapping
@@ -192,11 +204,105 @@ class TreeBranching:
         found, done = 0, False
         while not done and not context.should_stop():
             done = bool(search(state, tree, BRANCH_SLICE))
-            if tree.counter[FOUND] > found:
-                found = int(tree.counter[FOUND])
+            if tree.counter[BRANCH_FOUND] > found:
+                found = int(tree.counter[BRANCH_FOUND])
                 best = tree.best.copy()
                 context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "search")
         if done:
             value = context.incumbent()[1]
             status = "optimal" if np.isfinite(value) else "infeasible"
             context.raise_bound(Bound(value, self.name, certificate={"status": status}))
+
+
+class TreePartitions:
+    """Exact: all partitions that the covering bound does not rule out, each placed at best, with best trees."""
+
+    name = "tree-partitions"
+    finds = "both"
+
+    def refuses(self, problem: JointProblem) -> str | None:
+        """What annealing with best trees or the covering bound refuses, and too many sets of nodes."""
+        reason = TreeSearch().refuses(problem) or refuses_cover(problem.mapping)
+        if reason is not None:
+            return reason
+        n, room = problem.mapping.n, room_per_core(problem.mapping)
+        if n > 60 or sum(math.comb(n, k) for k in range(1, room + 1)) > MAX_SETS:
+            return f"more than {MAX_SETS} sets of up to {room} of {n} nodes"
+        return None
+
+    def run(self, problem: JointProblem, context: Context) -> None:
+        """Prices first, then partitions in slices; the bound is raised when all are seen."""
+        start, limit = context.incumbent()
+        mapping = any_route(problem.mapping)
+        prices = None
+        for bound in cover_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
+            context.raise_bound(bound)
+            prices = bound.certificate["price"]
+        if start is None or prices is None or context.should_stop():
+            return
+        found = partition_walk(problem, mapping, prices, limit)
+        if found is None:
+            return
+        walk, state, trees = found
+        seen, done = 0, False
+        while not done and not context.should_stop():
+            done = bool(walk_on(walk, state, WALK_SLICE))
+            if walk.counter[FOUND] > seen:
+                seen = int(walk.counter[FOUND])
+                best = walk.best.copy()
+                context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "partition")
+        if done:
+            certificate = {"status": "optimal", "partitions": int(walk.counter[PLACED])}
+            context.raise_bound(Bound(context.incumbent()[1], self.name, certificate=certificate))
+
+
+def partition_walk(
+    problem: JointProblem, mapping: MappingProblem, prices: FloatArray, limit: float
+) -> tuple[Walk, TreeState, Trees] | None:
+    """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
+    c, n = covering(mapping), mapping.n
+    member = np.zeros(c.room, np.int64)
+    cheapest, tree, _ = cheapest_set(
+        c.room,
+        c.least,
+        c.net_ptr,
+        c.nets,
+        c.pins,
+        c.rate,
+        prices,
+        1e-9 if c.least == 0 else np.inf,
+        10**7,
+        member,
+    )
+    if tree < 0:
+        return None
+    root = float(prices.sum() + c.parts * (cheapest - 1e-8) - c.rate.sum())
+    weights = problem.link_cost("multicast-hops")
+    whole = (
+        mapping.objective == "multicast-hops" and mapping.graph.integral and bool((weights % 1 == 0).all())
+    )
+    gain = 1.0 if whole else 1e-9 * abs(limit)
+    enemies = np.zeros(n, np.int64)
+    indptr, other = mapping.apart
+    for u in range(n):
+        for v in other[indptr[u] : indptr[u + 1]].tolist():
+            enemies[u] |= 1 << v
+    sets, spare = np.zeros(KEPT_SETS, np.int64), np.zeros(KEPT_SETS)
+    count = cheap_sets(
+        c.room, c.net_ptr, c.nets, c.rate, prices, cheapest - 1e-8, budget_of(limit, c.unit, root, gain),
+        mapping.sizes, mapping.capacity.max(axis=0), enemies, sets, spare,
+    )  # fmt: skip
+    if count > KEPT_SETS:
+        return None
+    trees = best_trees(problem.mapping.machine, "energy" if mapping.objective == "energy" else "hops")
+    cores = np.flatnonzero(mapping.machine.usable).astype(np.int64)
+    walk = new_walk(n, cores, sets[:count], spare[:count], c.unit, root, limit, gain)
+    return walk, state_of(problem, trees.cost, np.zeros(n, np.int64)), trees
+
+
+def any_route(mapping: MappingProblem) -> MappingProblem:
+    """A relaxation whose bounds hold for any routes: no ceilings, and no dead links where routes count."""
+    mapping = replace(mapping, ceilings=())
+    if mapping.objective in ROUTED and mapping.machine.faulty_links:
+        mapping = replace(mapping, machine=replace(mapping.machine, faulty_links=()))
+    return mapping
