@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from exact_support import random_graph
 
+from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -30,6 +31,7 @@ from nmsolve.solvers.mapping.joint.engines import (
     JointCpSat,
     JointMip,
     TreeBranching,
+    TreePartitions,
     TreeSearch,
 )
 from nmsolve.solvers.mapping.joint.problem import JointProblem, JointReferee
@@ -59,7 +61,7 @@ class Recorder:
 
     def should_stop(self) -> bool:
         self.polls += 1
-        return self.polls > 400
+        return self.polls > 5000
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
         assert self.referee.complaint(solution) is None, self.referee.complaint(solution)
@@ -136,6 +138,35 @@ def test_twins_and_exact_search_agree_with_brute_force(seed, objective):
     assert all(b.value <= best * (1 + 1e-9) for b in recorder.bounds)
 
 
+def test_both_exact_searches_agree_on_larger_problems():
+    """Six to eight nodes, sizes, faults, side constraints, energy: partitions by reduced cost against depth first."""
+    tried = 0
+    for seed in range(24):
+        rng = np.random.default_rng(seed)
+        n = int(rng.integers(6, 9))
+        graph = random_graph(rng, n, multicast=True, sizes=rng.integers(1, 3, (n, 1)))
+        faults = {"faulty_cores": (1,)} if seed % 4 == 1 else {}
+        machine = Machine("m", (1, 1), (2, 3), capacity={"neurons": 5}, energy=ENERGY, **faults)
+        rules = (
+            (SideConstraint("a", "apart", (0, 1, 2)), SideConstraint("f", "forbid", (3,), (0, 5)))
+            if seed % 3
+            else ()
+        )
+        problem = MappingProblem(graph, machine, ("multicast-hops", "energy")[seed % 2], rules)
+        joint, start = JointProblem(problem), first_fit(problem, 0, lambda: False)
+        if start is None or TreePartitions().refuses(joint) is not None:
+            continue
+        values = []
+        for engine in (TreeBranching(), TreePartitions()):
+            recorder = Recorder(problem, joint.join(start, joint.given_routes(start)))
+            engine.run(joint, recorder)
+            assert recorder.low == pytest.approx(recorder.value), (seed, engine.name)
+            values.append(recorder.value)
+        assert values[0] == pytest.approx(values[1]), seed
+        tried += 1
+    assert tried > 12
+
+
 def test_the_twins_agree_on_link_loads_and_ceilings():
     for seed in (0, 1):
         problem = small(seed, "max-link")
@@ -160,7 +191,7 @@ def test_the_search_with_best_trees_keeps_every_rule():
         np.array(c) for c in itertools.product(range(4), repeat=4) if not check_mapping(problem, np.array(c))
     )
     recorder = Recorder(problem, joint.join(core, joint.given_routes(core)))
-    recorder.polls = 398
+    recorder.polls = 4998
     TreeSearch().run(joint, recorder)
     assert recorder.value <= optimum(problem) * 1.5
 
