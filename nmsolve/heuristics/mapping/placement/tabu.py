@@ -15,8 +15,9 @@ from nmsolve.model.types import Int32Array, IntArray
 
 #: Usable cores beyond which the price matrix is too slow to keep.
 LARGEST = 200
-#: Iterations of one search after its last new best, in multiples of the number of cores.
-PATIENCE = 50
+#: Iterations of one search after its last new best, in multiples of the number of cores: in the first population and at
+#: most. Every new population doubles it, so that short runs cross early and long ones search thoroughly.
+PATIENCE, MOST_PATIENCE = 10, 160
 #: A child that is no better than a parent is kicked by this share of the nodes.
 KICK = 0.15
 #: Children in a row that were not taken in before the population is renewed from its best.
@@ -55,7 +56,7 @@ class _Memetic:
     def __init__(self, data: PlacementData, start: IntArray, context: Context) -> None:
         self._context = context
         self._search = DenseSearch(data, context.seed)
-        self._length = PATIENCE * len(data.free)
+        self._patience = PATIENCE
         self._rng = np.random.default_rng([context.seed, 3])
         self._start = self._search.seat_of(start)
         self._symmetries = board_symmetries(data, self._search.dense)
@@ -79,13 +80,14 @@ class _Memetic:
                 if (child == one).all():
                     child = search.kicked(child, KICK)
                 stale = 0 if population.add(*self._improve(child, "crossed tabu search")) else stale + 1
+            self._patience = min(MOST_PATIENCE, 2 * self._patience)
             i = int(np.argmin(population.costs))
             best, cost = population.seats[i], population.costs[i]
 
     def _improve(self, seat: Int32Array, move: str) -> tuple[Int32Array, float]:
         """The best placement of a search from ``seat`` with its cost; offered if it is the best so far."""
         search = self._search
-        search.begin(seat, self._length)
+        search.begin(seat, self._patience * len(seat))
         going = True
         while going and not self._context.should_stop():
             going = search.iterate()
