@@ -47,7 +47,9 @@ def test_bound_is_below_every_completion(seed: int) -> None:
         core[u] = rng.choice(np.flatnonzero(used == 0))
         used[core[u]] = 1
     x = new_relaxation(w, d, np.arange(cores))
-    ascend(x, np.full(n, -1), np.zeros(cores, np.int64), np.ones((n, cores), bool), 1, 1e3, 5)  # leaves its traces
+    ascend(
+        x, np.full(n, -1), np.zeros(cores, np.int64), np.ones((n, cores), bool), 1, 1e3, 5
+    )  # leaves its traces
     if seed % 3 == 0:
         s, k = rng.normal(size=(2, n, n))
         x.spectral[0], x.skew[0] = s + s.T, k - k.T
@@ -85,7 +87,7 @@ def test_best_first_agrees_with_trying_every_mapping(
     kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the split bound forced on every partial mapping of three open nodes or more."""
-    monkeypatch.setattr(engine, "ALONE", 1)
+    monkeypatch.setattr(engine, "ALONE_EASY", 1)
     monkeypatch.setattr(engine, "_SLICE", 1)
     monkeypatch.setattr(frontier, "SMALL", 2)
     monkeypatch.setattr(frontier, "PROBE", 1)
@@ -111,7 +113,7 @@ def test_bound_rises_best_first_and_memory_is_bounded(monkeypatch: pytest.Monkey
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=1)
     plain = Recorder(problem)
     BranchBound().run(problem, plain)
-    monkeypatch.setattr(engine, "ALONE", 10)
+    monkeypatch.setattr(engine, "ALONE_EASY", 10)
     monkeypatch.setattr(engine, "_SLICE", 1)
     monkeypatch.setattr(engine, "PAUSE", 0.0)
     for most in (400_000, 3):

@@ -33,8 +33,8 @@ from nmsolve.solvers.mapping.exact.symmetry import board_symmetry
 MAX_NODES, MAX_CORES = 32, 64
 #: Elementary steps of one slice of the depth-first search, about a tenth of a second.
 _SLICE = 10_000_000
-#: Partial mappings it may expand before the best-first search takes over.
-ALONE = 60_000
+#: Partial mappings it may expand before the best-first search takes over: with up to EASY nodes it is the faster one.
+EASY, ALONE, ALONE_EASY = 17, 60_000, 3_000_000
 #: Seconds between two bounds.
 PAUSE = 0.1
 
@@ -85,11 +85,12 @@ class BranchBound:
         """Both searches, one after the other; True if nothing below the limit is left."""
         budget = max(1, _SLICE // (data.n**2 * data.cores))
         symmetric = bool((data.dense == data.dense.T).all())
+        alone = ALONE_EASY if data.n <= EASY else ALONE
         found, frontier, first, said = 0, None, tree.domain[0].copy(), 0.0
         while not context.should_stop():
             if frontier is not None:
                 done = frontier.advance()
-            elif symmetric and tree.state[NODES] >= ALONE and (known or found > 0):
+            elif symmetric and tree.state[NODES] >= alone and (known or found > 0):
                 places = np.flatnonzero(data.allowed.any(axis=0))
                 frontier = Frontier(_restarted(tree, first), new_relaxation(tree.weight, data.dense, places))
                 done = False
