@@ -35,7 +35,11 @@ def small(seed: int) -> MappingProblem:
         Machine("m", (1, 1), (1, 4), torus=True),
         Machine("m", (1, 1), (2, 2), faulty_links=((0, 1), (3, 2))),
     ][seed % 4]
-    rules = (SideConstraint("a", "forbid", (0,), (0,)), SideConstraint("b", "apart", (1, 2))) if seed % 3 == 0 else ()
+    rules = (
+        (SideConstraint("a", "forbid", (0,), (0,)), SideConstraint("b", "apart", (1, 2)))
+        if seed % 3 == 0
+        else ()
+    )
     return MappingProblem(graph, machine, "max-link", rules, 2)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Sets whose possible gain is below this are not looked at; callers subtract it once per core.
 MARGIN = 1e-9
@@ -66,26 +66,9 @@ def cheapest_set(
                     if state[u] == 1:
                         member[k] = u
                         k += 1
-            left, first = room - size, -1
-            if left > 0:
-                count = 0
-                low = np.inf
-                for u in range(n):
-                    if state[u] == 0:
-                        value = -price[u]
-                        for j in range(net_ptr[u], net_ptr[u + 1]):
-                            m = nets[j]
-                            if touch[m] == 0:
-                                value += rate[m] / min(left, open_pins[m])
-                        charge[count] = value
-                        count += 1
-                        if value < low:
-                            low, first = value, u
-                if (
-                    count < least - size
-                    or cost + _least_sum(charge, count, left, least - size) >= best - MARGIN
-                ):
-                    first = -1
+            first = _most_promising(
+                room - size, least - size, best - cost, net_ptr, nets, rate, price, touch, open_pins, state, charge
+            )  # fmt: skip
             if first >= 0:
                 node[depth], way[depth] = first, 1
                 depth += 1
@@ -118,6 +101,32 @@ def cheapest_set(
             state[u] = 0
             for j in range(net_ptr[u], net_ptr[u + 1]):
                 open_pins[nets[j]] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def _most_promising(
+    left: int, needed: int, slack: float, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray,
+    touch: IntArray, open_pins: IntArray, state: AnyArray, charge: FloatArray,
+) -> int:  # fmt: skip
+    """The open node of the least charge, or -1 if no choice of up to ``left`` and at least ``needed`` more gains ``slack``."""
+    if left <= 0:
+        return -1
+    count, first, low = 0, -1, np.inf
+    for u in range(len(price)):
+        if state[u] != 0:
+            continue
+        value = -price[u]
+        for j in range(net_ptr[u], net_ptr[u + 1]):
+            m = nets[j]
+            if touch[m] == 0:
+                value += rate[m] / min(left, open_pins[m])
+        charge[count] = value
+        count += 1
+        if value < low:
+            low, first = value, u
+    if count < needed or _least_sum(charge, count, left, needed) >= slack - MARGIN:
+        return -1
+    return first
 
 
 @nb.njit(cache=True, nogil=True)

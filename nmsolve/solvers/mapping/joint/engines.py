@@ -149,23 +149,30 @@ def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> Bool
 
 
 class AnyRouteBounds:
-    """Bounds of the mapping problem that hold whatever routes are taken: fan-out, parting, covering."""
+    """Bounds of the mapping problem that hold whatever routes are taken: fan-out or star, covering; loads of links."""
 
     name = "bounds"
     finds = "bounds"
 
     def refuses(self, problem: JointProblem) -> str | None:
-        """Loads of links."""
-        return "the load of a link has no bound here" if problem.mapping.objective == "max-link" else None
+        """None: one of them takes every problem."""
+        return None
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Raise all of them; the covering bound last, it takes longest."""
-        from nmsolve.hw.cost import uses_nets
+        from nmsolve.hw.cost import uses_links, uses_nets
+        from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
         from nmsolve.solvers.mapping.bounds.star import star_bound
 
         mapping = any_route(problem.mapping)
+        if uses_links(mapping):
+            start, _ = context.incumbent()
+            core = None if start is None else problem.split(start)[0]
+            for bound in link_load_bounds(mapping, core, context.should_stop, context.time_left()):
+                context.raise_bound(bound)
+            return
         if uses_nets(mapping) and refuses_nets(mapping) is None:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
         elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
