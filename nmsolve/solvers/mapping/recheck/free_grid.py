@@ -96,7 +96,8 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
     box = np.zeros((k + 1, 4), np.int64)  # of the placed nodes: top, bottom, left, right
     tried = np.full(k, -1, np.int64)  # position in the list of cells
     cell_list, lists = np.zeros((k, cells), np.int64), np.zeros(k, np.int64)
-    paid, where = np.zeros(k + 1, np.int64), np.zeros(k, np.int64)
+    paid, others, where = np.zeros(k + 1, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
+    loss, leader = np.zeros(k, np.int64), np.full(k, -1, np.int64)
     cell_list[0, 0], lists[0] = centre, 1
     depth, states = 0, 0
     while depth >= 0:
@@ -109,6 +110,11 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
             continue
         p = cell_list[depth, tried[depth]]
         where[depth] = p
+        if others[depth] + cost[depth, depth, p] >= upper:  # the later ones cost more
+            used[p] = False
+            tried[depth] = -1
+            depth -= 1
+            continue
         used[p] = True
         d = depth + 1
         paid[d] = paid[depth] + cost[depth, depth, p]
@@ -129,24 +135,43 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
         top, bottom = box[d, 1] - high + 1, box[d, 0] + high - 1
         left, right = box[d, 3] - wide + 1, box[d, 2] + wide - 1
         bound = paid[d] + alone[d]
+        own = np.int64(0)
+        leader[:k] = -1
         for v in range(d, k):
-            least = np.int64(2**62)
+            least, second, at = np.int64(2**62), np.int64(2**62), -1
             for yy in range(top, bottom + 1):
                 for xx in range(left, right + 1):
                     q = yy * side + xx
                     c = cost[depth, v, q] + w[depth, v] * (grid[0] * abs(xx - x) + grid[1] * abs(yy - y))
                     cost[d, v, q] = c
-                    if c < least and not used[q]:
-                        least = c
+                    if c < second and not used[q]:
+                        if c < least:
+                            second, least, at = least, c, q
+                        else:
+                            second = c
             bound += least
+            if v == d:  # its cell is chosen next; only the others vie for cells here
+                own = least
+                continue
+            loss[v] = min(second - least, np.int64(2**50))
+            for u in range(d + 1, v):
+                if leader[u] == at:  # one of the two must take another cell
+                    bound += min(loss[u], loss[v])
+                    leader[u] = at if loss[u] > loss[v] else -1
+                    at = at if leader[u] < 0 else -1
+                    break
+            leader[v] = at
         if bound >= upper:
             continue
-        # Cells of the next node, cheapest first; the second node may be mirrored to the right and down.
+        others[d] = bound - own
+        # Cells of the next node, cheapest first; the second node may be mirrored to the right and down, and, where x
+        # and y are alike, across the diagonal.
+        alike = d == 1 and grid[0] == grid[1] and high == wide
         count = 0
         for yy in range(y if d == 1 else top, bottom + 1):
             for xx in range(x if d == 1 else left, right + 1):
                 q = yy * side + xx
-                if used[q] or paid[d] + cost[d, d, q] + alone[d] >= upper:
+                if used[q] or others[d] + cost[d, d, q] >= upper or (alike and yy - y > xx - x):
                     continue
                 i = count
                 while i > 0 and cost[d, d, cell_list[d, i - 1]] > cost[d, d, q]:

@@ -185,6 +185,7 @@ def ascend(
     best, best_share, best_tau, best_price = 0.0, share.copy(), tau.copy(), price.copy()
     slope, idle = np.zeros(len(tau)), IDLE * weight.sum() / max(1, (weight > 0).sum())
     stale, rate = 0, PRICE_RATE / (len(star_ptr) - 1)
+    longest = weight.sum()
     for at in range(steps):
         value = set_values(set_ptr, share[:sets], pool, filled, step_cost, distance[:sets])
         value += star_values(star_ptr, share[sets:], near, price, count, distance[sets:], taken)
@@ -218,6 +219,7 @@ def ascend(
         if norm < 1e-12:
             break
         length = theta * max(0.001 * best, upper - value) / norm
+        length = min(length, longest / np.sqrt(norm))  # next to an optimum the norm says nothing
         for t in range(len(tau)):
             tau[t] = max(0.0, tau[t] + length * ROW_RATE * slope[t])
         for q in range(len(weight)):

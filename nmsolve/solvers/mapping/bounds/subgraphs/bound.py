@@ -25,10 +25,12 @@ STEPS_SMALL, STEPS, SMALL = 200, 60, 300
 #: Part of its equal share that a set starts with if it comes later.
 FIRST_SHARE = 0.3
 #: Set sizes, one after the other, and how often sets are grown from every node, for up to SMALL nodes and beyond.
-STAGES_SMALL: tuple[tuple[int, int], ...] = ((10, 2), (12, 2), (12, 4))
+STAGES_SMALL: tuple[tuple[int, int], ...] = ((10, 4), (11, 2), (12, 2))
 STAGES: tuple[tuple[int, int], ...] = ((9, 1), (10, 1), (11, 1))
 #: What the steps of the climb aim at, above the best value: where no mapping is known, and at least.
 DISTANT_GOAL, NEAR_GOAL = 0.2, 0.002
+#: Multipliers beyond this are not taken: sums of whole numbers must stay exact.
+LARGEST = 2.0**50
 #: Sets solved between two looks at the clock.
 BATCH = 16
 #: A stage ends, after so many rounds at least, when the last few together gain less than a part; a bound is told when
@@ -121,6 +123,8 @@ class Decomposition:
     def whole(self, point: Point) -> tuple[IntArray, IntArray, IntArray]:
         """Whole shares, row multipliers and prices near a point, such that no pair gives more than it has."""
         form = self.form
+        if not all(np.isfinite(a).all() and np.abs(a).max(initial=0.0) < LARGEST for a in point.parts()):
+            point = self.start()
         tau = np.floor(point.tau).astype(np.int64)
         capacity = form.weight.copy()
         for column, sign in ((0, -1), (1, -1), (2, 1)):
@@ -205,6 +209,8 @@ def subgraph_bounds(
     for size, times in STAGES_SMALL if form.n <= SMALL else STAGES:
         known = {tuple(row[row >= 0].tolist()) for row in parts.pool.nodes}
         new = [s for s in grown_sets(form, size, times, rng) if tuple(s) not in known]
+        if known and not new:
+            break
         point = parts.change(point, np.arange(len(known)), new)
         if len(known) == 0:
             point = parts.start()
