@@ -10,12 +10,14 @@ import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
 from nmsolve.model.bound import Bound
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound, engine, frontier
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import new_tree, representatives
+from nmsolve.solvers.mapping.exact.data import exact_data
 
 
 def _distances(rng: np.random.Generator, cores: int) -> np.ndarray:
@@ -108,7 +110,7 @@ def test_best_first_agrees_with_trying_every_mapping(
 
 
 def test_bound_rises_best_first_and_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On 16 dense nodes the bound never falls; with no room for open mappings the search still ends at the optimum."""
+    """On 11 dense nodes the bound never falls; with no room for open mappings the search still ends at the optimum."""
     graph = random_graph(np.random.default_rng(8), 11)
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=1)
     plain = Recorder(problem)
@@ -137,3 +139,21 @@ def test_representatives_shrink_with_the_symmetries_left() -> None:
     assert free[1:][representatives(tree, 1, free[1:])].tolist() == [1, 2, 4, 5, 8]
     tree.used[1] = 1
     assert representatives(tree, 2, free[2:]).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_matrices_the_other_way_round(seed: int) -> None:
+    """Metric traffic on distances that are no metric: cores are mapped to nodes, and mappings turned back."""
+    rng = np.random.default_rng(seed)
+    row, col = np.divmod(np.arange(6), 3)
+    near = np.abs(row[:, None] - row) + np.abs(col[:, None] - col)
+    any_d = np.triu(rng.integers(0, 9, (6, 6)), 1).astype(float)
+    i, j = np.nonzero(np.triu(near))
+    graph = LogicGraph.from_edges(6, i, j, near[i, j].astype(float))
+    problem = MappingProblem(
+        graph, Machine("m", (1, 1), (1, 6), distance_matrix=any_d + any_d.T), node_limit=1
+    )
+    assert engine._turned(exact_data(problem))
+    context = Recorder(problem)
+    BranchBound().run(problem, context)
+    assert context.value == context.low == optimum(problem)

@@ -12,9 +12,9 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray
+from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
-from nmsolve.solvers.mapping.branch_bound.relaxation import new_relaxation
+from nmsolve.solvers.mapping.branch_bound.relaxation import is_metric, new_relaxation
 from nmsolve.solvers.mapping.branch_bound.search import (
     FOUND,
     LIMIT,
@@ -34,7 +34,7 @@ MAX_NODES, MAX_CORES = 32, 64
 #: Elementary steps of one slice of the depth-first search, about a tenth of a second.
 _SLICE = 10_000_000
 #: Partial mappings it may expand before the best-first search takes over: with up to EASY nodes it is the faster one.
-EASY, ALONE, ALONE_EASY = 17, 60_000, 3_000_000
+EASY, ALONE, ALONE_EASY = 16, 60_000, 3_000_000
 #: Seconds between two bounds.
 PAUSE = 0.1
 
@@ -72,7 +72,7 @@ class BranchBound:
         if not self._search(data, tree, context, start is not None):
             return
         found = int(tree.state[FOUND])
-        best = tree.best if found else start
+        best = _mapping(data, tree) if found else start
         value, status = np.inf, "infeasible"
         if best is not None:
             status = "optimal"
@@ -91,14 +91,14 @@ class BranchBound:
             if frontier is not None:
                 done = frontier.advance()
             elif symmetric and tree.state[NODES] >= alone and (known or found > 0):
-                places = np.flatnonzero(data.allowed.any(axis=0))
-                frontier = Frontier(_restarted(tree, first), new_relaxation(tree.weight, data.dense, places))
+                places = np.flatnonzero(first.any(axis=0))
+                frontier = Frontier(_restarted(tree, first), new_relaxation(tree.weight, tree.dense, places))
                 done = False
             else:
                 done = bool(search(tree, budget))
             if tree.state[FOUND] > found:
                 found = int(tree.state[FOUND])
-                context.offer(tree.best.copy(), "search")
+                context.offer(_mapping(data, tree), "search")
             if done:
                 return True
             if time.monotonic() - said >= PAUSE:
@@ -122,8 +122,31 @@ def _tree(data: ExactData, limit: int) -> Tree:
     """The search tree of ``data`` with the symmetries of its board."""
     traffic = np.zeros((data.n, data.n), np.int64)
     traffic[data.tail, data.head] = data.weight
-    symmetry = board_symmetry(data)
-    maps = np.arange(data.cores)[None, :] if symmetry is None else symmetry.maps
     grain = gcd(*(int(w) for w in np.unique(data.weight))) * gcd(*(int(d) for d in np.unique(data.dense)))
-    dense = np.ascontiguousarray(data.dense)
-    return new_tree(traffic, dense, data.allowed, np.ascontiguousarray(maps), limit, max(1, grain))
+    dense, allowed = np.ascontiguousarray(data.dense), data.allowed
+    maps = np.arange(data.cores)[None, :]
+    if _turned(data):
+        traffic, dense, allowed = np.triu(dense), traffic + traffic.T, allowed.T
+    else:
+        symmetry = board_symmetry(data)
+        maps = maps if symmetry is None else symmetry.maps
+    return new_tree(traffic, dense, allowed, np.ascontiguousarray(maps), limit, max(1, grain))
+
+
+def _turned(data: ExactData) -> bool:
+    """True if cores are mapped to nodes instead: where traffic is a metric and distances are none, its triangles hold rows.
+
+    With as many nodes as cores the two problems are one; files of quadratic assignment problems come either way round.
+    """
+    d = data.dense
+    if data.n != data.cores or (d != d.T).any() or np.diag(d).any() or is_metric(d):
+        return False
+    traffic = np.zeros((data.n, data.n), np.int64)
+    traffic[data.tail, data.head] = data.weight
+    return is_metric(traffic + traffic.T)
+
+
+def _mapping(data: ExactData, tree: Tree) -> IntArray:
+    """The best mapping found, as (n,) cores of nodes."""
+    out: IntArray = np.argsort(tree.best) if _turned(data) else tree.best.copy()
+    return out

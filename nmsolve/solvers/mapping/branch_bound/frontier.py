@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.branch_bound.search import BASE, LIMIT, Tree, begin
 #: Steps of the split bound, at the first partial mapping and at the others.
 FIRST_STEPS, STEPS = 300, 60
 #: Partial mappings a depth-first search may expand where it may fail, and with so few open nodes until it ends.
-PROBE, SLICE, SMALL = 5000, 5000, 9
+PROBE, SLICE, SMALL = 1000, 5000, 9
 #: It is tried where it ended at least one in so many at this depth, and with the first few.
 ODDS, TRIALS = 10, 10
 #: Beyond so many open partial mappings the youngest are taken first, so that memory stays bounded.

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Entries of ``Relaxation.size``.
 OPEN, FREE, ROWS, BEST = 0, 1, 2, 3
@@ -99,8 +99,7 @@ def new_relaxation(weight: IntArray, dist: IntArray, places: IntArray) -> Relaxa
     short = float(dist[dist > 0].min()) if (dist > 0).any() else 1.0
     w, d = weight / heavy, dist / short
     inside = d[np.ix_(places, places)]
-    metric = all((inside <= inside[:, [k]] + inside[[k], :]).all() for k in range(len(places)))
-    threes = list(combinations(range(n), 3)) if metric else []
+    threes = list(combinations(range(n), 3)) if is_metric(inside) else []
     abc = np.array(threes, np.int64).reshape(-1, 3)
     a, b, c = abc.T
     triple = np.stack([a * n + b, a * n + c, b * n + c, (a * n + b) * n + c], axis=1)
@@ -149,6 +148,11 @@ def new_relaxation(weight: IntArray, dist: IntArray, places: IntArray) -> Relaxa
     )
     x.spectral[0] = np.where(np.eye(n) > 0, 0.0, w / 2)
     return x
+
+
+def is_metric(d: AnyArray) -> bool:
+    """True if no symmetric distance in ``d`` (k, k) is longer than a way round."""
+    return all(bool((d <= d[:, [k]] + d[[k], :]).all()) for k in range(len(d)))
 
 
 def _perimeter(d: FloatArray) -> float:
