@@ -44,9 +44,9 @@ def hottest(problem: MappingProblem, maps: IntArray) -> float:
 
 @pytest.mark.parametrize("make", [random_problem, random_nets])
 def test_never_above_the_optimum_and_confirmed_after_json(make) -> None:
-    """Ninety random problems each: meshes, tori, chips, faults, messages to one and to many."""
+    """64 random problems each: meshes, tori, chips, faults, messages to one and to many."""
     useful = 0
-    for seed in range(90):
+    for seed in range(64):
         problem = make(seed)
         if problem.machine.distance_matrix is not None:  # no links
             continue
@@ -60,7 +60,7 @@ def test_never_above_the_optimum_and_confirmed_after_json(make) -> None:
             check = check_bound(problem, read)
             assert check.ok, (seed, bound.certificate["inner"], bound.certificate["links"], check.text)
         useful += bool(found) and found[-1].value > 0
-    assert useful > 25
+    assert useful > 18
 
 
 @pytest.fixture(scope="module")

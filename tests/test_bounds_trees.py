@@ -55,9 +55,9 @@ def last(problem: MappingProblem, rounds: int, upper: float = np.inf) -> Bound:
 
 
 def test_never_above_the_optimum_and_confirmed_after_json() -> None:
-    """240 random problems; old bounds on the same ones, too."""
+    """184 random problems; old bounds on the same ones, too."""
     useful = 0
-    for seed in range(240):
+    for seed in range(184):
         problem = random_nets(seed)
         if refuses_tree_parts(problem) is not None:
             continue
@@ -71,7 +71,7 @@ def test_never_above_the_optimum_and_confirmed_after_json() -> None:
             assert bound.value <= best * (1 + 1e-9) + 1e-9, (seed, problem.objective, bound.method)
             check = check_bound(problem, read)
             assert check.ok, (seed, bound.method, check.text)
-    assert useful > 70
+    assert useful > 55
 
 
 @pytest.fixture(scope="module")
