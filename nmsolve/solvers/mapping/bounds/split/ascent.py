@@ -20,7 +20,7 @@ SEPARATE, PATIENCE, SHORTER = 20, 40, 0.8
 #: The same from LARGE cores on, where steps are few, after a return to the best that gained nothing.
 LARGE, HASTE, MUCH_SHORTER = 300, 12, 0.5
 #: Parts of the traffic given to the spectral side that are tried as a start.
-STARTS = (1.0, 0.5, 0.02, 0.75, 0.25)
+STARTS = (1.0, 0.0, 0.5, 0.75, 0.25)
 #: Without a mapping known, the ascent aims this far above the best value.
 AIM = 0.1
 
@@ -52,7 +52,7 @@ class Ascent:
         self.direction = np.zeros((form.k, form.k))
         self.mean = np.zeros((form.k, form.k))
         self.most_rows = 40 * form.k + 2000
-        self.scale, self.stalled, self.steps, self.gained = 1.0, 0, 0, False
+        self.scale, self.stalled, self.steps, self.gained, self.mark = 1.0, 0, 0, False, -np.inf
 
     @property
     def exhausted(self) -> bool:
@@ -72,7 +72,8 @@ class Ascent:
             self.stalled, self.gained = 0, True
         else:
             self.stalled += 1
-            if self.stalled >= (HASTE if self._hasty else PATIENCE):
+            rising, self.mark = self._rising(value)
+            if self.stalled >= (HASTE if self._hasty else PATIENCE) and not rising:
                 self._return()
                 return
         self._step(value, min(upper, self.best.value + AIM * abs(self.best.value)))
@@ -85,6 +86,17 @@ class Ascent:
         if value < self.best.value - 1e-4 * abs(self.best.value):
             self.best = replace(self.best, value=value)
             self.evaluator = Evaluator(self.form)
+
+    def _rising(self, value: float) -> tuple[bool, float]:
+        """Whether many cores' slow ascent is still on its way up, and the value to compare with later.
+
+        From a corner such as the Gilmore-Lawler point every first step goes down, and the way back up takes many.
+        """
+        if self.form.k < LARGE or self.stalled > 10 * HASTE:
+            return False, value
+        if self.stalled % HASTE:
+            return True, self.mark
+        return value > self.mark or self.stalled == HASTE, value
 
     def _return(self) -> None:
         """Back to the best point, at rest, with shorter steps; rows found since then stay, with multiplier 0."""

@@ -29,6 +29,8 @@ class Spectrum:
         r, k = len(self.mu), self.k
         if r == 0:
             return 0.0, (self.mu, np.zeros((k, 0)))
+        if not shift.any():  # all bases are equally good: their mean
+            return 0.0, (np.full(k, float(self.mu.sum()) / (k - 1)), np.eye(k) - 1 / k)
         mean = shift.mean(axis=0)
         a = shift - mean
         a -= (mean - mean.mean())[:, None]
@@ -58,8 +60,9 @@ class Spectrum:
             cut = float(np.linalg.eigvalsh(self.block.T @ (a @ self.block))[0])
         low = _least_estimate(a)
         centre, half = (cut + low) / 2, (cut - low) / 2
-        if half <= 0:  # no traffic at all
-            return np.zeros(r), self.block[:, -r:]
+        if half <= 0:  # a multiple of the identity on the complement of (1..1)
+            self.block = None
+            return np.full(r, cut), np.linalg.qr(np.eye(k, r) - 1 / k)[0]
         before, now = self.block, (a @ self.block - centre * self.block) / half
         for _ in range(DEGREE - 1):
             after = a @ now
