@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.types import IntArray
 
 #: States of one search; subsets up to this size are bounded by their links alone while others are searched.
-_MAX_STATES, _SMALL = 30_000_000, 5
+_MAX_STATES, _SMALL = 100_000_000, 2
 
 
 def connected_parts(weight: IntArray, nodes: Iterable[int]) -> list[list[int]]:

@@ -14,7 +14,7 @@ from nmsolve.solvers.mapping.bounds.subgraphs.oracle import free_placement, solv
 #: Placements remembered per set; the worst gives way.
 PLACEMENTS = 48
 #: States after which a set's search is given up.
-MAX_STATES = 400_000
+MAX_STATES = 60_000
 
 
 @dataclass
