@@ -17,7 +17,7 @@ from nmsolve.hw.machines import load_machine
 from nmsolve.model.formats import load_graph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.auto import make_engine
+from nmsolve.solvers.mapping.registry import make_engine
 
 #: Instance, mesh or None for the one in the file, nodes per core.
 INSTANCES: tuple[tuple[str, str | None, int], ...] = (

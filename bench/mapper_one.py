@@ -25,7 +25,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.auto import make_engine
+from nmsolve.solvers.mapping.registry import make_engine
 
 
 class CpuContext:

@@ -264,7 +264,7 @@ def test_the_exact_models_can_be_written_out(tmp_path: Path) -> None:
         "map",
         tmp_path / "g.json",
         "--time-limit",
-        "3",
+        "20",
         "--write-model",
         tmp_path / "m",
         "--out",

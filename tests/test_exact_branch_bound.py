@@ -15,8 +15,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound
-from nmsolve.solvers.mapping.branch_bound.engine import _tree
 from nmsolve.solvers.mapping.branch_bound.assignment import assign
+from nmsolve.solvers.mapping.branch_bound.engine import _tree
 from nmsolve.solvers.mapping.branch_bound.search import LIMIT, open_bound, search
 from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT

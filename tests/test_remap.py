@@ -28,7 +28,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping import api
-from nmsolve.solvers.mapping.auto import REGISTRY, automatic, chosen
+from nmsolve.solvers.mapping.auto import automatic, chosen
+from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.mapping.remapping import fewest_moves, repaired_start
 
 

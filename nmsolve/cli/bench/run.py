@@ -83,7 +83,7 @@ def _methods(text: str) -> list[str]:
     ------
     InputError : none, or an unknown engine
     """
-    from nmsolve.solvers.mapping.auto import make_engine
+    from nmsolve.solvers.mapping.registry import make_engine
 
     methods = ["+".join(e.strip() for e in m.split("+")) for m in text.split(",") if m.strip()]
     if not methods:
@@ -167,7 +167,7 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
 
 def _refusal(task: Task) -> Outcome | None:
     """The outcome of a run whose every engine refuses the problem, found without a process."""
-    from nmsolve.solvers.mapping.auto import make_engine
+    from nmsolve.solvers.mapping.registry import make_engine
 
     said = [(e, make_engine(e).refuses(task.instance.problem)) for e in task.engines or []]
     if not said or any(reason is None for _, reason in said):

@@ -1,122 +1,41 @@
-"""Which engines there are, and which of them run on a problem, in which order and for how long."""
+"""Which engines run on a problem, in which order and for how long."""
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib import import_module
 
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.portfolio import Step
 
 #: Called with (engine name, status with the reason) for every engine that was considered and left out.
 Refused = Callable[[str, str], None]
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Where an engine lives and how it is run.
-
-    Attributes
-    ----------
-    module, cls : imported when the engine is first wanted
-    child : native solver, runs in a child process
-    repeat : worth another run with another seed
-    quick : takes milliseconds
-    budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
-    limited : obeys ceilings on other objectives, likewise
-    about : one line for people
-    """
-
-    module: str
-    cls: str
-    about: str
-    child: bool = False
-    repeat: bool = False
-    quick: bool = False
-    budgeted: bool = False
-    limited: bool = False
-
-    def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
-        """The engine's place in a plan; with ``most`` it is worth no process of its own."""
-        quick = self.quick or most < math.inf
-        return Step(engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most)
-
-
-_H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
-REGISTRY: dict[str, Entry] = {
-    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
-    "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
-    "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
-    "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
-    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
-    "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
-    "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
-    "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
-    "simple-annealing": Entry(_H + "prior_art.engines", "SimpleAnnealing", "simulated annealing as published (Connolly 1990), to compare with", repeat=True),
-    "genetic": Entry(_H + "prior_art.engines", "GeneticAlgorithm", "genetic algorithm (Ahuja et al. 2000), to compare with", repeat=True),
-    "ant-colony": Entry(_H + "prior_art.engines", "AntColonyOptimisation", "MAX-MIN ant system (2000), to compare with", repeat=True),
-    "particle-swarm": Entry(_H + "prior_art.engines", "DiscreteParticleSwarm", "discrete particle swarm (2014), to compare with", repeat=True),
-    "remap": Entry(_H + "remap", "Remap", "annealing within a migration budget", repeat=True, budgeted=True),
-    "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
-    "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
-    "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
-    "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
-    "subgraphs": Entry(_S + "bounds.subgraphs.engine", "Subgraphs", "small sets solved exactly, stars and metric rows together, one node per core"),
-    "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
-    "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
-    "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on cores that messages must reach"),
-    "slots": Entry(_S + "bounds.trees_engines", "Slots", "split bound of small partitions, joint problems and trees"),
-    "link-load": Entry(_S + "bounds.trees_engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
-    "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
-    "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or other MIP solvers", child=True, budgeted=True, limited=True),
-}  # fmt: skip
-
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
 EXACT_NODES, EXACT_CORES = 40, 64
-#: The exact engines of automatic mode, with their shares.
-EXACT = {"branch-bound": 0.7, "cpsat": 0.3}
-#: On problems that small, seconds for every heuristic and bound before the exact engines start.
-QUICK = 0.5
-#: Beyond so many nodes proofs are rare: every heuristic gets this part of the time first.
-EASY_NODES, SMALL_PART = 12, 0.25
+#: Up to this many nodes, one per core, proofs take seconds: nothing else gets more than QUICK seconds before.
+EASY_NODES, QUICK = 16, 0.5
+#: On larger small problems, part of the time that every heuristic and every bound may use before the exact engines.
+SMALL_PART, SMALL_BOUND = 0.25, 0.1
 #: Share of the machine's room that is used from which, and up to which, the joint bound is the better and the worse.
 FULL, LOOSE = 0.75, 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
-#: Share of the covering bound, where it applies.
-COVER = 0.15
 #: Sum of the shares of the heuristics.
 HEURISTICS = 0.9
-#: Smallest part of the time limit for one spectral bound, and the largest with one and with several nodes per core
-#: (where one such bound is all there is). Linear algebra cannot be interrupted: a bound that needs more is not begun.
+#: Smallest part of the time limit for one spectral bound that comes before the heuristics, and the largest with one and with
+#: several nodes per core. Linear algebra cannot be interrupted: a bound that needs more is not begun.
 LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
-
-
-def make_engine(name: str, mip_solver: str = "highs") -> Engine:
-    """The engine called ``name``.
-
-    Raises
-    ------
-    InputError : no such engine; the message suggests the nearest name
-    """
-    entry = REGISTRY.get(name)
-    if entry is None:
-        near = difflib.get_close_matches(name, REGISTRY, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"unknown engine {name!r}", "", hint + "one of " + ", ".join(REGISTRY))
-    cls = getattr(import_module(entry.module), entry.cls)
-    engine: Engine = cls(mip_solver) if name == "mip" else cls()
-    return engine
+#: Part of the time for the bounds that come after the heuristics: this at once, and so much more per second of the time
+#: limit, up to the largest.
+AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
+#: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
+DENSE = 16.0
 
 
 def chosen(
@@ -156,36 +75,64 @@ def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
 def automatic(
     problem: MappingProblem, seconds: float, workers: int, refused: Refused, mip_solver: str = "highs"
 ) -> list[Step]:
-    """The plan of automatic mode: cheap bounds, then heuristics, then exact engines where they have a chance.
+    """The plan of automatic mode: cheap bounds, heuristics, bounds that profit from a mapping, then exact engines where
+    they have a chance.
 
-    On small problems heuristics and bounds get half a second each (heuristics more beyond EASY_NODES) and the exact
-    engines the rest, in rising order of cost; on others the bounds get a tenth to a third and the heuristics the rest.
-    With several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
+    On small problems heuristics and bounds are brief (EASY_NODES, SMALL_PART) and the exact engines get the rest. With
+    several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
-    bounds = {"gilmore-lawler": 0.04}
-    for name in ("projection", "parts", "joint"):
-        least = LEAST_PART if problem.one_per_core else LEAST_PART_JOINT
-        wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
-        part = min(_most_part(problem), max(least, wish))
-        bounds[name] = HEURISTICS * part / (1 - part)
-    bounds["cover"] = COVER
-    heuristics = _heuristics(problem)
-    shares = {"star": 0.01} | (bounds | heuristics if workers == 1 else heuristics | bounds)
-    if small:
-        shares |= EXACT
+    before, heuristics, after = _before(problem, seconds), _heuristics(problem), _after(problem, seconds)
+    shares = before | heuristics | after if workers == 1 else heuristics | before | after
+    exact = _exact(problem) if small else {}
     steps = []
-    for name, share in shares.items():
+    for name, share in (shares | exact).items():
         engine = make_engine(name, mip_solver)
         reason = _refusal(name, engine, problem)
         late = _too_slow(name, problem, seconds) or outdone(name, problem)
         if reason is not None or late is not None:
             refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
             continue
-        brief = small and name not in EXACT  # cut short, a proof would be lost
-        most = max(QUICK, SMALL_PART * seconds) if name in heuristics and problem.n > EASY_NODES else QUICK
-        steps.append(REGISTRY[name].step(engine, share, most if brief else math.inf))
+        most = math.inf  # an exact engine cut short would lose its proof
+        if small and name not in exact:
+            easy = problem.n <= EASY_NODES and problem.one_per_core
+            part = SMALL_PART if name in heuristics or not problem.one_per_core else SMALL_BOUND
+            most = QUICK if easy or name in before else max(QUICK, part * seconds)
+        steps.append(REGISTRY[name].step(engine, share, most))
     return steps
+
+
+def _before(problem: MappingProblem, seconds: float) -> dict[str, float]:
+    """The bounds that need no mapping, with their shares: they give the gap from the start."""
+    shares = {"star": 0.01, "gilmore-lawler": 0.04}
+    for name in ("projection", "parts", "joint"):
+        least = LEAST_PART if problem.one_per_core else LEAST_PART_JOINT
+        wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
+        part = min(_most_part(problem), max(least, wish))
+        shares[name] = HEURISTICS * part / (1 - part)
+    if uses_nets(problem):  # tree-parts is the stronger one, and profits from a mapping
+        del shares["parts"]
+    return shares
+
+
+def _after(problem: MappingProblem, seconds: float) -> dict[str, float]:
+    """The bounds that aim at the best mapping, with their shares: longer runs give them more."""
+    part = min(MOST_AFTER, AFTER + AFTER_PER_SECOND * seconds)
+    whole = HEURISTICS * part / (1 - part)
+    if uses_links(problem):
+        return {"link-load": whole}
+    if uses_nets(problem):
+        return {"tree-parts": 0.5 * whole, "slots": 0.2 * whole, "cover": 0.3 * whole}
+    if problem.one_per_core:
+        return {"subgraphs": 0.65 * whole, "split": 0.35 * whole}
+    return {"slots": 0.5 * whole, "cover": 0.5 * whole}
+
+
+def _exact(problem: MappingProblem) -> dict[str, float]:
+    """The exact engines with their shares; beyond EASY_NODES with one node per core CP-SAT proves nothing."""
+    if problem.one_per_core and problem.n > EASY_NODES:
+        return {"branch-bound": 0.9, "cpsat": 0.1}
+    return {"branch-bound": 0.7, "cpsat": 0.3}
 
 
 def least_seconds(name: str, problem: MappingProblem) -> float:
@@ -195,8 +142,12 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
         return 2.5e-10 * cores**3
     if name == "projection":
         return 1.6e-9 * cores**3
+    if name == "split":
+        return 1e-8 * cores**3
     if name == "parts":
         return 1.6e-7 * (m + 20 * n) * min(-(-n // _room(problem)) + 8, 48, n)
+    if name == "tree-parts":
+        return 4e-7 * (m + problem.graph.rows) * (min(-(-n // _room(problem)), 40) + 8)
     if name == "joint":
         lines = problem.machine.rows + problem.machine.cols
         return 3.2e-7 * (m + 20 * n) * min(lines + 6, 48, n)
@@ -204,7 +155,13 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
 
 
 def outdone(name: str, problem: MappingProblem) -> str | None:
-    """Why another spectral bound is the better one, or None: joint on well filled cores, parts on loosely filled ones."""
+    """Why another bound is the better one, or None.
+
+    Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
+    subgraphs pay where nodes have few neighbours.
+    """
+    if name == "subgraphs" and 2 * problem.graph.m > DENSE * problem.n:
+        return "nodes have many neighbours, where the split bound is better"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
@@ -228,7 +185,8 @@ def _most_part(problem: MappingProblem) -> float:
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
     least = 1.1 * least_seconds(name, problem)
-    if least <= _most_part(problem) * seconds:
+    most = AFTER + AFTER_PER_SECOND * seconds if name in ("split", "tree-parts") else _most_part(problem)
+    if least <= min(MOST_AFTER, most) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
@@ -241,10 +199,12 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
         return {"links": HEURISTICS}
     if uses_links(problem):
         return {"multilevel": 0.25, "links": 0.65}
-    if problem.one_per_core and not uses_nets(problem):
-        if problem.machine.distance_matrix is not None:
-            return {"anneal": 0.3, "tabu": 0.6}
-        return {"tabu": 0.05, "anneal": 0.85}
     if uses_nets(problem):
         return {"multilevel": 0.25, "nets": 0.65}
+    if problem.one_per_core:
+        return {"anneal": 0.2, "tabu": 0.7} if _mesh(problem) else {"anneal": 0.1, "tabu": 0.8}
     return {"multilevel": 0.9}
+
+
+def _mesh(problem: MappingProblem) -> bool:
+    return problem.machine.distance_matrix is None

@@ -15,16 +15,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.auto import (
-    EXACT_CORES,
-    EXACT_NODES,
-    REGISTRY,
-    least_seconds,
-    make_engine,
-    outdone,
-)
+from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, least_seconds, outdone
 from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
 from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.incumbent import Observer
 
 #: A bound that needs more than this part of the time before it says anything is not begun.

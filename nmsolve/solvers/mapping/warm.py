@@ -15,8 +15,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.auto import REGISTRY
 from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
+from nmsolve.solvers.mapping.registry import REGISTRY
 
 #: Seconds for one engine on one tiny problem. Compiling runs over them; the run is then repeated, because phases
 #: that it never reached may have kernels of their own.
