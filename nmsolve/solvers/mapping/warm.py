@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 
 import numpy as np
 
@@ -21,32 +24,48 @@ from nmsolve.solvers.mapping.registry import REGISTRY
 #: Seconds for one engine on one tiny problem. Compiling runs over them; the run is then repeated, because phases
 #: that it never reached may have kernels of their own.
 EACH, SLACK, TRIES = 0.5, 0.4, 6
+#: Engines that take longest to compile: begun first. What stands for the joint problem with routes.
+SLOW, ROUTES = ("branch-bound", "subgraphs", "multilevel", "anneal", "remap", "nets"), "free routes"
 
 
 def warm_up(say: Callable[[str], None]) -> int:
     """Run every engine that needs no child process on a tiny problem of each kind it takes; returns the number of runs.
 
-    ``say`` gets one line per problem. Kernels are cached beside the sources, so later processes only load them.
+    ``say`` gets one line per engine. Kernels are cached beside the sources, so later processes only load them. Engines
+    share few kernels, so that as many processes as there are cores compile at the same time.
     """
+    names = [name for name, entry in REGISTRY.items() if not entry.child]
+    names.sort(key=lambda name: name not in SLOW)
     runs = 0
-    compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
-    for label, problem in _problems():
-        taken = []
-        for name, entry in REGISTRY.items():
-            if entry.child:
-                continue
-            try:
-                _until_compiled(problem, name)
-            except InputError:  # it refuses this kind of problem
-                continue
-            taken.append(name)
-        runs += len(taken)
-        say(f"{label}: {', '.join(taken)}")
-    runs += _with_routes(say)
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        begun = {
+            pool.submit(_run_engine, name): name
+            for name in [*names[: len(SLOW)], ROUTES, *names[len(SLOW) :]]
+        }
+        for done in as_completed(begun):
+            labels = done.result()
+            runs += len(labels)
+            say(f"{begun[done]}: {', '.join(labels)}")
     return runs
 
 
-def _with_routes(say: Callable[[str], None]) -> int:
+def _run_engine(name: str) -> list[str]:
+    """The labels of the problems that the engine was run on, in a process of its own."""
+    if name == ROUTES:
+        return _with_routes()
+    if name == "branch-bound":
+        compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
+    taken = []
+    for label, problem in _problems():
+        try:
+            _until_compiled(problem, name)
+        except InputError:  # it refuses this kind of problem
+            continue
+        taken.append(label)
+    return taken
+
+
+def _with_routes() -> list[str]:
     """Free routes, without the engines that run in a child process."""
     from nmsolve.solvers.mapping.joint.api import ENGINES, solve_joint
 
@@ -57,8 +76,7 @@ def _with_routes(say: Callable[[str], None]) -> int:
         solve_joint(problem, time_limit=EACH, engines=names, seed=1)
         if time.monotonic() - start < EACH + SLACK:
             break
-    say(f"free routes: {', '.join(names)}")
-    return len(names)
+    return names
 
 
 def _until_compiled(problem: MappingProblem, name: str) -> None:
