@@ -75,8 +75,9 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
         )
     try:
         values = np.array(words[1:], dtype="S").astype(np.float64)
-    except ValueError as error:
-        raise InputError(f"not a number: {error}", str(path), "two matrices of numbers") from None
+    except ValueError:
+        word = next(w for w in words[1:] if not _is_number(w)).decode("utf-8", "replace")
+        raise InputError(f"{word!r} is not a number", str(path), "two matrices of numbers") from None
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
         matrix, entry = divmod(int(bad[0]), n * n)
@@ -86,6 +87,14 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
             "a finite number >= 0",
         )
     return values[: n * n].reshape(n, n), values[n * n :].reshape(n, n)
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        np.array(word, dtype="S").astype(np.float64)
+    except ValueError:
+        return False
+    return True
 
 
 def mesh_shape(matrix: FloatArray) -> tuple[int, int] | None:
