@@ -77,7 +77,8 @@ def _page(front: Front, picture: str, title: str) -> str:
 
 _TEMPLATE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{ title }}: {{ names[0] }} and {{ names[1] }}</title>
-<style>body{font:15px sans-serif;max-width:60em;margin:2em auto;color:#222}td,th{padding:.2em 1em;text-align:right}</style>
+<style>body{font:15px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
+td,th{padding:.2em 1em;text-align:right}</style>
 </head><body><h1>{{ names[0] }} and {{ names[1] }}</h1><p>{{ title }}. Filled points are proved: no mapping is as good in
 both and better in one. Lines: no mapping goes below.</p>{{ picture|safe }}
 <table><tr><th></th><th>{{ names[0] }}</th><th>{{ names[1] }}</th><th></th></tr>
