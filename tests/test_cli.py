@@ -30,7 +30,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("cli") / "out"
     run(
         "map", EXAMPLES / "vision.json", "--machine", EXAMPLES / "board.toml", "--constraints",
-        EXAMPLES / "constraints.json", "--time-limit", "4", "--seed", "3", "--out", out,
+        EXAMPLES / "constraints.json", "--time-limit", "8", "--seed", "3", "--out", out,
     )  # fmt: skip
     return out
 

@@ -226,7 +226,7 @@ def test_connectivity_on_a_distance_matrix_needs_no_mesh():
 def test_what_it_refuses_and_why():
     graph = random_problem(0, "hops").graph
     mesh = Machine("m", (1, 1), (3, 4))
-    assert "pairwise" in Nets().refuses(MappingProblem(graph, mesh, "hops"))
+    assert "route tree" in Nets().refuses(MappingProblem(graph, mesh, "hops"))
     torus = Machine("m", (1, 1), (3, 4), torus=True)
     assert "torus" in Nets().refuses(MappingProblem(graph, torus, "multicast-hops"))
     dead = Machine("m", (1, 1), (3, 4), faulty_links=((0, 1), (1, 0)))
