@@ -18,7 +18,7 @@ class Entry:
 
     Attributes
     ----------
-    module, cls : imported when the engine is first wanted
+    module, cls : imported when the engine is first wanted; what makes it when called
     child : native solver, runs in a child process
     repeat : worth another run with another seed
     quick : takes milliseconds
@@ -61,13 +61,13 @@ REGISTRY: dict[str, Entry] = {
     "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
-    "split": Entry(_S + "bounds.split.engine", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
-    "subgraphs": Entry(_S + "bounds.subgraphs.engine", "Subgraphs", "exact small sets, stars and metric rows, one node per core"),
+    "split": Entry(_S + "bounds.engines", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
+    "subgraphs": Entry(_S + "bounds.engines", "Subgraphs", "exact small sets, stars and metric rows, one node per core"),
     "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
     "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
-    "tree-parts": Entry(_S + "bounds.trees_engines", "TreeParts", "spectral bound on cores that messages must reach"),
-    "slots": Entry(_S + "bounds.trees_engines", "Slots", "split bound of small partitions, joint problems and trees"),
-    "link-load": Entry(_S + "bounds.trees_engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
+    "tree-parts": Entry(_S + "bounds.engines", "TreeParts", "spectral bound on cores that messages must reach"),
+    "slots": Entry(_S + "bounds.engines", "Slots", "split bound of small partitions, joint problems and trees"),
+    "link-load": Entry(_S + "bounds.engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
     "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),

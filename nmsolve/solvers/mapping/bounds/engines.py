@@ -2,135 +2,129 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+from nmsolve.hw.cost import uses_nets
+from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
+from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
+from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
+from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
+from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
+from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
+from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
+from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
+from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
 
-class Star:
+@dataclass(frozen=True)
+class BoundEngine:
+    """A bound that takes part in a run.
+
+    Attributes
+    ----------
+    refuses : why it cannot take a problem, in words, or None
+    find : ever better bounds on a problem, the best mapping so far being the aim
+    """
+
+    name: str
+    refuses: Callable[[MappingProblem], str | None]
+    find: Callable[[MappingProblem, Context], Iterable[Bound]]
+    finds: str = "bounds"
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Raise every bound that is found."""
+        for bound in self.find(problem, context):
+            context.raise_bound(bound)
+
+
+def _upper(context: Context) -> Callable[[], float]:
+    """What the best mapping costs whenever asked."""
+    return lambda: context.incumbent()[1]
+
+
+def _refuses_star(problem: MappingProblem) -> str | None:
+    return refuses_nets(problem) if uses_nets(problem) else refuses_pairs(problem)
+
+
+def _star(problem: MappingProblem, context: Context) -> list[Bound]:
     """Star bound of pairwise objectives, fan-out bound of net objectives: milliseconds, any size."""
-
-    name = "star"
-    finds = "bounds"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """None unless the machine is too large for distances of all pairs."""
-        from nmsolve.hw.cost import uses_nets
-        from nmsolve.solvers.mapping.bounds.nets import refuses_nets
-        from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
-
-        return refuses_nets(problem) if uses_nets(problem) else refuses_pairs(problem)
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise one bound."""
-        from nmsolve.hw.cost import uses_nets
-        from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
-        from nmsolve.solvers.mapping.bounds.star import star_bound
-
-        find = fan_out_bound if uses_nets(problem) else star_bound
-        context.raise_bound(find(problem, context.should_stop))
+    find = fan_out_bound if uses_nets(problem) else star_bound
+    return [find(problem, context.should_stop)]
 
 
-class GilmoreLawler:
-    """Gilmore-Lawler bound: about a second for 1,024 nodes on 1,024 cores."""
-
-    name = "gilmore-lawler"
-    finds = "bounds"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Net objectives, or more nodes x places than an assignment problem takes."""
-        from nmsolve.solvers.mapping.bounds.gilmore_lawler import refuses_gilmore_lawler
-
-        return refuses_gilmore_lawler(problem)
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise one bound."""
-        from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
-
-        context.raise_bound(gilmore_lawler_bound(problem, context.should_stop))
+def _gilmore_lawler(problem: MappingProblem, context: Context) -> list[Bound]:
+    """About a second for 1,024 nodes on 1,024 cores."""
+    return [gilmore_lawler_bound(problem, context.should_stop)]
 
 
-class Projection:
-    """Projection (eigenvalue) bound with tuned diagonal, one node per core; best on dense traffic."""
-
-    name = "projection"
-    finds = "bounds"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Net objectives, several nodes per core, or more than 2,048 cores."""
-        from nmsolve.solvers.mapping.bounds.projection import refuses_projection
-
-        return refuses_projection(problem)
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise ever better bounds until the ascent ends."""
-        from nmsolve.solvers.mapping.bounds.projection import projection_bounds
-
-        bounds = projection_bounds(problem, lambda: context.incumbent()[1], should_stop=context.should_stop)
-        for bound in bounds:
-            context.raise_bound(bound)
+def _projection(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return projection_bounds(problem, _upper(context), should_stop=context.should_stop)
 
 
-class Joint:
-    """Eigenvalue bound for many nodes per core: parts not fixed, sizes free within the capacity."""
-
-    name = "joint"
-    finds = "bounds"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """One node per core, net objectives, distance matrices, over 1,024 cores, or room for all on one core."""
-        from nmsolve.solvers.mapping.bounds.joint import refuses_joint
-
-        if problem.one_per_core:
-            return "one node per core: the projection bound is made for that"
-        return refuses_joint(problem)
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise ever better bounds until the ascent ends."""
-        from nmsolve.solvers.mapping.bounds.joint import joint_bounds
-
-        upper, stop = (lambda: context.incumbent()[1]), context.should_stop
-        seconds = context.time_left()
-        for bound in joint_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
-            context.raise_bound(bound)
+def _split(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return split_bounds(problem, _upper(context), context.should_stop, context.time_left())
 
 
-class Parts:
-    """Eigenvalue bound on the traffic that must leave its core: any objective, loosely filled machines."""
-
-    name = "parts"
-    finds = "bounds"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """One node per core, room for everything on one core, or more than 4,096 cores."""
-        from nmsolve.solvers.mapping.bounds.parts import refuses_parts
-
-        return refuses_parts(problem)
-
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise ever better bounds until the ascent ends."""
-        from nmsolve.solvers.mapping.bounds.parts import parts_bounds
-
-        upper, stop = (lambda: context.incumbent()[1]), context.should_stop
-        seconds = context.time_left()
-        for bound in parts_bounds(problem, upper, should_stop=stop, seed=context.seed, seconds=seconds):
-            context.raise_bound(bound)
+def _subgraphs(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return subgraph_bounds(problem, _upper(context), context.should_stop, context.seed)
 
 
-class Cover:
-    """Covering (Dantzig-Wolfe) bound on what every core must send and receive: up to 400 nodes, few on a core."""
+def _refuses_joint(problem: MappingProblem) -> str | None:
+    if problem.one_per_core:
+        return "one node per core: the projection bound is made for that"
+    return refuses_joint(problem)
 
-    name = "cover"
-    finds = "bounds"
 
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """One node per core, loads of links, more than 400 nodes, or more than 12 on a core."""
-        from nmsolve.solvers.mapping.bounds.cover import refuses_cover
+def _climb(
+    bounds: Callable[..., Iterable[Bound]], problem: MappingProblem, context: Context
+) -> Iterable[Bound]:
+    """Eigenvalue bounds by one ascent each."""
+    stop, seconds = context.should_stop, context.time_left()
+    return bounds(problem, _upper(context), should_stop=stop, seed=context.seed, seconds=seconds)
 
-        return refuses_cover(problem)
 
-    def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise ever better bounds until the ascent ends."""
-        from nmsolve.solvers.mapping.bounds.cover import cover_bounds
+def _tree_parts(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return tree_parts_bounds(
+        problem,
+        _upper(context),
+        should_stop=context.should_stop,
+        seed=context.seed,
+        seconds=context.time_left(),
+        core=context.incumbent()[0],
+    )
 
-        for bound in cover_bounds(problem, lambda: context.incumbent()[1], context.should_stop):
-            context.raise_bound(bound)
+
+def _slots(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    core = context.incumbent()[0]
+    return slots_bounds(problem, _upper(context), context.should_stop, context.time_left(), core)
+
+
+def _link_load(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return link_load_bounds(problem, context.incumbent()[0], context.should_stop, context.time_left())
+
+
+def _cover(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return cover_bounds(problem, _upper(context), context.should_stop)
+
+
+Star = partial(BoundEngine, "star", _refuses_star, _star)
+GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
+Projection = partial(BoundEngine, "projection", refuses_projection, _projection)
+Split = partial(BoundEngine, "split", refuses_split, _split)
+Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, _subgraphs)
+Joint = partial(BoundEngine, "joint", _refuses_joint, partial(_climb, joint_bounds))
+Parts = partial(BoundEngine, "parts", refuses_parts, partial(_climb, parts_bounds))
+TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, _tree_parts)
+Slots = partial(BoundEngine, "slots", refuses_slots, _slots)
+LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, _link_load)
+Cover = partial(BoundEngine, "cover", refuses_cover, _cover)
