@@ -41,6 +41,7 @@ class Row:
 
 
 SHIPPED = HERE / "instances"
+QAPLIB = HERE.parent / "nmsolve" / "cli" / "bench" / "instances"
 GENERATED: dict[str, tuple[str, ...]] = {
     "snn20k.npz": ("snn", "--nodes", "20000", "--synapses", "600000", "--layers", "8"),
     "snn100k.npz": ("snn", "--nodes", "100000", "--synapses", "5000000", "--layers", "16"),
@@ -92,7 +93,7 @@ ROWS = (
 
 def small_instances(folder: Path) -> None:
     """The three inputs that must be proved optimal: 9 facilities of nug12, communities of 4, a ring with chords."""
-    lines = (SHIPPED / "nug12.dat").read_text().split()
+    lines = (QAPLIB / "nug12.dat").read_text().split()
     n = int(lines[0])
     values = [int(v) for v in lines[1:]]
     flow = [values[n * n + i * n : n * n + i * n + n] for i in range(n)]
@@ -115,8 +116,9 @@ def small_instances(folder: Path) -> None:
 
 def instance(name: str, folder: Path) -> Path:
     """Path of an instance: shipped, or generated into ``folder`` once."""
-    if (SHIPPED / name).exists():
-        return SHIPPED / name
+    for shipped in (SHIPPED, QAPLIB):
+        if (shipped / name).exists():
+            return shipped / name
     path = folder / name
     if not path.exists():
         if name in GENERATED:

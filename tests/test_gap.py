@@ -24,7 +24,7 @@ from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.bounding import bounding
 from nmsolve.solvers.mapping.certificates import check_bound
 
-NUG12 = Path(__file__).resolve().parent.parent / "bench" / "instances" / "nug12.dat"
+NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
 
 
 def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
