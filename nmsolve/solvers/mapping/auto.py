@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
@@ -35,7 +37,7 @@ LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 #: limit, up to the largest.
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
-DENSE = 16.0
+DENSE = 13.0
 
 
 def chosen(
@@ -105,13 +107,12 @@ def automatic(
 def _before(problem: MappingProblem, seconds: float) -> dict[str, float]:
     """The bounds that need no mapping, with their shares: they give the gap from the start."""
     shares = {"star": 0.01, "gilmore-lawler": 0.04}
-    for name in ("projection", "parts", "joint"):
+    # For nets tree-parts is the stronger one of its kind, and profits from a mapping.
+    for name in ("projection", "joint") if uses_nets(problem) else ("projection", "parts", "joint"):
         least = LEAST_PART if problem.one_per_core else LEAST_PART_JOINT
         wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
         part = min(_most_part(problem), max(least, wish))
         shares[name] = HEURISTICS * part / (1 - part)
-    if uses_nets(problem):  # tree-parts is the stronger one, and profits from a mapping
-        del shares["parts"]
     return shares
 
 
@@ -160,7 +161,7 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
     subgraphs pay where nodes have few neighbours.
     """
-    if name == "subgraphs" and 2 * problem.graph.m > DENSE * problem.n:
+    if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
         return "nodes have many neighbours, where the split bound is better"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
@@ -170,6 +171,13 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     if name == "joint" and fill < LOOSE:
         return "cores are loosely filled, where the parts bound is better"
     return None
+
+
+def _neighbours(problem: MappingProblem) -> float:
+    """Mean number of nodes that a node sends to or receives from."""
+    n, source, target = problem.n, problem.graph.edge_source.astype(np.int64), problem.graph.targets
+    pairs = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
+    return 2.0 * len(pairs) / n
 
 
 def _room(problem: MappingProblem) -> int:
@@ -202,9 +210,6 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     if uses_nets(problem):
         return {"multilevel": 0.25, "nets": 0.65}
     if problem.one_per_core:
-        return {"anneal": 0.2, "tabu": 0.7} if _mesh(problem) else {"anneal": 0.1, "tabu": 0.8}
+        mesh = problem.machine.distance_matrix is None
+        return {"anneal": 0.2, "tabu": 0.7} if mesh else {"anneal": 0.1, "tabu": 0.8}
     return {"multilevel": 0.9}
-
-
-def _mesh(problem: MappingProblem) -> bool:
-    return problem.machine.distance_matrix is None
