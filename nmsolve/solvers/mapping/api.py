@@ -282,10 +282,7 @@ def _result(
 ) -> Result:
     core, objective = incumbent.lifted, incumbent.objective if incumbent.lifted is not None else None
     bound = incumbent.bound if incumbent.has_bound else None
-    status = "unknown" if core is None else "optimal" if incumbent.optimal else "feasible"
-    status = "infeasible" if incumbent.infeasible else status
-    reason = _stop_reason(incumbent, budget, portfolio)
-    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    status, reason = say_ending(incumbent, budget, portfolio)
     return Result(
         status=status,
         stop_reason=reason,
@@ -312,6 +309,15 @@ def _scores(problem: MappingProblem, core: IntArray | None) -> dict[str, float]:
     from nmsolve.hw.scores import score
 
     return score(problem.graph, problem.machine, core)
+
+
+def say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:
+    """Status and stop reason of a run, told as its last event."""
+    status = "unknown" if incumbent.lifted is None else "optimal" if incumbent.optimal else "feasible"
+    status = "infeasible" if incumbent.infeasible else status
+    reason = _stop_reason(incumbent, budget, portfolio)
+    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    return status, reason
 
 
 def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:

@@ -136,7 +136,7 @@ class _Search:
 
     def _stage(self, k: int, ceiling: float | None, seconds: float, start: IntArray | None) -> Result:
         limits = () if ceiling is None else ((self.names[1 - k], ceiling),)
-        stage = replace(self.problem, objective=self.names[k], ceilings=limits)
+        stage = replace(self.problem, objective=self.names[k], ceilings=(*self.problem.ceilings, *limits))
         result = self.solve(stage, seconds, start)
         self.interrupted = self.interrupted or result.stop_reason == "interrupt"
         if ceiling is None and result.bound is not None:

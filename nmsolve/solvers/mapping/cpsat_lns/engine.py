@@ -1,7 +1,7 @@
 """Engine ``cpsat-lns``: the exact model with all but a few nodes held fast, solved again and again.
 
 A repair takes tens to hundreds of milliseconds, a hundred times what the dedicated moves need, but it holds for whatever the
-exact model can state: several resources, nodes apart, route trees, any objective. So it is for those.
+exact model can state: several resources, nodes apart, route trees, any sum over pairs or messages. So it is for those.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class CpSatLns:
 
     def refuses(self, problem: MappingProblem) -> str | None:
         """Takes what the exact model takes, except where cheaper moves do the same better."""
-        if problem.one_per_core and not (uses_nets(problem) or uses_links(problem)):
+        if uses_links(problem):
+            return "the load of a link is no sum over pairs or messages"
+        if problem.one_per_core and not uses_nets(problem):
             return (
                 "one node per core and a pairwise objective, where dedicated moves are a hundred times faster"
             )

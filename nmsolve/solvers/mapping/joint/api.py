@@ -17,7 +17,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.routes import MessageRoute
 from nmsolve.model.types import BoolArray
-from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.api import say_ending, solve
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
     JointCpSat,
@@ -103,13 +103,15 @@ def solve_joint(
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
-    cpu = time.process_time()
     budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
     reduction = merge_together(problem)
     referee = JointReferee(reduction)
     steps = _steps(referee.problem, engines, time_limit)
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
     ordinary = solve(problem, time_limit=first, seed=seed, workers=workers, memory_limit=memory_limit)
+    cpu = time.process_time() - ordinary.cpu_seconds  # what its children took counts, too
+    if ordinary.stop_reason == "interrupt":
+        budget.interrupt()
     with budget.ctrl_c():
         incumbent = Incumbent(referee, budget, observers, gap)
         incumbent.record(
@@ -125,9 +127,7 @@ def solve_joint(
             referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
         )
         portfolio.run(steps)
-    return _joint_result(
-        reduction, referee.problem, incumbent, budget, two_phase, seed, (cpu, portfolio.child_cpu)
-    )
+    return _joint_result(reduction, referee.problem, incumbent, budget, portfolio, two_phase, seed, cpu)
 
 
 def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
@@ -159,7 +159,7 @@ def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float
 
 def _joint_result(
     reduction: TogetherReduction, joint: JointProblem, incumbent: Incumbent, budget: Budget,
-    two_phase: float | None, seed: int, cpu: tuple[float, float],
+    portfolio: Portfolio, two_phase: float | None, seed: int, cpu: float,
 ) -> JointResult:  # fmt: skip
     problem, solution = reduction.original, incumbent.lifted
     core, objective, routes, scores = None, None, [], {}
@@ -172,18 +172,7 @@ def _joint_result(
         scores.pop("hysmap", None)
         scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
     bound = incumbent.bound if incumbent.has_bound else None
-    status = "unknown" if core is None else "optimal" if incumbent.optimal else "feasible"
-    status = "infeasible" if incumbent.infeasible else status
-    reason = (
-        "gap"
-        if incumbent.reached
-        else "interrupt"
-        if budget.interrupted
-        else "time"
-        if budget.over()
-        else "exhausted"
-    )
-    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    status, reason = say_ending(incumbent, budget, portfolio)
     result = Result(
         status=status,
         stop_reason=reason,
@@ -197,7 +186,7 @@ def _joint_result(
         events=incumbent.events,
         engines=incumbent.shares(),
         wall_seconds=budget.elapsed(),
-        cpu_seconds=time.process_time() - cpu[0] + cpu[1],
+        cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
         seed=seed,
     )
     return JointResult(result, routes, two_phase)

@@ -12,7 +12,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.cover import cover_bounds, covering, refuses_cover
+from nmsolve.solvers.mapping.bounds.cover import MAX_WORK, cover_bounds, covering, refuses_cover
 from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
@@ -38,6 +38,8 @@ PIECE = 20_000
 MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
 #: Most sets of nodes that are looked at, most of them that are kept, and steps in one kernel call.
 MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
+#: The cheapest set is looked for as long as so many pricings of the covering bound may take, about a second.
+PRICINGS = 3
 
 
 def refuses_model(problem: JointProblem) -> str | None:
@@ -121,7 +123,9 @@ class TreeSearch:
         trees = best_trees(problem.mapping.machine, quantity)
         core = problem.split(start)[0]
         context.offer(problem.join(core, routes_by_trees(problem, trees, core)), "best trees")
-        rng, unit = new_rng(context.seed), float(problem.rate.mean()) * max(1.0, trees.cost[3])
+        apart = trees.cost[(trees.cost > 0) & np.isfinite(trees.cost)]
+        nearest = float(apart.min()) if len(apart) else 1.0
+        rng, unit = new_rng(context.seed), float(problem.rate.mean()) * max(1.0, nearest)
         tries = TRIES * problem.mapping.n
         state = state_of(problem, trees.cost, core)
         low, best = total_cost(state), np.array(core)
@@ -268,19 +272,10 @@ def partition_walk(
 ) -> tuple[Walk, TreeState, Trees] | None:
     """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
     c, n = covering(mapping), mapping.n
-    member = np.zeros(c.room, np.int64)
+    known, most = 1e-9 if c.least == 0 else np.inf, PRICINGS * int(MAX_WORK / (n + len(c.nets)))
     cheapest, tree, _ = cheapest_set(
-        c.room,
-        c.least,
-        c.net_ptr,
-        c.nets,
-        c.pins,
-        c.rate,
-        prices,
-        1e-9 if c.least == 0 else np.inf,
-        10**7,
-        member,
-    )
+        c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, prices, known, most, np.zeros(c.room, np.int64)
+    )  # fmt: skip
     if tree < 0:
         return None
     root = float(prices.sum() + c.parts * (cheapest - 1e-8) - c.rate.sum())
@@ -303,7 +298,7 @@ def partition_walk(
         return None
     trees = best_trees(problem.mapping.machine, "energy" if mapping.objective == "energy" else "hops")
     cores = np.flatnonzero(mapping.machine.usable).astype(np.int64)
-    walk = new_walk(n, cores, sets[:count], spare[:count], c.unit, root, limit, gain)
+    walk = new_walk(n, len(problem.messages), cores, sets[:count], spare[:count], c.unit, root, limit, gain)
     return walk, state_of(problem, trees.cost, np.zeros(n, np.int64)), trees
 
 

@@ -16,8 +16,9 @@ import numpy as np
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
-#: Entries of ``counter``: depth, steps, partitions placed, better mappings found.
-DEPTH, STEPS, PLACED, FOUND = range(4)
+#: Entries of ``counter``: depth, steps, partitions placed, better mappings found, parts of the partition that is being placed
+#: (0: none is), how many of them are on a core.
+DEPTH, STEPS, PLACED, FOUND, PARTS, LEVEL = range(6)
 
 
 class Walk(NamedTuple):
@@ -26,6 +27,10 @@ class Walk(NamedTuple):
     ``sets``, ``spare`` (K,): bit sets and reduced costs, by lowest node and then cost; ``first`` (n + 2,) where each lowest
     node begins. By depth: ``at`` position in the sets, ``used`` nodes, ``spent`` reduced cost, ``low`` lowest open node.
     ``limits`` [budget, cost to beat, unit, root, gain]: ``gain`` is the least step to a better value. ``best`` (n,).
+
+    A placement can be left and taken up again, too. By part: its nodes ``chosen``, position ``where`` in the cores (-1: on none),
+    ``fits`` (P, P) cores that can hold it, ``inside`` (P, M) messages with a node in it; ``reached`` (P + 1, M) by number of
+    parts placed, the cores of every message.
     """
 
     sets: IntArray
@@ -39,10 +44,16 @@ class Walk(NamedTuple):
     best: IntArray
     cores: IntArray
     counter: IntArray
+    chosen: IntArray
+    where: IntArray
+    fits: BoolArray
+    inside: BoolArray
+    reached: IntArray
 
 
 def new_walk(
     n: int,
+    messages: int,
     cores: IntArray,
     sets: IntArray,
     spare: FloatArray,
@@ -55,11 +66,13 @@ def new_walk(
     lowest = np.array([(int(s) & -int(s)).bit_length() - 1 for s in sets], np.int64)
     order = np.lexsort((spare, lowest))
     first = np.searchsorted(lowest[order], np.arange(n + 2)).astype(np.int64)
-    depth = len(cores) + 1
+    parts = len(cores)
+    depth = parts + 1
     walk = Walk(
         sets[order], spare[order], first, np.zeros(depth, np.int64), np.zeros(depth, np.int64), np.zeros(depth),
         np.zeros(depth, np.int64), np.array([budget_of(limit, unit, root, gain), limit, unit, root, gain]),
-        np.full(n, -1, np.int64), cores, np.zeros(4, np.int64),
+        np.full(n, -1, np.int64), cores, np.zeros(6, np.int64), np.zeros(parts, np.int64), np.full(parts, -1, np.int64),
+        np.zeros((parts, parts), bool), np.zeros((parts, messages), bool), np.zeros((depth, messages), np.int64),
     )  # fmt: skip
     walk.at[0] = first[0]
     return walk
@@ -131,12 +144,13 @@ def _allowed(member: IntArray, size: int, sizes: IntArray, most: IntArray, enemi
 
 @nb.njit(cache=True, nogil=True)
 def walk_on(w: Walk, s: TreeState, steps: int) -> bool:
-    """``steps`` more steps of the depth-first search over partitions; True once all are seen."""
+    """``steps`` more steps of the depth-first search over partitions and over their placements; True once all are seen."""
     n, parts = len(w.best), len(w.cores)
     everything = (np.int64(1) << n) - 1
-    until = w.counter[STEPS] + steps
-    chosen = np.zeros(parts, np.int64)
-    while w.counter[STEPS] < until:
+    for _ in range(steps):
+        if w.counter[PARTS] > 0:
+            _place_on(w, s)
+            continue
         w.counter[STEPS] += 1
         d = w.counter[DEPTH]
         i = w.at[d]
@@ -150,10 +164,7 @@ def walk_on(w: Walk, s: TreeState, steps: int) -> bool:
             continue
         used = w.used[d] | w.sets[i]
         if used == everything:
-            for k in range(d + 1):
-                chosen[k] = w.sets[w.at[k] - 1]
-            w.counter[PLACED] += 1
-            _place_parts(w, s, chosen, d + 1)
+            _begin_placing(w, s, d + 1)
             continue
         if d + 1 >= parts:
             continue
@@ -167,63 +178,76 @@ def walk_on(w: Walk, s: TreeState, steps: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def _place_parts(w: Walk, s: TreeState, chosen: IntArray, parts: int) -> None:
-    """The cheapest placement of the parts, by trying cores part after part; keeps it if it beats the limit."""
-    n, many, cores = len(w.best), len(s.rate), len(w.cores)
-    fits = _fits(w, s, chosen, parts)
-    inside = np.zeros((parts, many), np.bool_)
+def _begin_placing(w: Walk, s: TreeState, parts: int) -> None:
+    """Make the sets chosen at the first ``parts`` depths the partition that is placed next."""
     for k in range(parts):
-        for m in range(many):
+        w.chosen[k] = w.sets[w.at[k] - 1]
+        w.where[k] = -1
+        for m in range(len(s.rate)):
+            w.inside[k, m] = False
             for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
-                if chosen[k] >> s.pins[i] & 1:
-                    inside[k, m] = True
-    reached = np.zeros((parts + 1, many), np.int64)
-    where, taken = np.full(parts, -1, np.int64), np.zeros(cores, np.bool_)
-    k = 0
-    while k >= 0:
-        if where[k] >= 0:
-            taken[where[k]] = False
-        where[k] += 1
-        while where[k] < cores and (taken[where[k]] or not fits[k, where[k]]):
-            where[k] += 1
-        if where[k] == cores:
-            where[k] = -1
-            k -= 1
-            continue
-        taken[where[k]] = True
-        bit, cost = np.int64(1) << w.cores[where[k]], 0.0
-        for m in range(many):
-            reached[k + 1, m] = reached[k, m] | (bit if inside[k, m] else 0)
-            cost += s.rate[m] * s.cost[reached[k + 1, m]]
-        if cost >= w.limits[1] - 1e-9 * abs(w.limits[1]):
-            continue
-        if k + 1 < parts:
-            k += 1
-            continue
-        w.limits[1] = cost
-        w.limits[0] = budget_of(cost, w.limits[2], w.limits[3], w.limits[4])
-        w.counter[FOUND] += 1
-        for u in range(n):
-            for j in range(parts):
-                if chosen[j] >> u & 1:
-                    w.best[u] = w.cores[where[j]]
+                if w.chosen[k] >> s.pins[i] & 1:
+                    w.inside[k, m] = True
+    _fits(w, s, parts)
+    w.counter[PLACED] += 1
+    w.counter[PARTS], w.counter[LEVEL] = parts, 0
 
 
 @nb.njit(cache=True, nogil=True)
-def _fits(w: Walk, s: TreeState, chosen: IntArray, parts: int) -> BoolArray:
-    """(parts, cores) True where every node of a part is allowed on the core and all together fit."""
-    out = np.ones((parts, len(w.cores)), np.bool_)
+def _place_on(w: Walk, s: TreeState) -> None:
+    """Put one part on its next core; a whole placement below the limit is kept. Ends the placement after the last core."""
+    n, many, cores = len(w.best), len(s.rate), len(w.cores)
+    parts, k = w.counter[PARTS], w.counter[LEVEL]
+    w.where[k] += 1
+    while w.where[k] < cores and not _is_open(w, k):
+        w.where[k] += 1
+    if w.where[k] == cores:
+        w.where[k] = -1
+        w.counter[LEVEL] = k - 1
+        if k == 0:
+            w.counter[PARTS] = 0
+        return
+    bit, cost = np.int64(1) << w.cores[w.where[k]], 0.0
+    for m in range(many):
+        w.reached[k + 1, m] = w.reached[k, m] | (bit if w.inside[k, m] else 0)
+        cost += s.rate[m] * s.cost[w.reached[k + 1, m]]
+    if cost >= w.limits[1] - 1e-9 * abs(w.limits[1]):
+        return
+    if k + 1 < parts:
+        w.counter[LEVEL] = k + 1
+        return
+    w.limits[1] = cost
+    w.limits[0] = budget_of(cost, w.limits[2], w.limits[3], w.limits[4])
+    w.counter[FOUND] += 1
+    for u in range(n):
+        for j in range(parts):
+            if w.chosen[j] >> u & 1:
+                w.best[u] = w.cores[w.where[j]]
+
+
+@nb.njit(cache=True, nogil=True)
+def _is_open(w: Walk, k: int) -> bool:
+    """True if the core of part ``k`` can hold it and no part before it is there."""
+    for j in range(k):
+        if w.where[j] == w.where[k]:
+            return False
+    return bool(w.fits[k, w.where[k]])
+
+
+@nb.njit(cache=True, nogil=True)
+def _fits(w: Walk, s: TreeState, parts: int) -> None:
+    """Set ``fits`` where every node of a part is allowed on the core and all together fit."""
+    w.fits[:parts] = True
     for k in range(parts):
         for c in range(len(w.cores)):
             p = w.cores[c]
             for r in range(s.sizes.shape[1]):
                 total = 0
                 for u in range(len(w.best)):
-                    if chosen[k] >> u & 1:
+                    if w.chosen[k] >> u & 1:
                         total += s.sizes[u, r]
                 if total > s.capacity[p, r]:
-                    out[k, c] = False
+                    w.fits[k, c] = False
             for u in range(len(w.best)):
-                if chosen[k] >> u & 1 and not s.domains[s.domain_of[u], p]:
-                    out[k, c] = False
-    return out
+                if w.chosen[k] >> u & 1 and not s.domains[s.domain_of[u], p]:
+                    w.fits[k, c] = False
