@@ -69,7 +69,7 @@ def test_the_tables_stay_right(kind: str) -> None:
     assert core is not None and problem.migration is not None
     rules, (prices, trees) = rules_of(problem), prices_of(problem)
     state = new_state(problem, rules, core)
-    best, gain = core.copy(), np.zeros(2)
+    best, gain = core.copy(), np.array([0.0, 0.0, 1e-9])
     rng = np.array([7], np.uint64)
     begin = objective_value(problem, core)
     for heat in (1e9, 10.0, 1.0, 0.0):

@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
@@ -166,35 +167,6 @@ def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
                     order[tail] = v
                     tail += 1
     return order
-
-
-@nb.njit(cache=True, nogil=True)
-def fits(
-    u: int,
-    p: int,
-    without: int,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> bool:
-    """True if ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
-    if not domains[domain_of[u], p]:
-        return False
-    for r in range(sizes.shape[1]):
-        room = free[p, r]
-        if without >= 0:
-            room += sizes[without, r]
-        if sizes[u, r] > room:
-            return False
-    clear = True
-    for e in range(apart_ptr[u], apart_ptr[u + 1]):
-        v = apart[e]
-        clear = clear and (core[v] != p or v == without)
-    return clear
 
 
 @nb.njit(cache=True, nogil=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import fits, nearest
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -31,137 +32,81 @@ def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     done = _place(
         order,
         np.ascontiguousarray(wish, np.int64),
+        problem.machine.cols,
+        problem.sizes,
+        capacity.copy(),
         problem.domain_of,
         problem.domains,
-        problem.sizes,
-        capacity,
-        problem.apart[0],
-        problem.apart[1],
-        problem.machine.cols,
+        *problem.apart,
         core,
     )
     return core if done else None
 
 
 @nb.njit(cache=True, nogil=True)
-def _may(
-    u: int,
-    p: int,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    sizes: IntArray,
-    capacity: IntArray,
-    load: IntArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-    without: int,
-) -> bool:
-    """True if ``u`` may join core ``p``; node ``without`` (-1: none) is treated as gone from it."""
-    if not domains[domain_of[u], p]:
-        return False
-    for r in range(sizes.shape[1]):
-        spare = capacity[p, r] - load[p, r]
-        if without >= 0:
-            spare += sizes[without, r]
-        if sizes[u, r] > spare:
-            return False
-    clear = True
-    for e in range(apart_ptr[u], apart_ptr[u + 1]):
-        clear = clear and (core[apart[e]] != p or apart[e] == without)
-    return clear
-
-
-@nb.njit(cache=True, nogil=True)
-def _put(u: int, p: int, sizes: IntArray, load: IntArray, core: IntArray) -> None:
+def _put(u: int, p: int, sizes: IntArray, free: IntArray, core: IntArray) -> None:
     """Move ``u`` to core ``p`` (from none, or from another)."""
     for r in range(sizes.shape[1]):
         if core[u] >= 0:
-            load[core[u], r] -= sizes[u, r]
-        load[p, r] += sizes[u, r]
+            free[core[u], r] += sizes[u, r]
+        free[p, r] -= sizes[u, r]
     core[u] = p
-
-
-@nb.njit(cache=True, nogil=True)
-def _nearest(
-    u: int,
-    wish: int,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    sizes: IntArray,
-    capacity: IntArray,
-    load: IntArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-    cols: int,
-) -> int:
-    """Nearest core to ``wish``, other than its present one, that ``u`` may join, or -1."""
-    best, least = -1, 1 << 62
-    for p in range(capacity.shape[0]):
-        away = abs(p // cols - wish // cols) + abs(p % cols - wish % cols)
-        if p == core[u] or away >= least:
-            continue
-        if _may(u, p, domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, -1):
-            best, least = p, away
-    return best
 
 
 @nb.njit(cache=True, nogil=True)
 def _place(
     order: IntArray,
     wish: IntArray,
+    cols: int,
+    sizes: IntArray,
+    free: IntArray,
     domain_of: Int32Array,
     domains: BoolArray,
-    sizes: IntArray,
-    capacity: IntArray,
     apart_ptr: IntArray,
     apart: Int32Array,
-    cols: int,
     core: IntArray,
 ) -> bool:
-    load = np.zeros(capacity.shape, np.int64)
+    """Fill ``core`` (n,), all -1 before, in ``order``; False if a node found no core. Changes ``free``."""
     for i in range(len(order)):
         u = order[i]
-        if _may(u, wish[u], domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, -1):
-            _put(u, wish[u], sizes, load, core)
+        if fits(u, wish[u], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            _put(u, wish[u], sizes, free, core)
         elif domain_of[u] > 0:
-            p = _nearest(u, wish[u], domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, cols)
+            p = nearest(u, wish[u], cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
             if p >= 0:
-                _put(u, p, sizes, load, core)
+                _put(u, p, sizes, free, core)
     for i in range(len(order)):
         u = order[i]
         if core[u] >= 0:
             continue
-        p = _nearest(u, wish[u], domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, cols)
+        p = nearest(u, wish[u], cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
         if p < 0:
-            p = _push(u, domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, cols)
+            p = _push(u, cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
         if p < 0:
             return False
-        _put(u, p, sizes, load, core)
+        _put(u, p, sizes, free, core)
     return True
 
 
 @nb.njit(cache=True, nogil=True)
 def _push(
     u: int,
+    cols: int,
+    sizes: IntArray,
+    free: IntArray,
     domain_of: Int32Array,
     domains: BoolArray,
-    sizes: IntArray,
-    capacity: IntArray,
-    load: IntArray,
     apart_ptr: IntArray,
     apart: Int32Array,
     core: IntArray,
-    cols: int,
 ) -> int:
     """Make room for ``u`` by moving one node to a third core; the core freed, or -1."""
     for v in range(len(core)):
         p = int(core[v])
-        if p < 0 or not _may(u, p, domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, v):
+        if p < 0 or not fits(u, p, v, sizes, free, domain_of, domains, apart_ptr, apart, core):
             continue
-        q = _nearest(v, p, domain_of, domains, sizes, capacity, load, apart_ptr, apart, core, cols)
+        q = nearest(v, p, cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
         if q >= 0:
-            _put(v, q, sizes, load, core)
+            _put(v, q, sizes, free, core)
             return p
     return -1

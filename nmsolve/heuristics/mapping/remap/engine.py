@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
@@ -9,6 +11,7 @@ from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.heuristics.mapping.remap.state import new_state, prices_of, put_all, rules_of
 from nmsolve.hw.cost import uses_links
+from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
@@ -22,6 +25,8 @@ MELT = 1e100
 PLAN = ((0.15, 3.0, False), (0.25, 1.0, False), (0.25, 0.3, True), (0.35, 1.0, True))
 #: Nanoseconds of one try: fixed, per neighbour for pairwise objectives, per message pin for net objectives.
 TRY, PER_NEIGHBOUR, PER_PIN = 250.0, 12.0, 40.0
+#: An improvement by less than this part of the objective may be rounding.
+MARGIN = 1e-12
 #: Seconds of work in one kernel call; tries that measure the temperature; longest run in tries per node.
 SLICE, SAMPLES, LONGEST = 0.05, 2000, 20_000
 
@@ -53,7 +58,7 @@ class Remap:
         """
         start, _ = context.incumbent()
         if start is None:
-            start = first_within(problem)
+            start = first_within(problem, context.should_stop)
             if start is None:
                 raise NmsolveError("no mapping within the migration budget was found to start from")
             context.offer(start, "repaired")
@@ -61,11 +66,11 @@ class Remap:
             _Search(problem, start, context).run()
 
 
-def first_within(problem: MappingProblem) -> IntArray | None:
-    """The reference made legal by few moves, if that is within the budget; else None."""
+def first_within(problem: MappingProblem, should_stop: Callable[[], bool]) -> IntArray | None:
+    """The reference made legal by few moves, if that is within the budget and done in time; else None."""
     assert problem.migration is not None
     first = np.unique(problem.migration.group, return_index=True)[1]
-    core = stay_put(problem, problem.migration.reference[first])
+    core = stay_put(problem, problem.migration.reference[first], should_stop)
     return core if core is not None and problem.migration.moved(core) <= problem.migration.budget else None
 
 
@@ -79,7 +84,8 @@ class _Search:
         self.state = new_state(problem, self.rules, self.start)
         self.rng = new_rng(context.seed)
         self.best, self.least = self.start.copy(), 0.0
-        self.found, self.gain = self.start.copy(), np.zeros(2)
+        self.found, self.gain = self.start.copy(), np.zeros(3)
+        self.margin = MARGIN * abs(objective_value(problem, self.start))
         pins = problem.graph.m * (PER_PIN if self.trees is not None else PER_NEIGHBOUR)
         self.seconds_per_try = 1e-9 * (TRY + 2.0 * pins / problem.n)
         self.began = max(1e-3, context.time_left())
@@ -92,15 +98,19 @@ class _Search:
         for share, hot, from_best in PLAN:
             until += share
             put_all(self.state, self.rules, self.best if from_best else self.start)
-            self.gain[:] = self.least if from_best else 0.0
+            self.begin_at(self.least if from_best else 0.0)
             self.cool(hot * HOT * unit, COLD * unit, share, until)
             if self.context.should_stop():
                 return
 
+    def begin_at(self, change: float) -> None:
+        """Tell the kernel that the state costs ``change`` more than the start, and that this is its best."""
+        self.gain[:] = change, change, self.margin
+
     def typical(self) -> float:
         """Mean rise of the objective by a random change: the unit of temperature."""
         rises, before = [], 0.0
-        self.gain[:] = 0.0
+        self.begin_at(0.0)
         for _ in range(SAMPLES // 10):
             self.anneal(MELT, 10)
             rises.append(abs(self.gain[0] - before) / 10)
@@ -133,6 +143,6 @@ class _Search:
 
     def keep(self) -> None:
         """Offer the best mapping of the last cooling if it is the best so far."""
-        if self.gain[1] < self.least - 1e-9:
+        if self.gain[1] < self.least - self.margin:
             self.best[:], self.least = self.found, float(self.gain[1])
             self.context.offer(self.best.copy(), "moves within the budget")

@@ -32,7 +32,7 @@ def anneal(
 
     A change moves a node, or exchanges it with one of a full core; if more nodes have moved then than the budget allows,
     others that are away are sent home, and all of it is one change. ``gain``: [change of the objective since the caller
-    set it to 0, its least value so far, which is the one of ``best`` (n,)].
+    set it to 0, its least value so far, which is the one of ``best`` (n,), by how much less is a new best].
     """
     trail = np.empty((2 * (SENT_HOME + 1), 2), np.int64)
     noted = True
@@ -64,7 +64,7 @@ def anneal(
                 relocate(s, rules, trail[k, 0], trail[k, 1])
             continue
         gain[0] += total
-        if gain[0] < gain[1] - 1e-9:
+        if gain[0] < gain[1] - gain[2]:
             gain[1], noted = gain[0], False
     if not noted:
         best[:] = s.core

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.first_fit import fits, make_room
+from nmsolve.heuristics.mapping.common.room import fits, nearest
+from nmsolve.heuristics.mapping.first_fit import make_room
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
 
-def stay_put(problem: MappingProblem, wish: IntArray) -> IntArray | None:
+def stay_put(
+    problem: MappingProblem, wish: IntArray, should_stop: Callable[[], bool] = lambda: False
+) -> IntArray | None:
     """A feasible mapping that differs from ``wish`` in few nodes, or None if none was found.
 
     Where a core is overfull, small nodes and those that stand for many stay, which keeps most of them (exactly the most
@@ -20,6 +25,7 @@ def stay_put(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     Parameters
     ----------
     wish : (n,) int64 core numbers, in range
+    should_stop : asked for every node that needs another core; None is returned once it says True
     """
     share = (problem.sizes / np.maximum(problem.capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
     worth = np.ones(problem.n) if problem.migration is None else problem.migration.weight
@@ -29,7 +35,9 @@ def stay_put(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     homeless = np.flatnonzero(core < 0)
     choices = problem.domains.sum(axis=1)[problem.domain_of[homeless]]
     for u in homeless[np.lexsort((-share[homeless], choices))].tolist():
-        p = _nearest(u, int(wish[u]), problem.machine.cols, *tables, core)
+        if should_stop():
+            return None
+        p = nearest(u, int(wish[u]), problem.machine.cols, *tables, core)
         if p >= 0:
             core[u] = p
             free[p] -= problem.sizes[u]
@@ -57,25 +65,3 @@ def _keep(
             core[u] = p
             for r in range(sizes.shape[1]):
                 free[p, r] -= sizes[u, r]
-
-
-@nb.njit(cache=True, nogil=True)
-def _nearest(
-    u: int,
-    wish: int,
-    cols: int,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> int:
-    """The core nearest to ``wish`` on the board that takes ``u``, or -1."""
-    best, least = -1, 1 << 62
-    for p in range(free.shape[0]):
-        away = abs(p // cols - wish // cols) + abs(p % cols - wish % cols)
-        if away < least and fits(u, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
-            best, least = p, away
-    return best

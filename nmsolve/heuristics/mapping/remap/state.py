@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
 from nmsolve.hw.deltas import deltas_of, net_delta, pair_move_delta, pair_swap_delta
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
@@ -144,6 +145,7 @@ def amount(rules: Rules, u: int, p: int) -> int:
 @nb.njit(cache=True, nogil=True)
 def may(s: State, rules: Rules, u: int, p: int, without: int) -> bool:
     """True if ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
+    # As common.room.fits, which costs a quarter of the speed here: arrays of a tuple handed on are counted every time.
     if not rules.domains[rules.domain_of[u], p]:
         return False
     for r in range(rules.sizes.shape[1]):
@@ -165,23 +167,13 @@ def relocate(s: State, rules: Rules, u: int, p: int) -> None:
     q = s.core[u]
     if q >= 0:
         s.tally[0] -= amount(rules, u, q)
-        if s.after[u] == u:
-            s.head[q] = -1
-        else:
-            s.after[s.before[u]], s.before[s.after[u]] = s.after[u], s.before[u]
-            if s.head[q] == u:
-                s.head[q] = s.after[u]
+        ring_out(s, u, q)
     s.tally[0] += amount(rules, u, p)
     for r in range(rules.sizes.shape[1]):
         if q >= 0:
             s.free[q, r] += rules.sizes[u, r]
         s.free[p, r] -= rules.sizes[u, r]
-    h = s.head[p]
-    if h < 0:
-        s.head[p] = s.after[u] = s.before[u] = u
-    else:
-        b = s.before[h]
-        s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
+    ring_in(s, u, p)
     s.core[u] = p
     if p == rules.home[u] and s.spot[u] >= 0:
         s.tally[1] -= 1
