@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,14 +23,25 @@ OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
 
 def prepare_folder(folder: Path) -> None:
     """Find out before the search, not after it, that the answer cannot be written."""
-    import os
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot make the folder ({error.strerror})", str(folder), "a folder that can be written"
         ) from None
+    _require_writable(folder)
+
+
+def prepare_file(path: Path) -> None:
+    """The same for a file: its folder is there and can be written, and it is no folder itself."""
+    if path.is_dir():
+        raise InputError("it is a folder", str(path), "a file")
+    if not path.absolute().parent.is_dir():
+        raise InputError("there is no such folder", str(path.parent), "a folder that can be written")
+    _require_writable(path.absolute().parent)
+
+
+def _require_writable(folder: Path) -> None:
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
 
@@ -123,8 +135,9 @@ def say(out: Path, report: Report, as_json: bool) -> None:
 
 def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
     """The exit code of a finished run (docs/files.md)."""
-    wrong = [c.name for c in report.checks if not c.ok and c.name != "deadlock"]
-    if wrong:  # the search and the checker disagree: a mistake in nmsolve itself
+    from nmsolve.cli.check import disagreements
+
+    if disagreements(report.checks):
         return INTERNAL
     if result.status == "infeasible":
         return INFEASIBLE

@@ -3,57 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import typer
 
-from nmsolve.cli.options import instance
+from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.model.graph import LogicGraph
-    from nmsolve.model.machine import Machine
-    from nmsolve.model.mapping.migration import Migration
+    from collections.abc import Mapping
+
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
-    from nmsolve.model.types import IntArray
-
-
-class Inputs(msgspec.Struct, frozen=True):
-    """The part of report.json's ``inputs`` that states the problem."""
-
-    graph: str | None = None
-    machine: str | None = None
-    chips: str | None = None
-    constraints: str | None = None
-    node_limit: int | None = None
-    prohibit_turns: str | None = None
-    route: str | None = None
-    migration_budget: int | None = None
-    reference: str | None = None
-    reference_file: str | None = None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A mapping with everything it belongs to; ``report`` is the report.json beside it, or None."""
-
-    folder: Path
-    graph: LogicGraph
-    machine: Machine
-    core: IntArray
-    report: dict[str, Any] | None
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        """What report.json says about the run's inputs; empty without one."""
-        return {} if self.report is None else _checked_inputs(self.report, self.folder / "report.json")
 
 
 def run_score(
@@ -99,23 +65,16 @@ def run_verify(
     as_json: bool,
 ) -> int:
     """Print one line per check; 1 if any fails."""
-    from nmsolve.hw.verify import verify
-    from nmsolve.model.mapping.problem import default_node_limit
+    from nmsolve.cli.check_front import front_checks, front_file
 
-    loaded = load_answer(mapping, graph, machine, chips, placement)
-    rules = constraints or _path(loaded.inputs.get("constraints"))
-    limit = loaded.inputs.get("node_limit")
-    if balance is not None or loaded.report is None:
-        limit = default_node_limit(loaded.graph, loaded.machine, balance)
-    stated = stated_constraints(rules, loaded)
-    migration = stated_migration(loaded)
-    report = verify(
-        loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turns or loaded.inputs.get("prohibit_turns"), migration=migration, routes=chosen_routes(loaded),
-    )  # fmt: skip
-    checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
-    if bound:
-        checks += _bound_checks(loaded, stated, limit, migration)
+    front = front_file(mapping)
+    if front is not None:
+        if bound:
+            raise InputError("a front keeps no certificates", str(front), "no --bound")
+        checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
+    else:
+        loaded = load_answer(mapping, graph, machine, chips, placement)
+        checks = _answer_checks(loaded, constraints, balance, bound, turns)
     for c in checks:
         if as_json:
             typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
@@ -124,13 +83,53 @@ def run_verify(
     return 0 if all(c.ok for c in checks) else 1
 
 
-def chosen_routes(loaded: Loaded) -> RoutesFile | None:
-    """The ``routes.json`` beside the mapping if its report says that routes were chosen."""
-    if loaded.inputs.get("route") != "joint":
-        return None
-    from nmsolve.model.mapping.routes import read_routes
+def _answer_checks(
+    loaded: Loaded, constraints: Path | None, balance: float | None, bound: bool, turns: str | None
+) -> list[CheckPart]:
+    """Everything that one mapping and the report beside it can be checked for."""
+    from nmsolve.hw.verify import verify
+    from nmsolve.model.mapping.problem import MappingProblem
 
-    return read_routes(loaded.folder / "routes.json")
+    stated, limit, migration = loaded.constraints(constraints), loaded.node_limit(balance), loaded.migration()
+    report = verify(
+        loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
+        turns=turns or loaded.inputs.prohibit_turns, migration=migration, routes=loaded.chosen_routes(),
+    )  # fmt: skip
+    checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
+    checks += held_checks(loaded.inputs.before, report.scores)
+    if bound:
+        if loaded.report is None:
+            raise InputError(
+                "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
+            )
+        ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
+        name = str(loaded.report.get("objective_name"))
+        problem = MappingProblem(loaded.graph, loaded.machine, name, stated, limit, migration, ceilings)
+        checks += _bound_checks(loaded, loaded.report, problem)
+    return checks
+
+
+def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[CheckPart]:
+    """That a mapping keeps the values that earlier objectives were held at, and that these were as good as stated.
+
+    Parameters
+    ----------
+    scores : the mapping's objectives, recomputed; without any (no core for some node) nothing is said
+    """
+    from nmsolve.hw.verify import TOLERANCE
+
+    checks = []
+    for b in before if scores else ():
+        room = TOLERANCE * abs(b.value) + TOLERANCE
+        found = scores.get(b.objective)
+        text = f"{b.objective} is {number(found)}, it was held at {number(b.value)}"
+        ok = found is not None and found <= b.value + room
+        if b.bound is not None and b.bound > b.value + room:
+            ok, text = False, f"{text}, below its bound {number(b.bound)}"
+        if b.status == "optimal" and (b.bound is None or b.bound < b.value - room):
+            ok, text = False, f"{text}, called optimal with bound {number(b.bound)}"
+        checks.append(CheckPart(f"held {b.objective}", ok, text))
+    return checks
 
 
 def independent_checks(
@@ -155,121 +154,44 @@ def independent_checks(
         problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
         turns=turns, migration=problem.migration, routes=routes,
     )  # fmt: skip
-    return [CheckPart(c.name, c.ok, c.text) for c in report.checks]
+    held = [Held(name, value) for name, value in problem.ceilings]
+    return [CheckPart(c.name, c.ok, c.text) for c in report.checks] + held_checks(held, report.scores)
 
 
-def load_answer(
-    mapping: Path,
-    graph: Path | None,
-    machine: str | None,
-    chips: str | None,
-    placement: Path | None = None,
-) -> Loaded:
-    """The mapping, its report if there is one, and graph and machine as given or as the report names them."""
-    from nmsolve.model.files import read_limited
-    from nmsolve.model.mapping.any_file import read_any_mapping
+def disagreements(checks: Sequence[CheckPart]) -> list[str]:
+    """Names of the failed checks that the search should have known better: a mistake in nmsolve itself.
 
-    folder = mapping if mapping.is_dir() else mapping.parent
-    path = folder / "mapping.json" if mapping.is_dir() else mapping
-    beside, report = folder / "report.json", None
-    if path.name == "mapping.json" and beside.exists():
-        report = _object(read_limited(beside), beside)
-    inputs = {} if report is None else _checked_inputs(report, beside)
-    graph = graph or _path(inputs.get("graph"))
-    if graph is None:
-        raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
-    loaded, board = instance(graph, machine or inputs.get("machine"), chips or inputs.get("chips"))
-    return Loaded(folder, loaded, board, read_any_mapping(path, loaded, board, placement), report)
-
-
-def _object(data: bytes, path: Path) -> dict[str, Any]:
-    """A JSON object from bytes (strict: no NaN)."""
-    try:
-        return msgspec.json.decode(data, type=dict[str, Any])
-    except msgspec.MsgspecError as error:
-        raise InputError(
-            f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
-        ) from None
-
-
-def _checked_inputs(report: dict[str, Any], path: Path) -> dict[str, Any]:
-    """The report's ``inputs``, every field of the type that verification needs."""
-    try:
-        stated = msgspec.convert(report.get("inputs") or {}, Inputs)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"inputs are wrong ({error})", f"{path}: $.inputs", "what `nmsolve map` wrote"
-        ) from None
-    return msgspec.structs.asdict(stated)
-
-
-def _path(text: Any) -> Path | None:
-    return Path(text) if isinstance(text, str) and text else None
-
-
-def stated_constraints(path: Path | None, loaded: Loaded) -> tuple[Any, ...]:
-    from nmsolve.model.mapping.constraints_file import load_constraints
-
-    return () if path is None else load_constraints(path, loaded.graph, loaded.machine)
-
-
-def stated_migration(loaded: Loaded) -> Migration | None:
-    """The migration budget of the report's inputs, with the reference mapping beside the report.
-
-    Raises
-    ------
-    InputError : the reference is missing, or not the one that the run stayed close to
+    No engine looks at deadlock freedom, which depends on the routes' rule more than on the mapping.
     """
-    from nmsolve.model.mapping.files import read_mapping
-    from nmsolve.model.mapping.migration import Migration
-
-    budget, path = loaded.inputs.get("migration_budget"), loaded.folder / "reference.json"
-    if budget is None:
-        return None
-    if not path.exists():  # one mapping of several in folders of their own
-        path = _path(loaded.inputs.get("reference_file")) or path
-    migration = Migration.of(read_mapping(path, loaded.graph, loaded.machine), budget)
-    said = loaded.inputs.get("reference")
-    if said != migration.reference_hash:
-        raise InputError(
-            f"its hash is {migration.reference_hash}",
-            str(path),
-            f"the mapping with hash {said} that the report names",
-        )
-    return migration
+    return [c.name for c in checks if not c.ok and c.name != "deadlock"]
 
 
-def _bound_checks(
-    loaded: Loaded, constraints: tuple[Any, ...], limit: int | None, migration: Migration | None
-) -> list[CheckPart]:
-    """Re-check every certificate, and that the report claims no more than the certificates prove."""
-    from nmsolve.model.files import read_limited
-    from nmsolve.model.mapping.problem import MappingProblem
+def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> list[CheckPart]:
+    """Re-check every certificate, and that the report claims no more than the certificates prove.
+
+    A bound that rests on a solver's word counts only if it was given about this very problem: a certificate proves
+    something about whatever problem it is recomputed for, a word does not.
+    """
     from nmsolve.model.mapping.reduce import merge_together
-    from nmsolve.solvers.mapping.certificates import RECHECKS, certificates_from_json, check_bound
+    from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
 
-    path = loaded.folder / "certificates.json"
-    if loaded.report is None:
-        raise InputError(
-            "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
-        )
-    problem = MappingProblem(
-        loaded.graph, loaded.machine, str(loaded.report.get("objective_name")), constraints, limit, migration
-    )
+    about, bounds = load_certificates(loaded.folder / "certificates.json")
     merged = merge_together(problem)  # what the engines bounded: a `together` group is one node there
     checks = []
     recomputed, trusted = {"full": 0.0, "placement": 0.0}, {"full": 0.0, "placement": 0.0}
-    for b in certificates_from_json(read_limited(path), str(path)):
+    for b in bounds:
         if b.scope == "placement":
             found = check_bound(problem, b, loaded.core)
         else:
             found = check_bound(merged.reduced, b, merged.restrict(loaded.core))
+        if found.ok and b.value > 0 and b.method not in RECHECKS and about != problem.hash:
+            found = found._replace(ok=False, text=f"given about problem {about}, this one is {problem.hash}")
         checks.append(CheckPart(f"bound {b.method} ({b.scope})", found.ok, found.text))
         if found.ok and b.scope in recomputed:
             proved = recomputed if b.method in RECHECKS else trusted
             proved[b.scope] = max(proved[b.scope], min(found.value, b.value))
     for scope, name in (("full", "bound"), ("placement", "placement_bound")):
-        said = loaded.report.get(name)
+        said = report.get(name)
         if isinstance(said, int | float):
             ok = said <= max(recomputed[scope], trusted[scope]) * (1 + 1e-9) + 1e-9
             text = f"the report says {number(said)}, recomputed is {number(recomputed[scope])}"

@@ -51,16 +51,22 @@ Placement = A[
         help="Core of every part, one per line; the mapping is a file of parts (METIS .part.k).",
     ),
 ]
+TimeLimit = A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")]
+Gap = A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")]
+Seed = A[int, Option("--seed", help="Seed of all random choices.")]
+Workers = A[int, Option("--workers", min=1, help="Engines that run at the same time.")]
+MemoryLimit = A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")]
+Out = A[Path, Option("--out", "-o", help="Output folder.")]
 
 
 def map_command(
     graph: Graph,
     machine: Machine = None,
     chips: Chips = None,
-    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "60s",
-    gap: A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")] = None,
-    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
-    workers: A[int, Option("--workers", min=1, help="Engines that run at the same time.")] = 1,
+    time_limit: TimeLimit = "60s",
+    gap: Gap = None,
+    seed: Seed = 0,
+    workers: Workers = 1,
     objective: Objective = "hops",
     engines: A[
         str | None, Option("--engines", help="Comma-separated engines instead of automatic choice.")
@@ -82,7 +88,7 @@ def map_command(
         Path | None,
         Option("--write-model", help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder."),
     ] = None,
-    memory_limit: A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")] = None,
+    memory_limit: MemoryLimit = None,
     prohibit_turns: Turns = None,
     route: A[
         str,
@@ -95,7 +101,7 @@ def map_command(
         Option("--pareto", help="Front of two objectives, e.g. hops,max-link, instead of one mapping."),
     ] = None,
     points: A[int, Option("--points", help="Points of the front.")] = 8,
-    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-out"),
+    out: Out = Path("nmsolve-out"),
     json: Json = False,
 ) -> None:
     """Map a graph onto a machine; writes mapping, events and report to the output folder."""
@@ -156,15 +162,15 @@ def gap_command(
         str | None,
         Option("--objective", help="[default: the one in report.json beside the mapping, else hops]"),
     ] = None,
-    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "300s",
-    gap: A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")] = None,
+    time_limit: TimeLimit = "300s",
+    gap: Gap = None,
     engines: A[
         str | None, Option("--engines", help="Comma-separated engines. [default: all that prove bounds]")
     ] = None,
-    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
-    workers: A[int, Option("--workers", min=1, help="Engines that run at the same time.")] = 1,
-    memory_limit: A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")] = None,
-    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-gap"),
+    seed: Seed = 0,
+    workers: Workers = 1,
+    memory_limit: MemoryLimit = None,
+    out: Out = Path("nmsolve-gap"),
     json: Json = False,
 ) -> None:
     """Prove how far an existing mapping, from any tool, can be from the best one; only the bound is raised."""
@@ -185,7 +191,7 @@ def bench_command(
     methods: A[
         str, Option("--methods", help="Comma-separated: auto, an engine, or engines of one run joined by +.")
     ] = "auto",
-    seeds: A[int, Option("--seeds", min=1, help="Every method runs with seeds 1 to SEEDS.")] = 10,
+    seeds: A[int, Option("--seeds", min=1, max=10_000, help="Every method runs with seeds 1 to SEEDS.")] = 10,
     time_limit: A[str, Option("--time-limit", "-t", help="Wall time of a run: 90, 90s or 5m.")] = "60s",
     workers: A[int, Option("--workers", min=1, help="Runs at the same time, one core each.")] = 1,
     only: A[str | None, Option("--only", help="Instances to take, e.g. 'sko*,nug12'.")] = None,
@@ -214,8 +220,8 @@ def explain_command(
     chips: Chips = None,
     constraints: Constraints = None,
     balance: Balance = None,
-    time_limit: A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m.")] = "60s",
-    seed: A[int, Option("--seed", help="Seed of all random choices.")] = 0,
+    time_limit: TimeLimit = "60s",
+    seed: Seed = 0,
     out: A[Path | None, Option("--out", "-o", help="File for the mapping, or the conflict's proof.")] = None,
     json: Json = False,
 ) -> None:

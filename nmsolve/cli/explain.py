@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN
+from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
@@ -46,6 +46,8 @@ def run_explain(o: ExplainOptions) -> int:
 
     limit = opt.seconds(o.time_limit)
     problem = _load(o)
+    if o.out is not None:
+        prepare_file(o.out)
     found = explain(problem, FIND_PART * limit, o.seed)
     confirmed = _confirmed(problem, found, limit)
     if o.out is not None:
@@ -60,12 +62,9 @@ def run_explain(o: ExplainOptions) -> int:
 
 def _load(o: ExplainOptions) -> MappingProblem:
     """The problem as stated, whether it can be solved or not."""
-    from nmsolve.model.errors import InputError
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 
-    if o.balance is not None and not 0 <= o.balance < float("inf"):
-        raise InputError(f"balance is {o.balance}", "--balance", "a number >= 0")
     graph, machine = opt.instance(o.graph, o.machine, o.chips)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     limit = default_node_limit(graph, machine, o.balance) if machine.usable.any() else None

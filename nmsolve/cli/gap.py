@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.check import Loaded, load_answer, stated_constraints
-from nmsolve.cli.progress import JsonLines, ProgressTable, number
+from nmsolve.cli.loading import Loaded, load_answer, load_certificates
+from nmsolve.cli.progress import number, watching
 
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
@@ -57,19 +56,13 @@ def run_gap(o: GapOptions) -> int:
     require_feasible(problem, loaded.core)
     known = _known(o, loaded, problem)
     prepare_folder(o.out)
-    table = ProgressTable(sys.stderr)
-    observers: list[Any] = [table, JsonLines(sys.stdout)] if o.json else [table]
-    names = None if o.engines is None else [e.strip() for e in o.engines.split(",") if e.strip()]
-    try:
+    with watching(o.json) as observers:
         bounded = bounding(
             problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-            engines=names, memory_limit=memory, observers=observers, known=known,
+            engines=opt.names(o.engines), memory_limit=memory, observers=observers, known=known,
         )  # fmt: skip
-    finally:
-        table.close()
     inputs = _inputs(o, loaded, problem)
-    turns = loaded.inputs.get("prohibit_turns")
-    report = write_answer(o.out, problem, bounded.result, inputs, turns)
+    report = write_answer(o.out, problem, bounded.result, inputs, loaded.inputs.prohibit_turns)
     say(o.out, report, o.json)
     if bounded.better is not None:
         better = o.out / "better.json"
@@ -86,30 +79,22 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
 
     report = loaded.report or {}
     objective = o.objective or str(report.get("objective_name") or "hops")
-    named = loaded.inputs.get("constraints")
-    rules = o.constraints or (Path(named) if named else None)
     problem = make_problem(
-        loaded.graph, loaded.machine, objective=objective, constraints=stated_constraints(rules, loaded),
+        loaded.graph, loaded.machine, objective=objective, constraints=loaded.constraints(o.constraints),
         balance=o.balance,
     )  # fmt: skip
-    if loaded.report is not None and o.balance is None:
-        problem = replace(problem, node_limit=loaded.inputs.get("node_limit"))
-    return problem
+    return replace(problem, node_limit=loaded.node_limit(o.balance))
 
 
 def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
     """Bounds from before: those that lie beside the mapping, and those of an earlier run into the same folder."""
-    from nmsolve.model.files import read_limited
-    from nmsolve.solvers.mapping.certificates import certificates_from_json
-
     known: list[Bound] = []
     beside = [loaded.folder] if loaded.report is not None else []
     for folder in dict.fromkeys([*(f.resolve() for f in beside), o.out.resolve()]):
         path = folder / "certificates.json"
         if path.exists():
-            data = read_limited(path)
-            bounds = certificates_from_json(data, str(path))
-            if json.loads(data).get("problem") == problem.hash:
+            about, bounds = load_certificates(path)
+            if about == problem.hash:
                 known += bounds
     if known:
         best = max((b.value for b in known if b.scope == "full"), default=None)
@@ -120,13 +105,13 @@ def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound
 def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str, Any]:
     """What ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
     before = loaded.inputs
-    graph = before.get("graph") if o.graph is None else str(o.graph.resolve())
-    machine = o.machine or before.get("machine")
-    rules = before.get("constraints") if o.constraints is None else str(o.constraints.resolve())
+    graph = before.graph if o.graph is None else str(o.graph.resolve())
+    machine = o.machine or before.machine
+    rules = before.constraints if o.constraints is None else str(o.constraints.resolve())
     return {
         "graph": graph,
         "machine": str(Path(machine).resolve()) if machine and Path(machine).is_file() else machine,
-        "chips": o.chips or before.get("chips"),
+        "chips": o.chips or before.chips,
         "constraints": rules,
         "balance": o.balance,
         "node_limit": problem.node_limit,
@@ -136,5 +121,5 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
         "engines": o.engines,
-        "prohibit_turns": before.get("prohibit_turns"),
+        "prohibit_turns": before.prohibit_turns,
     }

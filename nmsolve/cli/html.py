@@ -15,13 +15,20 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
 
-def render_html(problem: MappingProblem, result: Result, report: Report, verify_command: str) -> str:
-    """The whole page. Equal problem, result and report give equal bytes."""
+def fill(template: str, **values: Any) -> str:
+    """A file of ``templates/`` with its values put in; a value that is missing is an error."""
     from jinja2 import Environment, StrictUndefined
 
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
-        (resources.files("nmsolve.cli") / "templates" / "report.html.j2").read_text("utf-8")
+    text = (resources.files("nmsolve.cli") / "templates" / template).read_text("utf-8")
+    return (
+        Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+        .from_string(text)
+        .render(values)
     )
+
+
+def render_html(problem: MappingProblem, result: Result, report: Report, verify_command: str) -> str:
+    """The whole page. Equal problem, result and report give equal bytes."""
     drawn: dict[str, str] = {
         "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
         "core_use": "",
@@ -36,7 +43,8 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
         drawn["link_loads"], hottest = _link_picture(problem, result.core)
-    return page.render(
+    return fill(
+        "report.html.j2",
         r=report,
         words=in_words(report),
         checks=report.checks,

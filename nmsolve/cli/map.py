@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.progress import JsonLines, ProgressTable, number, percent
+from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.solvers.mapping.several import objective_names
@@ -24,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Where to read on when nothing fits.
 EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
+#: Points of a front: every one takes two searches of its own, however little time is left for it.
+MOST_POINTS = 1000
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ def run_map(o: MapOptions) -> int:
     )
     if o.route not in ("given", "joint"):
         raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
-    many = o.pareto is not None or len(objective_names(o.objective)) > 1
+    names = objective_names(o.objective)
+    front = None if o.pareto is None else _front_names(o.pareto, o.points)
+    many = front is not None or len(names) > 1
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
@@ -84,11 +86,10 @@ def run_map(o: MapOptions) -> int:
         reduced = merge_together(problem).reduced
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
-    if o.pareto is not None:
-        return _map_front(o, problem, start, limit, memory)
+    if front is not None:
+        return _map_front(o, problem, front, start, limit, memory)
     if o.route == "joint":
         return _map_with_routes(o, problem, limit, wanted_gap, memory)
-    names = objective_names(o.objective)
     if len(names) > 1:
         return _map_in_order(o, problem, names, start, limit, memory)
     result = _search(o, problem, start, limit, wanted_gap, memory)
@@ -130,18 +131,32 @@ def _map_in_order(
     return exit_code(result, report, None)
 
 
-def _map_front(o: MapOptions, problem: MappingProblem, start: Any, limit: float, memory: int | None) -> int:
+def _front_names(text: str, points: int) -> tuple[str, str]:
+    """The two objectives of ``--pareto``; InputError for others, or a number of points that makes no front."""
+    names = objective_names(text, "--pareto")
+    if len(names) != 2:
+        raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
+    if not 2 <= points <= MOST_POINTS:
+        raise InputError(f"{points} points", "--points", f"2, the ends of the front, to {MOST_POINTS}")
+    return names[0], names[1]
+
+
+def _map_front(
+    o: MapOptions,
+    problem: MappingProblem,
+    names: tuple[str, str],
+    start: Any,
+    limit: float,
+    memory: int | None,
+) -> int:
     """The front of two objectives; returns the exit code."""
     from nmsolve.cli.main import STARTED
     from nmsolve.cli.pareto import say_front, write_front
     from nmsolve.solvers.mapping.several import pareto_front
 
-    names = objective_names(o.pareto or "", "--pareto")
-    if len(names) != 2:
-        raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
     left = max(0.1, limit - (time.monotonic() - STARTED))
     front = pareto_front(
-        problem, (names[0], names[1]), o.points, left,
+        problem, names, o.points, left,
         lambda p, t, s: _stage(o, p, t, start if s is None else s, memory),
     )  # fmt: skip
     write_front(o.out, problem, front, _inputs(o, problem))
@@ -159,7 +174,7 @@ def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, m
     ceilings = ", ".join(f"{name} at most {number(most)}" for name, most in problem.ceilings)
     print(f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr)
     return solve(
-        problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=_engines(o), warm_start=start,
+        problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines), warm_start=start,
         memory_limit=memory, mip_solver=o.mip_solver,
     )  # fmt: skip
 
@@ -171,10 +186,10 @@ def _map_with_routes(
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
-    with _watching(o) as observers:
+    with watching(o.json) as observers:
         found = solve_joint(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=_engines(o), memory_limit=memory, observers=observers,
+            engines=opt.names(o.engines), memory_limit=memory, observers=observers,
         )  # fmt: skip
     inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
     routes = found.routes if found.result.core is not None else None
@@ -184,20 +199,6 @@ def _map_with_routes(
         text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
         print(text, file=sys.stderr if o.json else sys.stdout)
     return exit_code(found.result, report, wanted_gap)
-
-
-@contextmanager
-def _watching(o: MapOptions) -> Iterator[list[Any]]:
-    """Who listens to the events of a run."""
-    table = ProgressTable(sys.stderr)
-    try:
-        yield [table, JsonLines(sys.stdout)] if o.json else [table]
-    finally:
-        table.close()
-
-
-def _engines(o: MapOptions) -> list[str] | None:
-    return None if o.engines is None else [e.strip() for e in o.engines.split(",") if e.strip()]
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
@@ -261,10 +262,10 @@ def _search(
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.api import solve
 
-    with _watching(o) as observers:
+    with watching(o.json) as observers:
         return solve(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=_engines(o), warm_start=start, memory_limit=memory, mip_solver=o.mip_solver, observers=observers,
+            engines=opt.names(o.engines), warm_start=start, memory_limit=memory, mip_solver=o.mip_solver, observers=observers,
         )  # fmt: skip
 
 
@@ -287,5 +288,5 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "engines": o.engines,
         "prohibit_turns": o.prohibit_turns,
         "route": o.route,
-        "objectives": list(objective_names(o.objective)) if o.pareto is None else o.pareto.split(","),
+        "objectives": list(objective_names(o.objective if o.pareto is None else o.pareto)),
     }

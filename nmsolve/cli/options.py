@@ -14,6 +14,18 @@ if TYPE_CHECKING:
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
+#: Seconds that the clocks and timers of the system can still wait for (30 years).
+_LONGEST = 1e9
+
+
+def shortened(text: str) -> str:
+    """A value for a message of one line: the first 40 characters of a long one."""
+    return text if len(text) <= 40 else text[:40] + "..."
+
+
+def names(text: str | None) -> list[str] | None:
+    """``star, joint`` -> [star, joint]; None stays None."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def seconds(text: str) -> float:
@@ -24,9 +36,12 @@ def seconds(text: str) -> float:
     InputError : not a positive, finite duration
     """
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
-    if not match or match[2] not in _SECONDS or float(match[1]) <= 0:
-        raise InputError(f"time limit {text!r}", "--time-limit", "a positive number of seconds, 90s or 5m")
-    return float(match[1]) * _SECONDS[match[2]]
+    found = float(match[1]) * _SECONDS.get(match[2], 0.0) if match else 0.0
+    if not 0 < found <= _LONGEST:
+        raise InputError(
+            f"time limit {shortened(text)!r}", "--time-limit", "a positive number of seconds, 90s or 5m"
+        )
+    return found
 
 
 def fraction(text: str | None) -> float | None:
@@ -54,9 +69,10 @@ def size_in_bytes(text: str | None) -> int | None:
     if text is None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", text)
-    if not match or match[2] not in _BYTES or float(match[1]) <= 0:
-        raise InputError(f"memory limit {text!r}", "--memory-limit", "a size such as 4GiB")
-    return int(float(match[1]) * _BYTES[match[2]])
+    found = float(match[1]) * _BYTES.get(match[2], 0) if match else 0.0
+    if not 1 <= found < 2**62:
+        raise InputError(f"memory limit {shortened(text)!r}", "--memory-limit", "a size such as 4GiB")
+    return int(found)
 
 
 def chip_grid(text: str | None) -> tuple[int, int] | None:

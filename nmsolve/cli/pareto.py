@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
+from nmsolve.cli.check_front import FORMAT
+from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
 from nmsolve.model.files import write_atomic
 from nmsolve.model.mapping.files import write_mapping
@@ -14,9 +16,6 @@ from nmsolve.model.mapping.files import write_mapping
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.mapping.several import Front, Point
-
-#: Format of pareto.json.
-FORMAT = "nmsolve-pareto-1"
 
 
 def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any]) -> None:
@@ -68,23 +67,8 @@ def draw_front(front: Front) -> str:
 
 def _page(front: Front, picture: str, title: str) -> str:
     """One file without network: the picture and a table."""
-    from jinja2 import Environment, StrictUndefined
-
-    page = Environment(autoescape=True, undefined=StrictUndefined).from_string(_TEMPLATE)
     rows = [[*(number(v) for v in p.values), "proved" if p.proven else ""] for p in front.points]
-    return page.render(title=title, names=front.names, rows=rows, picture=picture)
-
-
-_TEMPLATE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{ title }}: {{ names[0] }} and {{ names[1] }}</title>
-<style>body{font:15px sans-serif;max-width:60em;margin:2em auto;padding:0 1em}
-td,th{padding:.2em 1em;text-align:right}</style>
-</head><body><h1>{{ names[0] }} and {{ names[1] }}</h1><p>{{ title }}. Filled points are proved: no mapping is as good in
-both and better in one. Lines: no mapping goes below.</p>{{ picture|safe }}
-<table><tr><th></th><th>{{ names[0] }}</th><th>{{ names[1] }}</th><th></th></tr>
-{% for row in rows %}<tr><td>point-{{ loop.index }}</td><td>{{ row[0] }}</td><td>{{ row[1] }}</td><td>{{ row[2] }}</td></tr>
-{% endfor %}</table></body></html>
-"""
+    return fill("pareto.html.j2", title=title, names=front.names, rows=rows, picture=picture)
 
 
 def say_front(front: Front, out: Path) -> None:
@@ -96,4 +80,4 @@ def say_front(front: Front, out: Path) -> None:
     low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
     if low:
         print(f"no mapping goes below: {low}")
-    print(f"picture: {out / 'pareto.html'}")
+    print(f"picture: {out / 'pareto.html'}; to check all points: nmsolve verify {out / 'pareto.json'}")

@@ -6,9 +6,14 @@ import json
 import sys
 import threading
 import time
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
 
 from nmsolve.model.bound import Event, gap
+
+if TYPE_CHECKING:
+    from nmsolve.solvers.search.incumbent import Observer
 
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
@@ -120,6 +125,16 @@ class ProgressTable:
             flush=True,
         )
         self._last_line, self._pending = seconds, ""
+
+
+@contextmanager
+def watching(as_json: bool) -> Iterator[list[Observer]]:
+    """Who listens to the events of a run: the table on standard error, and JSON lines on standard output if asked for."""
+    table = ProgressTable(sys.stderr)
+    try:
+        yield [table, JsonLines(sys.stdout)] if as_json else [table]
+    finally:
+        table.close()
 
 
 def number(value: float | None) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from nmsolve import __version__
-from nmsolve.cli.progress import percent
+from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -129,7 +129,7 @@ def in_words(report: Report) -> list[str]:
             "No feasible mapping was found in the time given; this proves nothing about whether one exists."
         ]
     if report.status == "optimal":
-        return [f"Proved optimal: no mapping of this problem has a lower value of {name}."]
+        return [f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}."]
     words = []
     if report.bound is None or report.gap is None or not report.bound > 0:
         words.append(
@@ -137,8 +137,8 @@ def in_words(report: Report) -> list[str]:
         )
     else:
         words.append(
-            f"The best possible mapping has {name} of at least {report.bound:,.10g}; this one has {report.objective:,.10g}. "
-            f"So at most {percent(report.gap)} of it could still be saved."
+            f"{_among(report)}The best possible mapping has {name} of at least {report.bound:,.10g}; "
+            f"this one has {report.objective:,.10g}. So at most {percent(report.gap)} of it could still be saved."
         )
     if report.placement_gap is not None and report.placement_bound is not None:
         words.append(
@@ -147,3 +147,11 @@ def in_words(report: Report) -> list[str]:
             "Other parts may do better than that."
         )
     return words
+
+
+def _among(report: Report) -> str:
+    """What a bound leaves out of sight: mappings that earlier objectives or a migration budget rule out."""
+    limits = [f"{b['objective']} at most {number(b['value'])}" for b in report.inputs.get("before", ())]
+    if report.inputs.get("migration_budget") is not None:
+        limits.append(f"at most {report.inputs['migration_budget']} nodes moved")
+    return f"Among mappings with {' and '.join(limits)}: " if limits else ""

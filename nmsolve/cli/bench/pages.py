@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import resources
 
 from nmsolve.cli import pictures
 from nmsolve.cli.bench.summary import Summary, Table
+from nmsolve.cli.html import fill
 from nmsolve.model.types import FloatArray
 
 
@@ -70,13 +70,8 @@ def _rows(table: Table) -> list[str]:
 
 def html(head: Head, summaries: Sequence[Summary]) -> str:
     """The whole page with its pictures. Equal runs give equal bytes."""
-    from jinja2 import Environment, StrictUndefined
-
-    page = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(
-        (resources.files("nmsolve.cli") / "templates" / "bench.html.j2").read_text("utf-8")
-    )
     drawn = {one.suite: _pictures(one.curves) for one in summaries}
-    return page.render(head=head, summaries=summaries, drawn=drawn)
+    return fill("bench.html.j2", head=head, summaries=summaries, drawn=drawn)
 
 
 def _pictures(

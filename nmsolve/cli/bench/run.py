@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INTERRUPTED, OK, prepare_folder
+from nmsolve.cli.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.cli.bench.identity import cores, machine, uncompiled, version
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
@@ -57,8 +57,8 @@ def run_bench(o: BenchOptions) -> int:
         raise InputError(
             f"{o.workers} runs at a time on {cores()} cores", "--workers", "no more than there are cores"
         )
-    if o.page is not None and not o.page.absolute().parent.is_dir():
-        raise InputError("there is no such folder", str(o.page.parent), "a folder for --page")
+    if o.page is not None:
+        prepare_file(o.page)
     statement, keep = Statement(o.machine, o.chips, o.balance, o.objective), o.out / "instances"
     suites = list(dict.fromkeys(o.suites))
     instances = [one for suite in suites for one in load_suite(suite, o.only, statement, keep)]

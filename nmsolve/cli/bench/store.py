@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from nmsolve.model.errors import InputError
 
@@ -89,14 +91,18 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        try:
+        with self._named("not a benchmark store"):
             self._db = sqlite3.connect(path, isolation_level=None)
             self._open()
+
+    @contextmanager
+    def _named(self, what: str) -> Iterator[None]:
+        """Whatever SQLite complains about becomes one line with the file's name."""
+        try:
+            yield
         except sqlite3.Error as error:
             raise InputError(
-                f"not a benchmark store ({error})",
-                str(path),
-                "a file that `nmsolve bench` wrote, or another --out",
+                f"{what} ({error})", str(self._path), "a file that `nmsolve bench` wrote, or another --out"
             ) from None
 
     def _open(self) -> None:
@@ -118,6 +124,9 @@ class Store:
         if found is None or found[0] != FORMAT:
             what = "no format" if found is None else f"format {found[0]!r}"
             raise InputError(f"a store with {what}", str(self._path), f"{FORMAT}, or another --out")
+        columns = [row[1] for row in self._db.execute("PRAGMA table_info(runs)")]
+        if columns != [*(f.name for f in fields(Key)), *(f.name for f in fields(Outcome)), "ended"]:
+            raise InputError("a store with other columns", str(self._path), f"{FORMAT}, or another --out")
 
     def add(self, key: Key, outcome: Outcome) -> None:
         """Keep a run; one that is there already stays as it is."""
@@ -127,7 +136,8 @@ class Store:
         }
         values = (*astuple(key), *data.values())
         marks = ", ".join("?" * len(values))
-        self._db.execute(f"INSERT OR IGNORE INTO runs VALUES ({marks}, datetime('now'))", values)
+        with self._named("the run cannot be kept"):
+            self._db.execute(f"INSERT OR IGNORE INTO runs VALUES ({marks}, datetime('now'))", values)
 
     def find(self, keys: Iterable[Key]) -> dict[Key, Outcome]:
         """The runs among ``keys`` that are there.
@@ -139,23 +149,24 @@ class Store:
         wanted = set(keys)
         names = [f.name for f in fields(Key)]
         out = {}
-        for row in self._db.execute("SELECT * FROM runs"):
-            key = Key(*row[: len(names)])
-            if key in wanted:
-                out[key] = self._outcome(key, row[len(names) : -1])
+        with self._named("the runs cannot be read"):
+            for row in self._db.execute("SELECT * FROM runs"):
+                key = Key(*row[: len(names)])
+                if key in wanted:
+                    out[key] = self._outcome(key, row[len(names) : -1])
         return out
 
     def _outcome(self, key: Key, values: tuple[Any, ...]) -> Outcome:
         data = dict(zip((f.name for f in fields(Outcome)), values, strict=True))
         try:
-            data["events"] = tuple((t, v, b) for t, v, b in json.loads(data["events"]))
-            data["engines"] = tuple((e, s) for e, s in json.loads(data["engines"]))
-        except (ValueError, TypeError) as error:
+            data["events"] = json.loads(data["events"])
+            data["engines"] = json.loads(data["engines"])
+            return msgspec.convert(data, Outcome)
+        except (ValueError, RecursionError, msgspec.ValidationError) as error:
             raise InputError(
                 f"the run of {key.method} on {key.instance}, seed {key.seed}, is damaged ({error})",
                 str(self._path),
             ) from None
-        return Outcome(**data)
 
     def count(self) -> int:
         """Number of runs, of any version and machine."""

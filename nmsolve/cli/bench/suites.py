@@ -218,15 +218,23 @@ def _best_known(path: Path) -> dict[str, float]:
     except UnicodeDecodeError:
         raise InputError("not a text file", str(path), "a table separated by commas") from None
     reader = csv.reader(io.StringIO(text, newline=""))
-    head = [c.strip() for c in next(reader, [])]
+    try:
+        head, *rows = [(reader.line_num, row) for row in reader] or [(1, [])]
+    except csv.Error as error:
+        raise InputError(str(error), f"{path}:{reader.line_num}", "a table separated by commas") from None
+    return _values(path, [c.strip() for c in head[1]], rows)
+
+
+def _values(path: Path, head: list[str], rows: Sequence[tuple[int, list[str]]]) -> dict[str, float]:
+    """The two columns that count, from (line, cells) of every row below the ``head``."""
     name = next((head.index(c) for c in ("name", "instance") if c in head), None)
     if name is None or "best_known" not in head:
         raise InputError("a column is missing", f"{path}:1", "columns name and best_known")
     value, out = head.index("best_known"), {}
-    for row in reader:
+    for line, row in rows:
         if not any(cell.strip() for cell in row):
             continue
-        where = f"{path}:{reader.line_num}"
+        where = f"{path}:{line}"
         if len(row) <= max(name, value):
             raise InputError(f"{len(row)} columns", where, f"{len(head)}, as in the first line")
         key, text = row[name].strip(), row[value].strip()

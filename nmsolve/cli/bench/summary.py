@@ -21,7 +21,7 @@ from nmsolve.cli.bench.measures import (
 )
 from nmsolve.cli.bench.store import Key, Outcome
 from nmsolve.cli.bench.suites import Instance
-from nmsolve.cli.progress import number
+from nmsolve.cli.progress import number, percent
 from nmsolve.model.types import FloatArray
 
 #: A run is late if it took more than this part and so many seconds longer than its limit.
@@ -235,14 +235,8 @@ def _share(cases: Sequence[Case]) -> str:
     return f"The runs had {100 * share:.0f} % of a core each{busy if share < BUSY else ''}."
 
 
-def percent(share: float) -> str:
-    """A gap with two digits; one that is not 0 never prints as 0."""
-    return "<0.01 %" if 0 < share < 0.00005 else f"{100 * share:.2f} %"
-
-
 def _mean(gaps: Sequence[float]) -> str:
-    mean = shifted_geometric_mean(gaps, SHIFT_GAP)
-    return "-" if mean is None else percent(mean)
+    return percent(shifted_geometric_mean(gaps, SHIFT_GAP))
 
 
 def _interval(gaps: Sequence[float]) -> str:

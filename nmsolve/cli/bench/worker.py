@@ -11,7 +11,6 @@ import time
 #: As in ``nmsolve map``, the limit counts from the start of the process: imports and loading are inside.
 STARTED = time.monotonic()
 
-import json  # noqa: E402
 import os  # noqa: E402
 import sys  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -40,7 +39,7 @@ class Order(msgspec.Struct):
 
 def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.cli.bench.store.Outcome` but ``wall`` and ``cpu``."""
-    from nmsolve.cli.check import independent_checks
+    from nmsolve.cli.check import disagreements, independent_checks
     from nmsolve.cli.options import instance
     from nmsolve.solvers.mapping.api import make_problem, solve
 
@@ -53,9 +52,7 @@ def run(order: Order) -> dict[str, Any]:
     )
     status, text = result.status, ""
     if result.core is not None:
-        wrong = [
-            c.name for c in independent_checks(problem, result, None) if not c.ok and c.name != "deadlock"
-        ]
+        wrong = disagreements(independent_checks(problem, result, None))
         if wrong:
             status, text = "failed", "independent checks failed: " + ", ".join(wrong)
     elif result.status == "unknown":
@@ -90,7 +87,7 @@ def main() -> None:
     from nmsolve.model.errors import NmsolveError
     from nmsolve.solvers.search.child_main import die_with
 
-    answer = os.fdopen(os.dup(1), "w")
+    answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     order = msgspec.json.decode(sys.stdin.buffer.read(), type=Order)
     die_with(order.parent)
@@ -99,7 +96,7 @@ def main() -> None:
     except NmsolveError as error:
         outcome = {"status": "failed", "text": str(error)}
     with answer:
-        json.dump(outcome, answer)
+        answer.write(msgspec.json.encode(outcome))  # an infinite bound becomes null, as in report.json
 
 
 if __name__ == "__main__":

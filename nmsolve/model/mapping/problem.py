@@ -222,7 +222,13 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
 
     Returns None where graph or machine name a capacity that binds and no balance was asked for. Without
     ``--balance``, as many cores as nodes mean one node per core, otherwise a balance of 0.03.
+
+    Raises
+    ------
+    InputError : the balance is no number >= 0, or no core is usable
     """
+    if balance is not None and not 0 <= balance < np.inf:
+        raise InputError(f"balance is {balance}", "", "a number >= 0")
     named = any(r in machine.capacity for r in graph.resources)
     if balance is None and named:
         return None
@@ -232,4 +238,4 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
     if balance is None:
         balance = 0.0 if graph.n <= usable else 0.03
     # The small margin keeps 1.03 * 100 / 1 at 103 despite binary fractions.
-    return max(1, int(np.ceil((1 + balance) * graph.n / usable - 1e-9)))
+    return max(1, min(int(UNLIMITED), int(np.ceil((1 + balance) * graph.n / usable - 1e-9))))

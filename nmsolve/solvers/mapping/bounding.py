@@ -141,9 +141,9 @@ def _about(problem: MappingProblem, core: IntArray, found: Result, known: Sequen
     objective = objective_value(problem, core)
     better = found.core if found.objective is not None and found.objective < objective else None
     best: dict[tuple[str, str], Bound] = {}
-    for b in (*known, *found.bounds):
-        if b.scope == "placement" and better is not None and b in found.bounds:
-            continue  # it is about the parts of the better mapping
+    # where a better mapping was met, bounds of its placement are about its parts, not about these
+    fresh = [b for b in found.bounds if better is None or b.scope != "placement"]
+    for b in (*known, *fresh):
         key = (b.method, b.scope)
         if key not in best or b.value > best[key].value:
             best[key] = b

@@ -1,0 +1,193 @@
+"""A mapping with everything it belongs to, from the files that ``nmsolve map`` and ``nmsolve gap`` leave behind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+
+from nmsolve.cli.options import instance
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound
+    from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.mapping.migration import Migration
+    from nmsolve.model.mapping.routes import RoutesFile
+    from nmsolve.model.types import IntArray
+
+#: Mappings of a front, beside its pareto.json.
+_POINT = re.compile(r"point-\d+\.json")
+
+
+class Held(msgspec.Struct, frozen=True):
+    """An earlier objective of a run in order, with the value that the later ones were held to."""
+
+    objective: str
+    value: float
+    bound: float | None = None
+    status: str = "feasible"
+
+
+class Inputs(msgspec.Struct, frozen=True):
+    """The part of report.json's ``inputs`` that states the problem."""
+
+    graph: str | None = None
+    machine: str | None = None
+    chips: str | None = None
+    constraints: str | None = None
+    node_limit: Annotated[int, msgspec.Meta(le=2**62)] | None = None
+    prohibit_turns: str | None = None
+    route: str | None = None
+    migration_budget: int | None = None
+    reference: str | None = None
+    reference_file: str | None = None
+    before: tuple[Held, ...] = ()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A mapping with everything it belongs to.
+
+    Attributes
+    ----------
+    report : the report.json beside the mapping, or None
+    inputs : what report.json, or the pareto.json of a front, says about the problem; empty without one
+    stated : there is such a file
+    """
+
+    folder: Path
+    graph: LogicGraph
+    machine: Machine
+    core: IntArray
+    report: dict[str, Any] | None
+    inputs: Inputs
+    stated: bool
+
+    def node_limit(self, balance: float | None) -> int | None:
+        """The limit of ``--balance``, else that of the run, else the default."""
+        from nmsolve.model.mapping.problem import default_node_limit
+
+        if balance is None and self.stated:
+            return self.inputs.node_limit
+        return default_node_limit(self.graph, self.machine, balance)
+
+    def constraints(self, named: Path | None) -> tuple[Any, ...]:
+        """The side constraints of the file ``named``, else of the one that the run was given."""
+        from nmsolve.model.mapping.constraints_file import load_constraints
+
+        path = named or _path(self.inputs.constraints)
+        return () if path is None else load_constraints(path, self.graph, self.machine)
+
+    def migration(self) -> Migration | None:
+        """The migration budget of the run, with the reference mapping beside the report.
+
+        Raises
+        ------
+        InputError : the reference is missing, or not the one that the run stayed close to
+        """
+        from nmsolve.model.mapping.files import read_mapping
+        from nmsolve.model.mapping.migration import Migration
+
+        budget, path = self.inputs.migration_budget, self.folder / "reference.json"
+        if budget is None:
+            return None
+        if not path.exists():  # one mapping of several in folders of their own
+            path = _path(self.inputs.reference_file) or path
+        migration = Migration.of(read_mapping(path, self.graph, self.machine), budget)
+        said = self.inputs.reference
+        if said != migration.reference_hash:
+            raise InputError(
+                f"its hash is {migration.reference_hash}",
+                str(path),
+                f"the mapping with hash {said} that the report names",
+            )
+        return migration
+
+    def chosen_routes(self) -> RoutesFile | None:
+        """The ``routes.json`` beside the mapping if its report says that routes were chosen."""
+        if self.inputs.route != "joint":
+            return None
+        from nmsolve.model.mapping.routes import read_routes
+
+        return read_routes(self.folder / "routes.json")
+
+
+def load_answer(
+    mapping: Path,
+    graph: Path | None,
+    machine: str | None,
+    chips: str | None,
+    placement: Path | None = None,
+) -> Loaded:
+    """The mapping, its report if there is one, and graph and machine as given or as the report names them.
+
+    Raises
+    ------
+    InputError : a wrong file, or no graph or machine named anywhere
+    """
+    from nmsolve.model.files import read_limited
+    from nmsolve.model.mapping.any_file import read_any_mapping
+
+    folder = mapping if mapping.is_dir() else mapping.parent
+    path = folder / "mapping.json" if mapping.is_dir() else mapping
+    content = report = None
+    inputs = Inputs()
+    beside = folder / ("pareto.json" if _POINT.fullmatch(path.name) else "report.json")
+    if (path.name == "mapping.json" or _POINT.fullmatch(path.name)) and beside.exists():
+        content = _object(read_limited(beside), beside)
+        inputs = _checked_inputs(content, beside)
+        report = content if beside.name == "report.json" else None
+    graph = graph or _path(inputs.graph)
+    if graph is None:
+        raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
+    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips)
+    core = read_any_mapping(path, loaded, board, placement)
+    return Loaded(folder, loaded, board, core, report, inputs, content is not None)
+
+
+def load_certificates(path: Path) -> tuple[str, list[Bound]]:
+    """Hash of the problem that ``certificates.json`` is about, and its bounds.
+
+    Raises
+    ------
+    InputError : no such file, or not of this shape
+    """
+    from nmsolve.model.files import decode_json, read_limited
+    from nmsolve.solvers.mapping.certificates import certificates_from_json
+
+    data = read_limited(path)
+    about = decode_json(data, _About, path)  # also refuses what nests too deeply for the reader below
+    return about.problem, certificates_from_json(data, str(path))
+
+
+class _About(msgspec.Struct):
+    problem: str = ""
+
+
+def _object(data: bytes, path: Path) -> dict[str, Any]:
+    """A JSON object from bytes (strict: no NaN)."""
+    try:
+        return msgspec.json.decode(data, type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(
+            f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
+        ) from None
+
+
+def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
+    """The report's ``inputs``, every field of the type that verification needs."""
+    try:
+        return msgspec.convert(report.get("inputs") or {}, Inputs)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"inputs are wrong ({error})", f"{path}: $.inputs", "what `nmsolve map` wrote"
+        ) from None
+
+
+def _path(text: str | None) -> Path | None:
+    return Path(text) if text else None
