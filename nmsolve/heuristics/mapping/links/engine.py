@@ -59,8 +59,11 @@ class Links:
             if by_load and share > SHARPEN and not sharp:
                 sharp = True
                 state.heat[2] = SHARP
-                state.core[:] = best = np.array(context.incumbent()[0])
+                known, _ = context.incumbent()
+                if known is not None:  # there is none while every mapping so far broke a ceiling
+                    state.core[:] = best = np.array(known)
             reset(state)
+            begun = context.time_left()
             if state.heat[2] == SHARP and low > 0:
                 low = min(low, value(state, by_load))
             cooled = share / (1.0 - GREEDY)
@@ -69,8 +72,9 @@ class Links:
             if new < low:
                 low = new
                 context.offer(best.copy(), "annealing" if heat > 0 else "descent")
-            spent = left - context.time_left()
-            tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
+            spent = begun - context.time_left()
+            wanted = max(SLICE, left - begun)  # where the sums take long, as long again to search
+            tries = max(1, min(4 * tries, int(tries * wanted / max(spent, 1e-4))))
 
 
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:

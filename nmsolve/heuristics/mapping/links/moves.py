@@ -7,6 +7,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
+from nmsolve.heuristics.mapping.nets.moves import may_move
 from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -48,23 +49,6 @@ def move(s: LinkState, u: int, q: int) -> None:
     s.core[u] = q
     for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
         add_row(s, s.rows[j], 1.0)
-
-
-@nb.njit(cache=True, nogil=True)
-def may_move(s: LinkState, u: int, q: int, without: int) -> bool:
-    """True if node ``u`` may join core ``q``; node ``without`` (-1: none) is treated as gone from it."""
-    if not s.domains[s.domain_of[u], q]:
-        return False
-    for r in range(s.sizes.shape[1]):
-        spare = s.capacity[q, r] - s.load[q, r]
-        if without >= 0:
-            spare += s.sizes[without, r]
-        if s.sizes[u, r] > spare:
-            return False
-    clear = True
-    for i in range(s.apart_ptr[u], s.apart_ptr[u + 1]):
-        clear = clear and (s.core[s.apart[i]] != q or s.apart[i] == without)
-    return clear
 
 
 @nb.njit(cache=True, nogil=True)

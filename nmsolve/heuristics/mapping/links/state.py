@@ -8,12 +8,13 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.nets.tables import ring_in
-from nmsolve.hw.cost import machine_distance
+from nmsolve.hw.cost import machine_distance, pair_distance
+from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_ends, link_weights, route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Rows of ``LinkState.sums``: weight times distance edge by edge, traffic between cores edge by edge, rate times remote
 #: cores of all rows, what pays once per message (rate times remote cores, or the weight of remote edges).
@@ -82,7 +83,7 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     tree, dist = np.zeros((0, 0), np.int32), np.zeros((0, 0))
     if machine.faulty_links:
         tree, dist = route_trees(machine).before, route_trees(machine).dist
-    row_ptr, rows = rows_of_nodes(problem)
+    row_ptr, rows = rows_of_node(graph)
     factor, link, most, ceiling = _objectives(problem)
     state = LinkState(
         graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, graph.multicast, row_ptr, rows,
@@ -95,17 +96,6 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     )  # fmt: skip
     reset(state)
     return state
-
-
-def rows_of_nodes(problem: MappingProblem) -> tuple[IntArray, Int32Array]:
-    """CSR ``(pointer (n + 1,), rows)``: the rows in which each node is source or target."""
-    graph = problem.graph
-    node = np.concatenate([graph.targets, graph.source]).astype(np.int64)
-    row = np.concatenate([np.repeat(np.arange(graph.rows), np.diff(graph.indptr)), np.arange(graph.rows)])
-    key = np.unique(node * max(1, graph.rows) + row)
-    pointer = np.zeros(graph.n + 1, np.int64)
-    np.cumsum(np.bincount(key // max(1, graph.rows), minlength=graph.n), out=pointer[1:])
-    return frozen(pointer), frozen((key % max(1, graph.rows)).astype(np.int32))
 
 
 def _objectives(problem: MappingProblem) -> tuple[FloatArray, FloatArray, FloatArray, float]:
@@ -164,22 +154,10 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
             s.sums[ONCE] += sign * rate
         elif not cast:
             s.sums[ONCE] += sign * weight
-        s.sums[HOPS] += sign * weight * _distance(s, p, q)
+        away = pair_distance(p, q, s.cols, s.x, s.y, s.wrap_x, s.wrap_y, 0.0, s.dist)
+        s.sums[HOPS] += sign * weight * away
         if first or not cast:
             _add_route(s, p, q, sign * (rate if cast else weight), stamp if cast else 0)
-
-
-@nb.njit(cache=True, nogil=True)
-def _distance(s: LinkState, p: int, q: int) -> float:
-    """Weight of the route from ``p`` to ``q``."""
-    if s.dist.shape[0] > 0:
-        return float(s.dist[p, q])
-    dx, dy = abs(s.x[p % s.cols] - s.x[q % s.cols]), abs(s.y[p // s.cols] - s.y[q // s.cols])
-    if s.wrap_x > 0.0:
-        dx = min(dx, s.wrap_x - dx)
-    if s.wrap_y > 0.0:
-        dy = min(dy, s.wrap_y - dy)
-    return float(dx + dy)
 
 
 @nb.njit(cache=True, nogil=True)

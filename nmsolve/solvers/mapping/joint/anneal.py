@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.links.moves import may_move
+from nmsolve.heuristics.mapping.nets.moves import may_move
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 

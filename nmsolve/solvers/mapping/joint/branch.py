@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.links.moves import may_move
+from nmsolve.heuristics.mapping.nets.moves import may_move
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
