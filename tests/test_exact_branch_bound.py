@@ -15,7 +15,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound
-from nmsolve.solvers.mapping.branch_bound.assignment import assign
+from nmsolve.solvers.mapping.branch_bound.assignment import FAR, FAR_FLOAT, assign
 from nmsolve.solvers.mapping.branch_bound.engine import _tree
 from nmsolve.solvers.mapping.branch_bound.search import LIMIT, open_bound, search
 from nmsolve.solvers.mapping.exact.data import exact_data
@@ -135,14 +135,13 @@ def test_assignment_kernel_is_optimal_with_valid_duals(rows: int, cols: int) -> 
     from scipy.optimize import linear_sum_assignment
 
     rng = np.random.default_rng(rows)
-    for _ in range(20):
-        cost = rng.integers(0, 30, (rows, cols))
-        u, v, work = (
-            np.empty(rows + 1, np.int64),
-            np.empty(cols + 1, np.int64),
-            np.empty((4, cols + 1), np.int64),
-        )
-        value = assign(cost, rows, cols, u, v, work[0], work[1], work[2], work[3])
-        i, j = linear_sum_assignment(cost)
-        assert value == cost[i, j].sum() == u[1:].sum() + v[1:].sum()
-        assert (cost - u[1:, None] - v[None, 1:] >= 0).all() and (v[1:] <= 0).all()
+    for far, kind in ((FAR, np.int64), (FAR_FLOAT, np.float64)):
+        for _ in range(20):
+            cost = rng.integers(0, 30, (rows, cols)).astype(kind)
+            u, v, slack = (np.empty(size + 1, kind) for size in (rows, cols, cols))
+            work = np.empty((3, cols + 1), np.int64)
+            value = assign(cost, rows, cols, far, u, v, slack, work[0], work[1], work[2])
+            i, j = linear_sum_assignment(cost)
+            assert type(value) is (int if far == FAR else float)
+            assert value == cost[i, j].sum() == u[1:].sum() + v[1:].sum()
+            assert (cost - u[1:, None] - v[None, 1:] >= 0).all() and (v[1:] <= 0).all()

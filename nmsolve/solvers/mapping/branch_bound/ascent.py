@@ -11,6 +11,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.mapping.branch_bound.assignment import FAR_FLOAT, assign
 from nmsolve.solvers.mapping.branch_bound.relaxation import (
     CONST,
     FREE,
@@ -129,47 +130,13 @@ def sort_falling(values: FloatArray, order: IntArray, count: int) -> None:
 
 @nb.njit(cache=True, nogil=True)
 def match(x: Relaxation) -> float:
-    """Assign open nodes to free cores by ``x.cost`` (shortest augmenting paths); the value, with duals kept."""
-    m, far = x.size[FREE], 1e300
-    u, v, slack = x.dual[0], x.dual[1], x.dual[2]
-    row_of, before, done, core_of = x.match[0], x.match[1], x.match[2], x.match[3]
-    for j in range(m + 1):
-        u[j] = 0.0
-        v[j] = 0.0
-        row_of[j] = 0
-    for i in range(1, m + 1):
-        row_of[0] = i
-        at = 0
-        for j in range(m + 1):
-            slack[j] = far
-            done[j] = 0
-        while row_of[at] != 0:
-            done[at] = 1
-            row, least, nearest = row_of[at], far, 0
-            for j in range(1, m + 1):
-                if done[j] == 0:
-                    reduced = x.cost[row - 1, j - 1] - u[row] - v[j]
-                    if reduced < slack[j]:
-                        slack[j] = reduced
-                        before[j] = at
-                    if slack[j] < least:
-                        least = slack[j]
-                        nearest = j
-            for j in range(m + 1):
-                if done[j] == 1:
-                    u[row_of[j]] += least
-                    v[j] -= least
-                else:
-                    slack[j] -= least
-            at = nearest
-        while at != 0:
-            row_of[at] = row_of[before[at]]
-            at = before[at]
-    total = 0.0
+    """Assign open nodes to free cores by ``x.cost``; the value, with duals and cores (``x.match[3]``) kept."""
+    m = x.size[FREE]
+    row_of, core_of = x.match[0], x.match[3]
+    total = assign(x.cost, m, m, FAR_FLOAT, x.dual[0], x.dual[1], x.dual[2], row_of, x.match[1], x.match[2])
     for j in range(1, m + 1):
         core_of[row_of[j] - 1] = j - 1
-        total += x.cost[row_of[j] - 1, j - 1]
-    return total
+    return float(total)
 
 
 @nb.njit(cache=True, nogil=True)

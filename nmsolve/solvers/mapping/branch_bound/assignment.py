@@ -1,34 +1,39 @@
-"""The linear assignment problem with its duals, as a kernel."""
+"""The linear assignment problem with its duals, as a kernel for whole numbers and for floats."""
 
 from __future__ import annotations
 
 import numba as nb
 
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import AnyArray, IntArray
+
+#: Beyond every cost. One for each type of cost: a float here would make whole numbers inexact.
+FAR, FAR_FLOAT = 2**62, 1e300
 
 
 @nb.njit(cache=True, nogil=True)
 def assign(
-    cost: IntArray,
+    cost: AnyArray,
     rows: int,
     cols: int,
-    row_dual: IntArray,
-    col_dual: IntArray,
+    far: float,
+    row_dual: AnyArray,
+    col_dual: AnyArray,
+    slack: AnyArray,
     row_of: IntArray,
     before: IntArray,
-    slack: IntArray,
     done: IntArray,
-) -> int:
+) -> float:
     """Least cost of giving each of ``rows`` rows its own of ``cols >= rows`` columns (shortest augmenting paths).
 
     Parameters
     ----------
-    cost : (>= rows, >= cols) int64
-    row_dual, col_dual : (>= rows + 1,), (>= cols + 1,) int64, output, entry 0 unused otherwise:
+    cost : (>= rows, >= cols) int64 or float64
+    far : more than any sum of costs: :data:`FAR` for whole numbers, :data:`FAR_FLOAT` for floats
+    row_dual, col_dual : (>= rows + 1,), (>= cols + 1,) of the type of costs, output, entry 0 unused otherwise:
         ``cost[i, j] - row_dual[i + 1] - col_dual[j + 1] >= 0`` is the reduced cost; fixing a cell costs that much more
-    row_of, before, slack, done : (>= cols + 1,) int64 work space; ``row_of[j + 1] - 1`` is the row of column j
+    slack : (>= cols + 1,) of the type of costs, work space
+    row_of, before, done : (>= cols + 1,) int64 work space; ``row_of[j + 1] - 1`` is the row of column j
     """
-    far = 2**62
     row_dual[: rows + 1] = 0
     col_dual[: cols + 1] = 0
     row_of[: cols + 1] = 0

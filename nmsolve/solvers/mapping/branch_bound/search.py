@@ -20,7 +20,7 @@ import numpy as np
 
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
-from nmsolve.solvers.mapping.branch_bound.assignment import assign
+from nmsolve.solvers.mapping.branch_bound.assignment import FAR, assign
 from nmsolve.solvers.mapping.branch_bound.relaxation import SIZE, Relaxation
 
 #: Cost of a core that a node is not allowed on; sums of a few dozen stay inside int64.
@@ -233,7 +233,7 @@ def child_bounds(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     cost = open_costs(t, d, nodes, cores)
     row_dual, col_dual = np.empty(rows + 1, np.int64), np.empty(cols + 1, np.int64)
     work = np.empty((4, cols + 1), np.int64)
-    low = assign(cost, rows, cols, row_dual, col_dual, work[0], work[1], work[2], work[3])
+    low = assign(cost, rows, cols, FAR, row_dual, col_dual, work[0], work[1], work[2], work[3])
     low += 2 * t.fixed[d]
     if low >= t.state[LIMIT] or low >= NEVER:
         return none
