@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -81,6 +81,8 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
     if bound.scope == "placement" and not uses_links(problem):
         if core is None:
             return BoundCheck(False, np.nan, "a placement bound needs the mapping whose parts it keeps")
+        if uses_nets(problem):  # parts are joined by pairs here, and trees cost less than all their pairs
+            return BoundCheck(False, np.nan, "placement bounds are for sums over pairs")
         problem = _parts(problem, core)
     elif bound.scope == "full" and core is not None and len(core) == problem.n:
         cost = objective_value(problem, core)
@@ -99,6 +101,8 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
         value = RECHECKS[bound.method](problem, bound.certificate)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
+    if not np.isfinite(value):
+        return BoundCheck(False, np.nan, f"certificate of {bound.method}: the numbers are too large")
     value = _rounded(value, granularity(problem))
     if bound.value > value * (1 + 1e-9) + 1e-9:
         text = f"the certificate proves only {value:.10g}, the claim is {bound.value:.10g}"

@@ -15,6 +15,7 @@ from nmsolve.solvers.mapping.recheck.parts import (
     all_distances,
     both_ways,
     distances,
+    expect,
     fits_with,
     numbers,
     usable_cores,
@@ -49,6 +50,7 @@ def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: F
 
 def recheck_star(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Half the sum over nodes of (traffic, falling) x (least distance of each slot over the node's domain, rising)."""
+    expect(problem, "pairs", fewest=1)
     cores, w = usable_cores(problem), both_ways(problem)
     rows = _slot_rows(problem, distances(problem))
     least: dict[int, FloatArray] = {}
@@ -69,6 +71,7 @@ def recheck_star(problem: MappingProblem, certificate: Mapping[str, Any]) -> flo
 
 def recheck_gilmore_lawler(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Sum over nodes of the least (cost on a core - its price), plus room x the sum of the prices, all prices <= 0."""
+    expect(problem, "pairs", fewest=1)
     cores, w = usable_cores(problem), both_ways(problem)
     price = numbers(certificate, "dual", len(cores))
     if price.max(initial=0.0) > 0:
@@ -89,6 +92,7 @@ def recheck_gilmore_lawler(problem: MappingProblem, certificate: Mapping[str, An
 
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Sum over messages of rate x (what the least possible number of remote cores must cost)."""
+    expect(problem, "nets", fewest=1)
     graph, limit = problem.graph, _limit(problem)
     d = all_distances(problem)
     least = _slot_rows(problem, np.minimum(d, d.T)).min(axis=0)

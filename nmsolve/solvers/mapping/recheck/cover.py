@@ -13,16 +13,15 @@ import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import uses_nets
-from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
-    all_distances,
     both_ways,
-    distances,
-    fits_with,
+    expect,
+    least_apart,
     numbers,
+    room_of,
     usable_cores,
 )
 
@@ -34,66 +33,44 @@ MAX_PRICE = 1e6
 
 def recheck_cover(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Least cost of a remote core x (sum of prices + cores x cheapest set - sum of rates)."""
-    if problem.objective == "max-link":
-        raise CertificateError("a covering bound says nothing about the load of a link")
+    expect(problem)
+    room = room_of(problem)
     price = numbers(certificate, "price", problem.n)
     inside, rate = _nets(problem)
     whole = float(rate.sum())
     if np.abs(price).max(initial=0.0) > MAX_PRICE * (whole + 1.0):
         raise CertificateError("'price' holds a number beyond all rates")
-    cores = usable_cores(problem)
-    limit = problem.capacity.max(axis=0) if problem.cores else np.zeros(problem.sizes.shape[1], np.int64)
-    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
-    least = max(0, problem.n - (len(cores) - 1) * room)
-    if len(cores) == 0 or room < 1 or least > room:
-        raise CertificateError("the nodes do not fit, there is nothing to bound")
+    cores = len(usable_cores(problem))
+    least = max(0, problem.n - (cores - 1) * room)
     order = np.argsort(inside @ rate - price, kind="stable")
     low, steps = cheapest(inside[order], rate, price[order], room, least, MAX_STEPS)
     if steps < 0:
         raise CertificateError(f"'price' cannot be checked within {MAX_STEPS} steps")
-    slack = 1e-12 * (whole + float(np.abs(price).sum())) * len(cores)
-    return float(_least_apart(problem)) * (float(price.sum()) + len(cores) * float(low) - whole - slack)
+    slack = 1e-12 * (whole + float(np.abs(price).sum())) * cores
+    return least_apart(problem) * (float(price.sum()) + cores * float(low) - whole - slack)
 
 
 def _nets(problem: MappingProblem) -> tuple[BoolArray, FloatArray]:
     """(n, nets) bool, which node is in which net; (nets,) rates. Messages as the objective charges them."""
-    graph, sets, rates = problem.graph, [], []
-    if (
-        problem.objective in ("hops", "cut")
-        or (problem.objective == "energy" and not graph.multicast.any())
-        or (problem.objective == "multicast-hops" and not graph.multicast.any())
-    ):
-        traffic = both_ways(problem).tocoo()
-        for a, b, w in zip(traffic.row.tolist(), traffic.col.tolist(), traffic.data.tolist(), strict=True):
-            if a < b and w > 0:
-                sets.append([a, b])
-                rates.append(w)
-    else:
+    graph, nets = problem.graph, list[tuple[set[int], float]]()
+    if uses_nets(problem):
         for i in range(graph.rows):
             s, part = int(graph.source[i]), slice(graph.indptr[i], graph.indptr[i + 1])
             if problem.objective == "connectivity" or graph.multicast[i]:
-                sets.append([s, *graph.targets[part].tolist()])
-                rates.append(float(graph.rate[i]))
-                continue
-            for t, w in zip(graph.targets[part].tolist(), graph.weights[part].tolist(), strict=True):
-                sets.append([s, t])
-                rates.append(w)
-    inside = np.zeros((problem.n, len(sets)), bool)
-    for m, pins in enumerate(sets):
-        inside[pins, m] = True
-    return inside, np.array(rates, np.float64)
-
-
-def _least_apart(problem: MappingProblem) -> float:
-    """What a remote core costs at least: the shortest distance, for trees the shortest link."""
-    machine, quantity = problem.machine, "energy" if problem.objective == "energy" else "hops"
-    trees = problem.objective in ("multicast-hops", "energy") and problem.graph.multicast.any()
-    if trees and machine.distance_matrix is None:
-        lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
-        return step_value(machine, quantity) + float(lines.min(initial=np.inf))
-    d = all_distances(problem) if uses_nets(problem) else distances(problem)
-    off = d[~np.eye(len(d), dtype=bool)]
-    return float(off.min()) if len(off) else 0.0
+                nets.append(({s, *graph.targets[part].tolist()}, float(graph.rate[i])))
+            else:
+                weights = graph.weights[part].tolist()
+                nets += [({s, t}, w) for t, w in zip(graph.targets[part].tolist(), weights, strict=True)]
+    else:
+        t = both_ways(problem).tocoo()
+        entries = zip(t.row.tolist(), t.col.tolist(), t.data.tolist(), strict=True)
+        nets = [({a, b}, w) for a, b, w in entries if a < b]
+    # A node that talks to nobody costs nothing and must not count in the sets of its core.
+    kept = [net for net in nets if len(net[0]) > 1]
+    inside = np.zeros((problem.n, len(kept)), bool)
+    for m, (pins, _) in enumerate(kept):
+        inside[sorted(pins), m] = True
+    return inside, np.array([rate for _, rate in kept], np.float64)
 
 
 @nb.njit(cache=True, nogil=True)

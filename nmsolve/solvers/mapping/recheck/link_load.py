@@ -13,7 +13,7 @@ from nmsolve.hw.cost import uses_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
-from nmsolve.solvers.mapping.recheck.parts import CertificateError, fits_with, granularity
+from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity, room_of
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -40,12 +40,8 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     if which not in ("all", "columns", "rows"):
         raise CertificateError(f"'links' is {which!r}, expected all, columns or rows")
     machine = problem.machine
-    working = [
-        (p, q)
-        for p in range(machine.size)
-        for q in machine.neighbours(p)
-        if (p, q) not in set(machine.faulty_links)
-    ]
+    dead = set(machine.faulty_links)
+    working = [(p, q) for p in range(machine.size) for q in machine.neighbours(p) if (p, q) not in dead]
     if which == "all":
         total = replace(
             problem,
@@ -59,6 +55,8 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     if not working:
         raise CertificateError("there is no such link")
     value = INNER[inner](total, certificate)
+    if not np.isfinite(value):
+        raise CertificateError("the numbers are too large to prove anything")
     step = granularity(total)
     value -= 1e-9 * (1 + abs(value))
     if step > 0:
@@ -80,8 +78,7 @@ def _halves(
 
     usable = [later(p) for p in np.flatnonzero(machine.usable).tolist()]
     cores = max(sum(usable), len(usable) - sum(usable))
-    limit = problem.capacity.max(axis=0)
-    room = cores * fits_with(problem.sizes, limit, np.zeros_like(limit))
+    room = cores * room_of(problem)
     capacity = {name: cores * limit for name, limit in machine.capacity.items()}
     halves = Machine("halves", (1, 1), (1, 2), capacity=capacity)
     between = [(p, q) for p, q in working if later(p) != later(q)]

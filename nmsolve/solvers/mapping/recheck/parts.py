@@ -9,20 +9,39 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Distances of all pairs of cores are held in memory here (about 1 GB at this size).
 MAX_CORES = 6000
+#: Numbers beyond this prove nothing, and products of them would overflow.
+LARGEST_NUMBER = 1e60
 
 
 class CertificateError(Exception):
     """A certificate that proves nothing; the text says which part is wrong."""
 
 
+def expect(problem: MappingProblem, charged: str = "sums", fewest: int = 2) -> None:
+    """Raise CertificateError unless the objective is charged as a bound assumes, on ``fewest`` usable cores or more.
+
+    ``charged``: ``pairs`` (edge by edge), ``nets`` (messages by their route tree) or ``sums`` (either).
+    """
+    if uses_links(problem):
+        raise CertificateError("the bound is for sums over pairs or messages")
+    if charged == "pairs" and uses_nets(problem):
+        raise CertificateError("messages are charged by their route tree, the bound is for sums over pairs")
+    if charged == "nets" and not uses_nets(problem):
+        raise CertificateError("the bound is for messages that are charged by their route tree")
+    usable = int(problem.machine.usable.sum())
+    if usable < fewest:
+        raise CertificateError(f"{usable} usable cores, expected at least {fewest}")
+
+
 def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArray:
-    """The field ``name`` as (length,) finite floats. Raises CertificateError."""
+    """The field ``name`` as (length,) finite floats of moderate size. Raises CertificateError."""
     if name not in certificate:
         raise CertificateError(f"{name!r} is missing")
     try:
@@ -33,7 +52,17 @@ def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArra
         raise CertificateError(f"{name!r} has shape {array.shape}, expected ({length},)")
     if not np.isfinite(array).all():
         raise CertificateError(f"{name!r} holds a number that is not finite")
+    if np.abs(array).max(initial=0.0) > LARGEST_NUMBER:
+        raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}")
     return array
+
+
+def rho_of(certificate: Mapping[str, Any]) -> float:
+    """The field ``rho``; below 0 the extreme part sizes would not be the worst ones. Raises CertificateError."""
+    rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
+    if rho < 0:
+        raise CertificateError(f"'rho' is {rho:.6g}, expected a number >= 0")
+    return rho
 
 
 def usable_cores(problem: MappingProblem) -> IntArray:
@@ -74,6 +103,27 @@ def distances(problem: MappingProblem) -> FloatArray:
     return np.minimum(d, d.T)
 
 
+def least_apart(problem: MappingProblem) -> float:
+    """What a pair on two cores, or every further core of a message, costs at least per unit of traffic.
+
+    The least distance; for route trees the least link, as they may branch in cores that hold nothing.
+    """
+    machine = problem.machine
+    if problem.objective == "connectivity":
+        return 1.0
+    if uses_nets(problem) and machine.distance_matrix is None:
+        quantity = "energy" if problem.objective == "energy" else "hops"
+        return step_value(machine, quantity) + least_link(problem)
+    d = all_distances(problem) if uses_nets(problem) else distances(problem)  # messages go one way
+    return float(d[~np.eye(len(d), dtype=bool)].min())
+
+
+def least_link(problem: MappingProblem) -> float:
+    """Cost of the cheapest link between two lines of the mesh."""
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    return min(float(v) for axis in (0, 1) for v in line_values(problem.machine, quantity, axis))
+
+
 def granularity(problem: MappingProblem) -> float:
     """A step that divides every value of the objective, 0 if none is known."""
     if problem.objective == "max-link":
@@ -106,3 +156,12 @@ def fits_with(sizes: IntArray, limit: IntArray, taken: IntArray) -> int:
         return len(sizes)
     filled = np.cumsum(np.sort(sizes, axis=0), axis=0) + taken
     return int((filled <= limit).sum(axis=0).min())
+
+
+def room_of(problem: MappingProblem) -> int:
+    """The most nodes a core can hold, counted with the smallest. Raises CertificateError if the nodes cannot fit."""
+    limit = problem.capacity.max(axis=0)
+    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
+    if room < 1 or room * len(usable_cores(problem)) < problem.n:
+        raise CertificateError("the nodes do not fit, there is nothing to bound")
+    return room

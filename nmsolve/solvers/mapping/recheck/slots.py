@@ -1,4 +1,4 @@
-"""Re-check of the slots bound: the sum over pairs formed again message by message, then one decomposition and sorts."""
+"""Re-check of the slots bound: the sum over pairs formed again message by message, then that of the split bound."""
 
 from __future__ import annotations
 
@@ -8,21 +8,23 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh, helmert
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
-from nmsolve.hw.energy import line_values
+from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
     distances,
-    fits_with,
+    expect,
+    least_apart,
+    least_link,
     numbers,
+    room_of,
     usable_cores,
 )
-from nmsolve.solvers.mapping.recheck.trees import messages, one_more_core
+from nmsolve.solvers.mapping.recheck.split import least_detour, least_triangle, placement_value
+from nmsolve.solvers.mapping.recheck.trees import messages
 
 #: Most places: a wrong certificate must not ask for more memory than there is.
 MAX_PLACES = 2048
@@ -30,12 +32,8 @@ MAX_PLACES = 2048
 
 def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The slots bound at the given multipliers, rows and prices."""
-    if uses_links(problem):
-        raise CertificateError("the bound is for sums over pairs or messages")
-    limit = problem.capacity.max(axis=0)
-    room = 1 if problem.one_per_core else fits_with(problem.sizes, limit, np.zeros_like(limit))
-    if room < 1 or room * len(usable_cores(problem)) < problem.n:
-        raise CertificateError("the nodes do not fit")
+    expect(problem)
+    room = room_of(problem)
     constant, traffic, apart, flat = _sum(problem, certificate, room)
     k = len(apart) * room
     if k > MAX_PLACES or k < 3:
@@ -44,7 +42,8 @@ def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     d = apart[core_of][:, core_of]
     w = np.zeros((k, k))
     w[: problem.n, : problem.n] = traffic
-    value = _placement_value(w, d, room, flat, certificate)
+    everywhere = np.ones((k, k), bool)
+    value = placement_value(w, d, everywhere, certificate, lambda table: _right_sides(table, d, room, flat))
     return constant + value - 1e-12 * (abs(constant) + abs(value))
 
 
@@ -66,10 +65,9 @@ def _sum(
 
 def _cores(problem: MappingProblem, room: int) -> int:
     """Of cores that are all alike, two whose nodes fit together can be merged: so many are enough."""
+    # n nodes on c > 1 cores, any two of them together above room: c room < 2 n
     enough = 1
-    while (
-        enough * room < 2 * problem.n - room
-    ):  # n nodes on c cores, any two of them above room: c room < 2 n
+    while (enough + 1) * room < 2 * problem.n:
         enough += 1
     return min(len(usable_cores(problem)), enough)
 
@@ -79,7 +77,7 @@ def _pulled(
 ) -> tuple[float, FloatArray, FloatArray, bool]:
     pairs, nets, rate = messages(problem)
     pull = numbers(certificate, "pulls", nets.nnz)
-    traffic, constant, apart = pairs.toarray(), 0.0, one_more_core(problem)
+    traffic, constant, apart = pairs.toarray(), 0.0, least_apart(problem)
     for i in range(len(rate)):
         part = slice(nets.indptr[i], nets.indptr[i + 1])
         ends, q = nets.indices[part], pull[part]
@@ -99,8 +97,7 @@ def _spans(
     step = core_distance(healthy).step
     d = core_distance(healthy).dense()[np.ix_(usable_cores(problem), usable_cores(problem))] - step
     np.fill_diagonal(d, 0.0)
-    quantity = "energy" if problem.objective == "energy" else "hops"
-    least = min(float(v) for axis in (0, 1) for v in line_values(machine, quantity, axis))
+    least = least_link(problem)
     trees = [i for i in range(graph.rows) if graph.multicast[i] and graph.indptr[i] < graph.indptr[i + 1]]
     theta = numbers(certificate, "theta", len(trees))
     if len(theta) and not (theta.min() >= 0 and theta.max() <= 1):
@@ -123,64 +120,15 @@ def _spans(
     return constant, traffic, d, True
 
 
-def _placement_value(
-    w: FloatArray, d: FloatArray, room: int, flat: bool, certificate: Mapping[str, Any]
-) -> float:
-    """The split bound of traffic w on places with distances d (docs/bounds.md, "split"), less rounding errors."""
-    k = len(d)
-    m = numbers(certificate, "multipliers", k * k).reshape(k, k)
-    price = numbers(certificate, "price", k)
-    rows, paid, mass = _rows(certificate, d, room, flat)
-    s = 0.5 * (m + m.T)
-    load, reach = s.sum(axis=0), d.sum(axis=0)
-    v = helmert(k)
-    lam, mu = eigvalsh(v @ s @ v.T), eigvalsh(v @ d @ v.T)
-    linear = float(price.sum())
-    near = np.sort(d + np.diag(np.full(k, -1.0)), axis=1)[:, 1:]
-    for u in range(k):
-        left = np.delete(w[u] - m[u] - rows[u], u)
-        linear += float((near @ np.sort(left)[::-1] + 2 * load[u] / k * reach - price).min())
-    flat_part = float(load.sum()) * float(reach.sum()) / k**2
-    size = np.abs(lam).sum() * np.abs(mu).max() + np.linalg.norm(s) * np.abs(mu).sum()
-    size += float(d.max()) * (w.sum() + 3 * np.abs(m).sum() + mass) + np.abs(price).sum() + abs(paid)
-    noise = 8 * k * np.finfo(float).eps * float(size)
-    return (float(lam @ mu[::-1]) + linear - flat_part + paid - noise) / 2
-
-
-def _rows(
-    certificate: Mapping[str, Any], d: FloatArray, room: int, flat: bool
-) -> tuple[FloatArray, float, float]:
-    """(k, k) sum of tau times the rows, what they are worth together, and the sum of their absolute coefficients."""
-    k = len(d)
-    size, member = _whole(certificate, "sizes"), _whole(certificate, "members")
-    tau = numbers(certificate, "tau", len(size))
-    if len(size) and not (size.min() >= 3 and size.max() <= k):
-        raise CertificateError(f"'sizes' must lie in 3..{k}")
-    if size.sum() != len(member):
-        raise CertificateError(f"'members' has {len(member)} entries, 'sizes' add up to {size.sum()}")
-    if len(member) and not (np.abs(member).min() >= 1 and np.abs(member).max() <= k):
-        raise CertificateError(f"'members' must lie in 1..{k}, negative for sign -")
-    if tau.min(initial=0.0) < 0:
-        raise CertificateError(f"'tau' holds {tau.min():.6g}; multipliers of rows must be >= 0")
-    detour = 0.0 if flat else _least_detour(d)
-    together = {c: _clique(c, d, room) for c in np.unique(size).tolist()}
-    total, paid, mass, at = np.zeros((k, k)), 0.0, 0.0, 0
-    for count, weight in zip(size.tolist(), tau.tolist(), strict=True):
-        row = member[at : at + count]
-        at += count
-        node, sign = np.abs(row) - 1, np.sign(row).astype(np.float64)
-        if len(np.unique(node)) < count:
-            raise CertificateError("'members' names a node twice in one row")
-        if (sign > 0).all():
-            paid, way = paid + weight * together[count], 1.0
-        elif sign.sum() == 1 and (flat or count == 3):
-            paid, way = paid + weight * detour * (count == 3), -1.0
-        else:
-            raise CertificateError("'members' has a row that the distances need not obey")
-        total[np.ix_(node, node)] += 0.5 * weight * way * np.outer(sign, sign)
-        mass += weight * count * count
-    np.fill_diagonal(total, 0.0)
-    return total, paid, mass
+def _right_sides(table: IntArray, d: FloatArray, room: int, flat: bool) -> tuple[FloatArray, FloatArray]:
+    """Right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
+    count = table.shape[1]
+    clique = (table > 0).all(axis=1)
+    if not (clique | ((np.sign(table).sum(axis=1) == 1) & (flat or count == 3))).all():
+        raise CertificateError("'members' has a row that the distances need not obey")
+    detour = 0.0 if flat or clique.all() else least_detour(d)
+    together = _clique(count, d, room) if clique.any() else 0.0
+    return np.where(clique, together, detour), np.where(clique, 1.0, -1.0)
 
 
 def _clique(count: int, d: FloatArray, room: int) -> float:
@@ -190,22 +138,5 @@ def _clique(count: int, d: FloatArray, room: int) -> float:
     across = d[~np.kron(np.eye(len(d) // room, dtype=bool), np.ones((room, room), bool))]
     least = parted * float(across.min(initial=np.inf)) if parted else 0.0
     if count == 3 and room == 1:
-        far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
-        least = max(least, min(float((far + far[p][:, None] + far[p][None, :]).min()) for p in range(len(d))))
+        least = max(least, least_triangle(d))
     return least
-
-
-def _least_detour(d: FloatArray) -> float:
-    """Least of d_pa + d_pb - d_ab over three different places; negative if the triangle inequality fails."""
-    far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
-    short = np.where(np.eye(len(d), dtype=bool), -np.inf, d)
-    return float(min((far[p][:, None] + far[p][None, :] - short).min() for p in range(len(d))))
-
-
-def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
-    """The field as whole numbers. Raises CertificateError."""
-    stated = certificate.get(name)
-    values = numbers(certificate, name, len(stated) if isinstance(stated, list | np.ndarray) else 0)
-    if (values != np.rint(values)).any() or np.abs(values).max(initial=0.0) > 2**31:
-        raise CertificateError(f"{name!r} must hold whole numbers")
-    return values.astype(np.int64)

@@ -13,16 +13,18 @@ from scipy.linalg import eigvalsh, helmert
 from scipy.sparse import coo_array, csr_array, diags_array
 
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
-from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
-    all_distances,
     both_ways,
     distances,
+    expect,
     fits_with,
+    least_apart,
     numbers,
+    rho_of,
+    room_of,
     usable_cores,
 )
 
@@ -39,7 +41,8 @@ SIZE_WORK = 6e8
 
 def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The projection bound at the given diagonal shift: two dense decompositions and two sorts."""
-    if not problem.one_per_core:
+    expect(problem, "pairs")
+    if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the projection bound holds only for one node per core")
     d = distances(problem)
     k = len(d)
@@ -65,10 +68,12 @@ def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) 
 
 def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The joint bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
+    expect(problem, "pairs")
+    room = room_of(problem)
     if problem.machine.distance_matrix is not None:
         raise CertificateError("the joint bound needs a mesh or torus")
     shift = numbers(certificate, "shift", problem.n)
-    rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
+    rho = rho_of(certificate)
     lam = rising(certificate, problem.n)
     count = len(lam)
     _confirm(both_ways(problem), shift, rho, lam)
@@ -77,8 +82,6 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     lines = codes.shape[1]
     lam = np.concatenate([lam, np.full(max(0, lines - count), lam[-1])])[:lines]
     length = float((codes[0] ** 2).sum())
-    limit = problem.capacity.max(axis=0)
-    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
     least = np.inf
     for sizes in _extreme_sizes(problem.n, len(codes), room, lines):
         sigma = np.linalg.eigvalsh(np.einsum("vp,pi,pj->vij", sizes, codes, codes, optimize=True))[:, ::-1]
@@ -89,15 +92,15 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
 
 def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The parting bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
-    shift = numbers(certificate, "shift", problem.n)
-    rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
-    lam = rising(certificate, problem.n)
-    apart, traffic = _parting(problem)
-    _confirm(traffic, shift, rho, lam)
-    limit = problem.capacity.max(axis=0)
-    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
+    expect(problem)
+    room = room_of(problem)
     if room >= problem.n:
         raise CertificateError("all nodes may fit on one core, nothing need part")
+    shift = numbers(certificate, "shift", problem.n)
+    rho = rho_of(certificate)
+    lam = rising(certificate, problem.n)
+    apart = least_apart(problem)
+    _confirm(_parting(problem), shift, rho, lam)
     sizes, left = [], problem.n
     while left > 0:
         sizes.append(float(min(room, left)))
@@ -108,12 +111,11 @@ def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     return value - apart / 2 * (float(shift.sum()) + 1e-10 * float(np.abs(shift).sum()))
 
 
-def _parting(problem: MappingProblem) -> tuple[float, csr_array]:
-    """Least cost of being apart, and symmetric traffic that is paid at least once where its ends are apart."""
-    graph, machine = problem.graph, problem.machine
+def _parting(problem: MappingProblem) -> csr_array:
+    """(n, n) symmetric traffic that is paid at least once where its ends are apart."""
+    graph = problem.graph
     if not uses_nets(problem):
-        d = distances(problem)
-        return float(d[~np.eye(len(d), dtype=bool)].min()), both_ways(problem)
+        return both_ways(problem)
     weight, limit = graph.weights.copy(), problem.capacity.max(axis=0)
     for i in range(graph.rows):
         part = slice(graph.indptr[i], graph.indptr[i + 1])
@@ -121,14 +123,7 @@ def _parting(problem: MappingProblem) -> tuple[float, csr_array]:
             beside = fits_with(problem.sizes[graph.targets[part]], limit, np.zeros_like(limit))
             weight[part] = graph.rate[i] / max(1, beside)
     w = coo_array((weight, (graph.edge_source, graph.targets)), shape=(graph.n, graph.n)).tocsr()
-    if problem.objective == "connectivity":
-        return 1.0, csr_array(w + w.T)
-    if machine.distance_matrix is not None:
-        d = all_distances(problem)
-        return float(d[~np.eye(len(d), dtype=bool)].min()), csr_array(w + w.T)
-    quantity = "energy" if problem.objective == "energy" else "hops"
-    links = [v for axis in (0, 1) for v in line_values(machine, quantity, axis).tolist()]
-    return step_value(machine, quantity) + min(links), csr_array(w + w.T)
+    return csr_array(w + w.T)
 
 
 def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:

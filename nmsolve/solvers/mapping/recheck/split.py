@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,43 +10,57 @@ from scipy.linalg import eigvalsh, helmert
 
 from nmsolve.hw.cost import CoreDistance, core_distance
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
     distances,
+    expect,
     numbers,
+    room_of,
     usable_cores,
 )
 
 #: Cliques of more nodes have no row.
 LARGEST = 10
-#: Multipliers beyond this prove nothing.
-LARGEST_NUMBER = 1e60
+#: Of rows with equally many members (signed, 1-based): right-hand sides and orientations (+1 a clique, -1 not).
+#: Raises CertificateError where the distances need not obey a row.
+Sides = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
 def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The split bound at the given multipliers, rows and prices."""
-    if not problem.one_per_core:
+    expect(problem, "pairs")
+    if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the split bound holds only for one node per core")
     form = core_distance(problem)
     d = distances(problem) - form.step
     np.fill_diagonal(d, 0.0)
-    k = len(d)
-    m = _moderate(certificate, "multipliers", k * k).reshape(k, k)
-    price = _moderate(certificate, "price", k)
-    rows, paid, mass = _rows(certificate, form, d)
     traffic = both_ways(problem)
-    w = np.zeros((k, k))
+    w = np.zeros_like(d)
     w[: problem.n, : problem.n] = traffic.toarray()
+    allowed = np.ones(d.shape, bool)
+    allowed[: problem.n] = problem.domains[problem.domain_of][:, usable_cores(problem)]
+    value = placement_value(w, d, allowed, certificate, lambda table: _right_sides(table, form, d))
+    return form.step * float(traffic.sum()) / 2 + value
+
+
+def placement_value(
+    w: FloatArray, d: FloatArray, allowed: BoolArray, certificate: Mapping[str, Any], sides: Sides
+) -> float:
+    """The split bound of symmetric traffic ``w`` (k, k) on places with distances ``d``, less rounding errors.
+
+    ``allowed`` (k, k): node may be on place; ``sides``: what rows of one size are worth, see :data:`Sides`.
+    """
+    k = len(d)
+    m = numbers(certificate, "multipliers", k * k).reshape(k, k)
+    price = numbers(certificate, "price", k)
+    rows, paid, mass = _rows(certificate, k, sides)
     s = 0.5 * (m + m.T)
     load, reach = s.sum(axis=0), d.sum(axis=0)
     v = helmert(k)
     lam, mu = eigvalsh(v @ s @ v.T), eigvalsh(v @ d @ v.T)
-    spectral = float(lam @ mu[::-1])
-    allowed = np.ones((k, k), bool)
-    allowed[: problem.n] = problem.domains[problem.domain_of][:, usable_cores(problem)]
-    linear = float(price.sum())
+    spectral, linear = float(lam @ mu[::-1]), float(price.sum())
     near = np.sort(d + np.diag(np.full(k, -1.0)), axis=1)[:, 1:]
     for u in range(k):
         left = np.delete(w[u] - m[u] - rows[u], u)
@@ -54,21 +68,17 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
         if allowed[u].any():
             linear += float(cost[allowed[u]].min())
     flat = float(load.sum()) * float(reach.sum()) / k**2
-    top = float(d.max())
     size = np.abs(lam).sum() * np.abs(mu).max() + np.linalg.norm(s) * np.abs(mu).sum()
-    size += top * (w.sum() + 3 * np.abs(m).sum() + mass) + np.abs(price).sum() + abs(paid)
+    size += float(d.max()) * (w.sum() + 3 * np.abs(m).sum() + mass) + np.abs(price).sum() + abs(paid)
     noise = 8 * k * np.finfo(float).eps * float(size)
-    return form.step * float(traffic.sum()) / 2 + (spectral + linear - flat + paid - noise) / 2
+    return (spectral + linear - flat + paid - noise) / 2
 
 
-def _rows(
-    certificate: Mapping[str, Any], form: CoreDistance, d: FloatArray
-) -> tuple[FloatArray, float, float]:
+def _rows(certificate: Mapping[str, Any], k: int, sides: Sides) -> tuple[FloatArray, float, float]:
     """(k, k) sum of tau times the rows, what they are worth together, and the sum of the absolute coefficients."""
-    k = len(d)
     size = _whole(certificate, "sizes")
     member = _whole(certificate, "members")
-    tau = _moderate(certificate, "tau", len(size))
+    tau = numbers(certificate, "tau", len(size))
     if len(size) and not (size.min() >= 3 and size.max() <= k):
         raise CertificateError(f"'sizes' must lie in 3..{k}")
     if size.sum() != len(member):
@@ -82,7 +92,9 @@ def _rows(
     for count in np.unique(size).tolist():
         which = np.flatnonzero(size == count)
         table = member[start[which][:, None] + np.arange(count)]
-        right, way = _right_sides(table, form, d)
+        if (np.diff(np.sort(np.abs(table), axis=1), axis=1) == 0).any():
+            raise CertificateError("'members' names a node twice in one row")
+        right, way = sides(table)
         paid += float(tau[which] @ right)
         node, sign = np.abs(table) - 1, np.sign(table) * 1.0
         for i in range(count):
@@ -92,14 +104,6 @@ def _rows(
                 np.add.at(total, (node[:, j], node[:, i]), part)
                 mass += 2 * float(tau[which].sum())
     return total, paid, mass
-
-
-def _moderate(certificate: Mapping[str, Any], name: str, length: int) -> FloatArray:
-    """The field as numbers with which nothing here overflows. Raises CertificateError."""
-    values = numbers(certificate, name, length)
-    if np.abs(values).max(initial=0.0) > LARGEST_NUMBER:
-        raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}")
-    return values
 
 
 def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
@@ -115,42 +119,41 @@ def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
 def _right_sides(table: IntArray, form: CoreDistance, d: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
     count = table.shape[1]
-    if (np.diff(np.sort(np.abs(table), axis=1), axis=1) == 0).any():
-        raise CertificateError("'members' names a node twice in one row")
     clique = (table > 0).all(axis=1)
     if not (clique | (np.sign(table).sum(axis=1) == 1)).all():
         raise CertificateError("'members' has a row whose signs neither are all + nor sum to 1")
-    detour = 0.0
-    if not clique.all() and not form.separable:
-        if count > 3:
-            raise CertificateError("'members' has hypermetric rows, which only a mesh or torus obeys")
-        detour = _least_detour(d)
+    if not clique.all() and not form.separable and count > 3:
+        raise CertificateError("'members' has hypermetric rows, which only a mesh or torus obeys")
+    detour = 0.0 if clique.all() or form.separable else least_detour(d)
     together = _least_sum(count, form, d) if clique.any() else 0.0
     return np.where(clique, together, detour), np.where(clique, 1.0, -1.0)
 
 
-def _least_detour(d: FloatArray) -> float:
+def least_detour(d: FloatArray) -> float:
     """Least of d_pa + d_pb - d_ab over three different cores; negative if the triangle inequality fails."""
     far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
     short = np.where(np.eye(len(d), dtype=bool), -np.inf, d)
     return float(min((far[p][:, None] + far[p][None, :] - short).min() for p in range(len(d))))
 
 
+def least_triangle(d: FloatArray) -> float:
+    """Least sum of the three distances of three different cores."""
+    far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
+    return float(min((far + far[p][:, None] + far[p][None, :]).min() for p in range(len(d))))
+
+
 def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
     """No set of ``count`` different cores has a smaller sum of distances."""
     if count == 3:
-        k = len(d)
-        high = np.where(np.eye(k, dtype=bool), np.inf, d)
-        return float(min((high + high[p][:, None] + high[p][None, :]).min() for p in range(k)))
+        return least_triangle(d)
     if count > LARGEST or not form.separable or form.wrap_x > 0 or form.wrap_y > 0:
         raise CertificateError(
             f"'members' has a clique row of {count} nodes, for which nothing is known here"
         )
     gap_x = float(np.diff(form.x).min()) if len(form.x) > 1 else 0.0
     gap_y = float(np.diff(form.y).min()) if len(form.y) > 1 else 0.0
-    line: dict[
-        tuple[int, int], float
-    ] = {}  # (lines used, most members on one of them) -> least sum of differences
+    # (lines used, most members on one of them) -> least sum of differences
+    line: dict[tuple[int, int], float] = {}
     for part in _compositions(count):
         at = np.repeat(np.arange(len(part)), part)
         key = (len(part), max(part))

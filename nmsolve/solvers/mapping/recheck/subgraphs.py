@@ -21,7 +21,9 @@ from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
     distances,
+    expect,
     numbers,
+    room_of,
     usable_cores,
 )
 
@@ -55,8 +57,9 @@ def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -
 
 
 def _applicable(problem: MappingProblem) -> None:
+    expect(problem, "pairs")
     m = problem.machine
-    if not problem.one_per_core:
+    if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the bound is for one node per core")
     if m.torus or m.distance_matrix is not None or problem.objective == "cut":
         raise CertificateError("distances on this machine need not be those of a grid")
@@ -200,7 +203,7 @@ def _star_value(
     off = np.sort(d[~np.eye(k, dtype=bool)].reshape(k, k - 1), axis=1).astype(np.int64)
     order = np.lexsort((-value, u))
     cut = np.searchsorted(u[order], np.arange(problem.n + 1))
-    total = int(price.sum())
+    total: int = sum(price.tolist())  # in 64 bits thousands of prices near 2**53 would wrap round
     for node in range(problem.n):
         falling = value[order[cut[node] : cut[node + 1]]]
         if len(falling) > k - 1:

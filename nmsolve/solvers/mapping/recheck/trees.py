@@ -8,25 +8,28 @@ from typing import Any
 import numpy as np
 from scipy.sparse import coo_array, csr_array, diags_array
 
-from nmsolve.hw.cost import uses_nets
-from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.recheck.parts import CertificateError, all_distances, fits_with, numbers
+from nmsolve.solvers.mapping.recheck.parts import (
+    CertificateError,
+    expect,
+    least_apart,
+    numbers,
+    rho_of,
+    room_of,
+)
 from nmsolve.solvers.mapping.recheck.spectral import DENSE, confirm, rising
 
 
 def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The bound at the given pulls, shift and rho, once the stated eigenvalue bounds are confirmed."""
-    if not uses_nets(problem):
-        raise CertificateError("the bound is for messages that are charged by their route tree")
-    limit = problem.capacity.max(axis=0)
-    room = fits_with(problem.sizes, limit, np.zeros_like(limit))
-    if room >= problem.n or room < 1:
+    expect(problem, "nets")
+    room = room_of(problem)
+    if room >= problem.n:
         raise CertificateError("all nodes may fit on one core, nothing need part")
     n = problem.n
     shift = numbers(certificate, "shift", n)
-    rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
+    rho = rho_of(certificate)
     lam = rising(certificate, n)
     pairs, nets, rate = messages(problem)
     pull = numbers(certificate, "pulls", nets.nnz)
@@ -38,7 +41,7 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     value = float(rate @ (2 * reach - 1)) + float(sizes @ paid) / 2 - float(shift.sum()) / 2
     value -= rho * float(sizes @ sizes) / (2 * n)
     doubt = np.abs(shift).sum() + 2 * float(rate @ np.abs(reach)) + abs(value)
-    return one_more_core(problem) * (value - 1e-11 * float(doubt))
+    return least_apart(problem) * (value - 1e-11 * float(doubt))
 
 
 def _matrix(pairs: csr_array, nets: csr_array, rate: FloatArray, shift: FloatArray) -> Any:
@@ -89,16 +92,3 @@ def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]
         (np.ones(len(terminals)), np.array(terminals, np.int32), np.array(indptr)), shape=(len(rate), graph.n)
     )
     return csr_array(one_way + one_way.T), pattern, np.array(rate, np.float64)
-
-
-def one_more_core(problem: MappingProblem) -> float:
-    """What every further core of a message of rate 1 costs at least."""
-    machine = problem.machine
-    if problem.objective == "connectivity":
-        return 1.0
-    if machine.distance_matrix is not None:
-        d = all_distances(problem)
-        return float(d[~np.eye(len(d), dtype=bool)].min())
-    quantity = "energy" if problem.objective == "energy" else "hops"
-    links = [float(v) for axis in (0, 1) for v in line_values(machine, quantity, axis)]
-    return step_value(machine, quantity) + min(links)
