@@ -51,8 +51,6 @@ def make_problem(
     """
     from nmsolve.model.mapping.fit import require_fit
 
-    if balance is not None and not (np.isfinite(balance) and balance >= 0):
-        raise InputError(f"balance is {balance}", "", "a number >= 0")
     limit = default_node_limit(graph, machine, balance)
     problem = MappingProblem(graph, machine, objective, tuple(constraints), limit, migration)
     require_fit(problem)
