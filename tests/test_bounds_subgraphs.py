@@ -9,14 +9,13 @@ import pytest
 
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
-from nmsolve.model.errors import InputError
 from nmsolve.model.generators.mesh import communities
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.subgraphs import free_grid_optimum
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
+from nmsolve.solvers.mapping.bounds.subgraphs.pool import solve_parts
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 from nmsolve.solvers.mapping.recheck.free_grid import least_cost
 
@@ -89,35 +88,22 @@ def test_bounds_are_valid_and_confirmed_on_small_machines(block: int) -> None:
 def test_free_grid_search_agrees_with_brute_force_and_with_the_checker() -> None:
     """Both searches against all placements of up to 5 nodes in a window, and against one another up to 9 nodes."""
     rng = np.random.default_rng(3)
-    free = np.array([1, 1, 99, 99], np.int64)
+    free, wide = np.array([1, 1, 99, 99], np.int64), np.array([1, 1, 10**6, 10**6], np.int64)
     for trial in range(120):
         k = int(rng.integers(2, 5)) if trial < 60 else int(rng.integers(5, 10))
         u, v = np.triu_indices(k, 1)
         weight = rng.integers(0, 9, len(u)) * (rng.random(len(u)) < 0.6) + (v == u + 1)
-        cost, place = free_grid_optimum(k, np.stack([u, v], axis=1), weight)
+        full, place = np.zeros((k, k), np.int64), np.zeros((k, 2), np.int64)
+        full[u, v] = full[v, u] = weight
+        cost, _, _ = solve_parts(full, wide, np.zeros((k, 2), np.int64), False, 10**9, place)
         assert cost == (weight * np.abs(place[u] - place[v]).sum(axis=1)).sum()
         assert len(np.unique(place, axis=0)) == k
-        full = np.zeros((k, k), np.int64)
-        full[u, v] = full[v, u] = weight
         assert least_cost(full, free, cost) == cost == least_cost(full, free, cost + 5)
         if trial < 60:
             cells = np.array([(x, y) for x in range(k) for y in range(3)])
             maps = np.array(list(permutations(range(len(cells)), k)))
             far = np.abs(cells[maps[:, u]] - cells[maps[:, v]]).sum(axis=2)
             assert cost == (far @ weight).min()
-
-
-def test_free_grid_rejects_bad_input() -> None:
-    """Too many nodes, unknown ones, fractions, negative weights."""
-    for n, edges, weights in (
-        (30, [(0, 1)], [1]),
-        (2, [(0, 2)], [1]),
-        (2, [(0, 1)], [0.5]),
-        (2, [(0, 1)], [-1]),
-        (2, [(0, 1)], [np.nan]),
-    ):
-        with pytest.raises(InputError):
-            free_grid_optimum(n, edges, weights)
 
 
 @pytest.fixture(scope="module")
@@ -184,7 +170,7 @@ def test_missing_fields_are_named(proved: tuple[MappingProblem, Bound]) -> None:
 
 
 def test_what_the_bound_does_not_hold_for_is_refused() -> None:
-    """Tori, given distances, cut, several nodes per core, no edges."""
+    """Tori, given distances, cut, several nodes per core, no edges, edges without traffic."""
     graph = communities(16, seed=0)
     mesh, d = Machine("m", (1, 1), (4, 4)), np.ones((16, 16)) - np.eye(16)
     for machine, objective, limit in (
@@ -194,5 +180,8 @@ def test_what_the_bound_does_not_hold_for_is_refused() -> None:
         (mesh, "hops", 2),
     ):
         assert refuses_form(MappingProblem(graph, machine, objective, (), limit)) is not None
-    empty = LogicGraph.from_edges(4, [], [], [])
-    assert refuses_form(MappingProblem(empty, mesh, "hops", (), 1)) is not None
+    for silent in (
+        LogicGraph.from_edges(4, [], [], []),
+        LogicGraph.from_edges(4, [0, 1], [1, 2], [0.0, 0.0]),
+    ):
+        assert refuses_form(MappingProblem(silent, mesh, "hops", (), 1)) == "no edge carries traffic"

@@ -80,8 +80,8 @@ def refuses_form(problem: MappingProblem) -> str | None:
         return "a given distance matrix need not be a grid's"
     if machine.torus:
         return "round a torus there are shorter ways than on a grid"
-    if len(problem.graph.traffic[1]) == 0:
-        return "the graph has no edges"
+    if not problem.graph.traffic[2].any():
+        return "no edge carries traffic"
     if len(problem.graph.traffic[1]) > 2 * MAX_PAIRS:
         return f"the graph joins more than {MAX_PAIRS} pairs"
     if min(least_links(problem)[:2]) <= 0:
