@@ -19,8 +19,6 @@ import numpy as np
 
 from nmsolve.model.types import BoolArray, IntArray
 
-#: More nodes than this are not searched.
-MAX_NODES = 20
 _BIG = 2**62
 
 
