@@ -11,15 +11,16 @@ from nmsolve.model.errors import InputError
 
 def run_generate(kind: str, out: Path | None, seed: int, extra: list[str]) -> int:
     """Generate a network of ``kind``; ``extra`` are its parameters as typed (``--scale 0.05 --fan=20``)."""
-    from nmsolve.model.formats import save_graph
-    from nmsolve.model.generators import generate
+    import os
+
+    from nmsolve.model.generators import generate_file
 
     if kind == "list":
         return _list()
-    graph = generate(kind, seed=seed, **_parameters(extra))
     path = out or Path(f"{kind}.json")
-    save_graph(graph, path)
-    typer.echo(f"{path}: {graph.name}, {graph.n:,} nodes, {graph.m:,} edges")
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    name, nodes, edges = generate_file(kind, path, workers, seed=seed, **_parameters(extra))
+    typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
     return 0
 
 

@@ -1,7 +1,8 @@
 """Networks made from a few numbers and a seed: the same arguments always give the same graph.
 
-``generate("microcircuit", scale=0.05)`` is how the command line and the benchmarks make one;
-:data:`GENERATORS` says which kinds there are and what their parameters mean.
+``generate("microcircuit", scale=0.05)`` is how the command line and the benchmarks make one, and
+:func:`generate_file` writes one that may be larger than memory. :data:`GENERATORS` says which kinds there are and what
+their parameters mean.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import difflib
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.generators.network import Network, graph, store
 from nmsolve.model.graph import LogicGraph
 
 
@@ -35,10 +38,10 @@ class Generator:
     function: str
     parameters: tuple[Parameter, ...]
 
-    def load(self) -> Callable[..., LogicGraph]:
+    def load(self) -> Callable[..., LogicGraph | Network]:
         """The function itself (its module is imported now)."""
         module = importlib.import_module(f"nmsolve.model.generators.{self.module}")
-        function: Callable[..., LogicGraph] = getattr(module, self.function)
+        function: Callable[..., LogicGraph | Network] = getattr(module, self.function)
         return function
 
 
@@ -112,7 +115,7 @@ GENERATORS: dict[str, Generator] = {
 
 
 def generate(kind: str, **options: int | float | str) -> LogicGraph:
-    """Make a network.
+    """Make a network in memory.
 
     Parameters
     ----------
@@ -123,6 +126,35 @@ def generate(kind: str, **options: int | float | str) -> LogicGraph:
     ------
     InputError : unknown kind or parameter, a value of the wrong type or out of its range
     """
+    made = _make(kind, options)
+    return graph(made) if isinstance(made, Network) else made
+
+
+def generate_file(
+    kind: str, path: Path, workers: int = 1, **options: int | float | str
+) -> tuple[str, int, int]:
+    """Make a network and write it to a graph file; returns its name, nodes and connections.
+
+    Large networks (``microcircuit``, ``layered``, ``reservoir``, ``snn``) are written to an ``.nmz`` file block by block and
+    never held in memory; it holds the graph that :func:`generate` gives. ``workers`` threads compress.
+
+    Raises
+    ------
+    InputError : as :func:`generate`, or a file that cannot be written
+    """
+    from nmsolve.model.formats import save_graph
+
+    made = _make(kind, options)
+    if isinstance(made, Network):
+        if path.suffix.lower() == ".nmz":
+            return made.name, made.n, store(made, path, workers)
+        made = graph(made)
+    save_graph(made, path)
+    return made.name, made.n, made.m
+
+
+def _make(kind: str, options: dict[str, int | float | str]) -> LogicGraph | Network:
+    """The network of the generator ``kind``, its parameters checked."""
     if kind not in GENERATORS:
         raise InputError(
             f"unknown kind {kind!r}{_near(kind, list(GENERATORS))}", "", "one of " + ", ".join(GENERATORS)

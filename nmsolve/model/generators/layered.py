@@ -6,9 +6,12 @@ sizes with it, not edges.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.generators.draws import row_blocks
+from nmsolve.model.generators.network import Connections, Network
 
 
 def layered(
@@ -18,7 +21,7 @@ def layered(
     neurons: int = 4096,
     synapses: int = 256,
     seed: int = 1,
-) -> LogicGraph:
+) -> Network:
     """``2**exponent`` clusters in ``layers`` layers of nearly equal width; each feeds a band of the next layer.
 
     A cluster at relative position x of its layer sends to the ``fan`` clusters around position x of the next layer
@@ -38,24 +41,27 @@ def layered(
     width = np.diff(cut)
     layer = np.repeat(np.arange(layers), width)
     rate = np.ceil(neurons * np.minimum(1.0, rng.lognormal(np.log(0.05), 0.5, n)))
-    senders = np.flatnonzero(layer < layers - 1)
-    wide = width[layer[senders] + 1]
+    wide = np.append(width[1:], 0)[layer]  # of the layer that a cluster sends to
     degree = np.minimum(fan, wide)
-    centre = (senders - cut[layer[senders]] + 0.5) * wide / width[layer[senders]]
-    low = np.clip(np.floor(centre - degree / 2 + 0.5).astype(np.int64), 0, wide - degree)
-    source = np.repeat(senders, degree)
-    step = np.arange(len(source)) - np.repeat(np.cumsum(degree) - degree, degree)
-    target = np.repeat(cut[layer[senders] + 1] + low, degree) + step
+    position = (np.arange(n) - cut[layer] + 0.5) * wide / width[layer]
+    low = np.clip(np.floor(position - degree / 2 + 0.5).astype(np.int64), 0, wide - degree)
+    low += cut[layer + 1]
+
+    def blocks() -> Iterator[Connections]:
+        for a, b in row_blocks(degree):
+            indptr = np.concatenate([[0], np.cumsum(degree[a:b])])
+            step = np.arange(indptr[-1]) - np.repeat(indptr[:-1], degree[a:b])
+            target = (np.repeat(low[a:b], degree[a:b]) + step).astype(np.int32)
+            yield Connections(indptr, target, np.repeat(rate[a:b], degree[a:b]))
+
     sizes = np.full((n, 2), neurons, np.int64)
     sizes[:, 1] = np.where(layer > 0, neurons * synapses, 0)
-    return LogicGraph.from_edges(
-        n,
-        source,
-        target,
-        rate[source],
-        multicast=np.ones(n, bool),
+    return Network(
+        n=n,
+        name=f"layered-2^{exponent}-s{seed}",
+        blocks=blocks(),
         rate=rate,
         resources=("neurons", "synapses"),
         sizes=sizes,
-        name=f"layered-2^{exponent}-s{seed}",
+        unit=1.0,
     )

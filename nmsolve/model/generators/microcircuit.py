@@ -5,10 +5,13 @@ Populations, connection probabilities and mean rates as in NEST's ``Potjans_2014
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.generators.draws import mark, pieces, row_blocks
+from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.types import Int32Array, IntArray
 
 POPULATIONS = ("L23E", "L23I", "L4E", "L4I", "L5E", "L5I", "L6E", "L6I")
 NEURONS = (20683, 5834, 21915, 5479, 4850, 1065, 14395, 2948)
@@ -39,7 +42,7 @@ def synapse_counts(neurons: IntArray) -> IntArray:
     return out
 
 
-def microcircuit(scale: float = 0.05, seed: int = 1) -> LogicGraph:
+def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
     """The microcircuit with ``scale`` times its neurons and unchanged connection probabilities.
 
     Directed; every neuron is a multicast node whose rate is its population's mean rate (Hz), which is also the
@@ -52,57 +55,60 @@ def microcircuit(scale: float = 0.05, seed: int = 1) -> LogicGraph:
     scale : fraction of the neurons of every population, at least one each
     seed : seed of the random numbers
     """
-    rng = np.random.default_rng(seed)
     neurons = np.maximum(1, np.rint(np.array(NEURONS) * scale)).astype(np.int64)
-    first = np.concatenate([[0], np.cumsum(neurons)])
-    n = int(first[-1])
-    counts = synapse_counts(neurons)
-    synapses = np.zeros(n, np.int64)
-    degree: list[IntArray] = []
-    targets: list[Int32Array] = []
-    weights: list[FloatArray] = []
-    for source in range(len(POPULATIONS)):
-        key = _draw(rng, source, neurons, first, counts, synapses)
-        degree.append(np.bincount(key // n, minlength=neurons[source]))
-        targets.append((key % n).astype(np.int32))
-        weights.append(np.full(len(key), RATES[source]))
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.concatenate(degree), out=indptr[1:])
-    return LogicGraph(
-        n=n,
-        indptr=indptr,
-        targets=np.concatenate(targets),
-        weights=np.concatenate(weights),
-        source=np.arange(n, dtype=np.int32),
-        multicast=np.ones(n, bool),
+    sizes = np.zeros((int(neurons.sum()), 2), np.int64)
+    sizes[:, 0] = 1
+    return Network(
+        n=len(sizes),
+        name=f"microcircuit-{scale:g}-s{seed}",
+        blocks=_blocks(neurons, sizes[:, 1], seed),
         rate=np.repeat(np.array(RATES), neurons),
         resources=("neurons", "synapses"),
-        sizes=np.stack([np.ones(n, np.int64), synapses], axis=1),
+        sizes=sizes,
         ids=tuple(f"{name}/{i}" for name, k in zip(POPULATIONS, neurons, strict=True) for i in range(k)),
-        name=f"microcircuit-{scale:g}-s{seed}",
+        unit=0.001,
     )
 
 
-def _draw(
-    rng: np.random.Generator,
-    source: int,
-    neurons: IntArray,
-    first: IntArray,
-    counts: IntArray,
-    synapses: IntArray,
-) -> IntArray:
-    """Synapses of one source population as sorted, distinct ``neuron * n + target``; adds to ``synapses``."""
-    n = int(first[-1])
-    parts = []
-    for target, k in enumerate(counts[:, source].tolist()):
-        sender = rng.integers(0, neurons[source], k)
-        receiver = rng.integers(first[target], first[target + 1], k)
-        synapses += np.bincount(receiver, minlength=n)
-        parts.append(sender * n + receiver)
-    key = np.concatenate(parts)
-    key.sort()
-    distinct = np.ones(len(key), bool)
-    distinct[1:] = key[1:] != key[:-1]
-    sender, receiver = np.divmod(key, n)
-    out: IntArray = key[distinct & (sender + first[source] != receiver)]
-    return out
+def _blocks(neurons: IntArray, synapses: IntArray, seed: int) -> Iterator[Connections]:
+    """Connections of all neurons in order; adds every synapse to its target's ``synapses``."""
+    from nmsolve.model.generators.kernels import merged
+
+    rng = np.random.default_rng(seed)
+    first = np.concatenate([[0], np.cumsum(neurons)])
+    counts = synapse_counts(neurons)
+    rate = np.repeat(np.array(RATES), neurons)
+    for source in range(len(POPULATIONS)):
+        indptr, receiver = _population(rng, int(neurons[source]), first, counts[:, source], synapses)
+        degree = np.diff(indptr)
+        for a, b in row_blocks(degree):
+            yield merged(int(first[source]) + a, degree[a:b], receiver[indptr[a] : indptr[b]], rate)
+
+
+def _population(
+    rng: np.random.Generator, senders: int, first: IntArray, counts: IntArray, synapses: IntArray
+) -> tuple[IntArray, Int32Array]:
+    """Receivers of all synapses of a source population, sender by sender (rows ``indptr``).
+
+    For each target population all senders are drawn, then all receivers. The numbers are drawn twice: to count how many
+    synapses each sender has, and to put them in their place. Four bytes per synapse are all that is kept.
+    """
+    from nmsolve.model.generators.kernels import count, place
+
+    degree = np.zeros(senders, np.int64)
+    begins = []
+    for target, k in enumerate(counts.tolist()):
+        sender_begin = mark(rng)
+        for length in pieces(k):
+            count(rng.integers(0, senders, length), degree)
+        begins.append((sender_begin, mark(rng)))
+        for length in pieces(k):
+            count(rng.integers(first[target], first[target + 1], length), synapses)
+    indptr = np.concatenate([[0], np.cumsum(degree)])
+    at = indptr[:-1].copy()
+    out = np.empty(int(indptr[-1]), np.int32)
+    for target, (k, (sender, receiver)) in enumerate(zip(counts.tolist(), begins, strict=True)):
+        for length in pieces(k):
+            to = receiver.integers(first[target], first[target + 1], length)
+            place(sender.integers(0, senders, length), to, at, out)
+    return indptr, out

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
+from nmsolve.model.generators.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Mean number of neurons in a cell of the grid that stands in for a nearest-neighbour search.
@@ -13,7 +17,7 @@ PER_CELL = 2
 
 def reservoir(
     nodes: int = 16384, fan: float = 100.0, sigma: float = 0.05, far: float = 0.05, seed: int = 1
-) -> LogicGraph:
+) -> Network:
     """Neurons uniform in the unit square (a torus), with Poisson fan-out.
 
     A local synapse goes to a neuron in the grid cell that lies a Gaussian displacement away, a far one to any
@@ -30,36 +34,69 @@ def reservoir(
     """
     rng = np.random.default_rng(seed)
     place = rng.random((nodes, 2))
-    side = max(1, int(np.sqrt(nodes / PER_CELL)))
-    cell = _cell(place, side)
-    order = np.argsort(cell, kind="stable")
-    start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=side * side))])
-    source = np.repeat(np.arange(nodes), rng.poisson(fan, nodes))
-    aim = _cell((place[source] + rng.normal(0.0, sigma, (len(source), 2))) % 1.0, side)
-    inside = np.maximum(
-        1, start[aim + 1] - start[aim]
-    )  # an empty cell hands over to the next neuron in order
-    pick = np.minimum(start[aim] + (rng.random(len(source)) * inside).astype(np.int64), nodes - 1)
-    target = order[pick]
-    is_far = rng.random(len(source)) < far
-    target[is_far] = rng.integers(0, nodes, int(is_far.sum()))
-    synapses = np.bincount(target, minlength=nodes)
+    degree = rng.poisson(fan, nodes)
+    aim, pick, is_far, anywhere = _begins(rng, int(degree.sum()), nodes, far)
     # variance of log-normal over mean^2 is exp(s^2) - 1 = CV^2
     rate = rng.lognormal(0.0, np.sqrt(np.log1p(2.0**2)), nodes)
-    pair = source * nodes + target
-    pair.sort()
-    source, target = np.divmod(pair[np.flatnonzero(np.diff(pair, prepend=-1))], nodes)
-    return LogicGraph.from_edges(
-        nodes,
-        source,
-        target,
-        rate[source],
-        multicast=np.ones(nodes, bool),
+    sizes = np.zeros((nodes, 2), np.int64)
+    sizes[:, 0] = 1
+
+    def blocks() -> Iterator[Connections]:
+        from nmsolve.model.generators.kernels import count, merged
+
+        grid = _Grid.of(place)
+        for a, b in row_blocks(degree):
+            source = np.repeat(np.arange(a, b), degree[a:b])
+            step = aim.normal(0.0, sigma, (len(source), 2))
+            target = grid.neuron((place[source] + step) % 1.0, pick.random(len(source)))
+            jumps = is_far.random(len(source)) < far
+            target[jumps] = anywhere.integers(0, nodes, int(jumps.sum()))
+            count(target, sizes[:, 1])
+            yield merged(a, degree[a:b], target, rate)
+
+    return Network(
+        n=nodes,
+        name=f"reservoir-{nodes}-s{seed}",
+        blocks=blocks(),
         rate=rate,
         resources=("neurons", "synapses"),
-        sizes=np.stack([np.ones(nodes, np.int64), synapses], axis=1),
-        name=f"reservoir-{nodes}-s{seed}",
+        sizes=sizes,
     )
+
+
+def _begins(rng: np.random.Generator, synapses: int, nodes: int, far: float) -> list[np.random.Generator]:
+    """Generators at the beginning of the four arrays that are drawn per synapse; ``rng`` is moved behind them."""
+    aim = skip(rng, lambda r, k: r.normal(0.0, 1.0, (k, 2)), synapses)
+    pick = skip(rng, lambda r, k: r.random(k), synapses)
+    is_far, jumps = mark(rng), 0
+    for length in pieces(synapses):
+        jumps += int((rng.random(length) < far).sum())
+    anywhere = skip(rng, lambda r, k: r.integers(0, nodes, k), jumps)
+    return [aim, pick, is_far, anywhere]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Neurons by grid cell: cell ``c`` holds ``order[start[c]:start[c + 1]]``."""
+
+    side: int
+    start: IntArray
+    order: IntArray
+
+    @classmethod
+    def of(cls, place: FloatArray) -> _Grid:
+        side = max(1, int(np.sqrt(len(place) / PER_CELL)))
+        cell = _cell(place, side)
+        start = np.concatenate([[0], np.cumsum(np.bincount(cell, minlength=side * side))])
+        return cls(side, start, np.argsort(cell, kind="stable"))
+
+    def neuron(self, place: FloatArray, chance: FloatArray) -> IntArray:
+        """A neuron from the cell of each place; an empty cell hands over to the next neuron in order."""
+        aim = _cell(place, self.side)
+        inside = np.maximum(1, self.start[aim + 1] - self.start[aim])
+        pick = np.minimum(self.start[aim] + (chance * inside).astype(np.int64), len(self.order) - 1)
+        out: IntArray = self.order[pick]
+        return out
 
 
 def _cell(place: FloatArray, side: int) -> IntArray:

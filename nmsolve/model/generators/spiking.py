@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
-from nmsolve.model.types import IntArray
+from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
+from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Where a synapse goes: next layer, same layer, the one after next, back (cumulative probabilities).
 NEXT, SAME, SKIP = 0.80, 0.92, 0.97
@@ -16,7 +20,7 @@ SPREAD = 0.06
 
 def snn(
     nodes: int = 20000, synapses: int = 600000, layers: int = 8, directed: int = 0, seed: int = 1
-) -> LogicGraph:
+) -> Network:
     """Traffic of ``layers`` square sheets of neurons.
 
     Every neuron has ``synapses // nodes`` outputs: 80 % to the next sheet, 12 % to its own, 5 % skip one, 3 % go
@@ -36,37 +40,93 @@ def snn(
     rng = np.random.default_rng(seed)
     side = max(1, round((nodes // layers) ** 0.5))
     n, fan = side * side * layers, synapses // nodes
-    source = np.repeat(np.arange(n, dtype=np.int64), fan)
-    target = _targets(rng, source, side, layers)
+    begins = _begins(rng, n * fan, side)
     rate = np.clip(np.rint(rng.lognormal(1.5, 1.0, n)), 1, 200)
     order = rng.permutation(n)
-    new = np.empty(n, np.int64)
-    new[order] = np.arange(n)
-    return LogicGraph.from_edges(
-        n,
-        new[source],
-        new[target],
-        rate[source],
-        directed=bool(directed),
-        multicast=np.full(n, bool(directed)),
-        rate=rate[order] if directed else None,
+    return Network(
+        n=n,
         name=f"snn-{n}-s{seed}",
+        blocks=(_directed if directed else _undirected)(begins, side, layers, fan, rate, order),
+        directed=bool(directed),
+        multicast=bool(directed),
+        rate=rate[order] if directed else None,
+        unit=1.0,
     )
 
 
-def _targets(rng: np.random.Generator, source: IntArray, side: int, layers: int) -> IntArray:
-    """Target of every synapse. The order of the draws decides the instance: do not change it."""
-    sheet, place = np.divmod(source, side * side)
-    y, x = np.divmod(place, side)
-    draw = rng.random(len(source))
-    jump = np.where(draw < NEXT, 1, np.where(draw < SAME, 0, np.where(draw < SKIP, 2, -1)))
-    sheet = np.clip(sheet + jump, 0, layers - 1)
-    spread = side * SPREAD
-    dx = np.rint(rng.normal(0, spread, len(source))).astype(np.int64)
-    dy = np.rint(rng.normal(0, spread, len(source))).astype(np.int64)
-    x, y = (x + dx) % side, (y + dy) % side
-    far = rng.random(len(source)) < FAR
-    x[far] = rng.integers(0, side, int(far.sum()))
-    y[far] = rng.integers(0, side, int(far.sum()))
-    out: IntArray = sheet * side * side + y * side + x
+def _directed(
+    begins: Begins, side: int, layers: int, fan: int, rate: FloatArray, order: IntArray
+) -> Iterator[Connections]:
+    """Node ``i`` of the graph is neuron ``order[i]``; ``rate`` and targets are in the order of neurons."""
+    from nmsolve.model.generators.kernels import merged
+
+    target = _targets(begins, side, layers, fan).reshape(len(order), fan)
+    new = np.empty(len(order), np.int32)
+    new[order] = np.arange(len(order))
+    degree, ordered = np.full(len(order), fan), rate[order]
+    for a, b in row_blocks(degree):
+        yield merged(a, degree[a:b], new[target[order[a:b]]].ravel(), ordered, each_synapse=True)
+
+
+def _undirected(
+    begins: Begins, side: int, layers: int, fan: int, rate: FloatArray, order: IntArray
+) -> Iterator[Connections]:
+    """As :func:`_directed`, every connection at its lower node with the traffic of both directions."""
+    from nmsolve.model.generators.kernels import degrees_both_ways, merged_both_ways, place_both_ways
+
+    target = _targets(begins, side, layers, fan)
+    new = np.empty(len(order), np.int64)
+    new[order] = np.arange(len(order))
+    degree = degrees_both_ways(target, fan, new)
+    indptr = np.concatenate([[0], np.cumsum(degree)])
+    partner = np.empty(int(indptr[-1]), np.int32)
+    place_both_ways(target, fan, new, indptr[:-1].copy(), partner)
+    del target
+    ordered = rate[order]
+    for a, b in row_blocks(degree):
+        yield merged_both_ways(a, degree[a:b], partner[indptr[a] : indptr[b]], ordered)
+
+
+class Begins(NamedTuple):
+    """Generators at the beginning of the arrays that are drawn per synapse (the last two: per far synapse)."""
+
+    jump: np.random.Generator
+    dx: np.random.Generator
+    dy: np.random.Generator
+    far: np.random.Generator
+    far_x: np.random.Generator
+    far_y: np.random.Generator
+
+
+def _begins(rng: np.random.Generator, synapses: int, side: int) -> Begins:
+    """Move ``rng`` over these arrays. Their order decides the instance: do not change it."""
+    jump = skip(rng, lambda r, k: r.random(k), synapses)
+    dx = skip(rng, lambda r, k: r.normal(0.0, 1.0, k), synapses)
+    dy = skip(rng, lambda r, k: r.normal(0.0, 1.0, k), synapses)
+    far, number = mark(rng), 0
+    for length in pieces(synapses):
+        number += int((rng.random(length) < FAR).sum())
+    far_x = skip(rng, lambda r, k: r.integers(0, side, k), number)
+    far_y = skip(rng, lambda r, k: r.integers(0, side, k), number)
+    return Begins(jump, dx, dy, far, far_x, far_y)
+
+
+def _targets(begins: Begins, side: int, layers: int, fan: int) -> Int32Array:
+    """(n * fan,) target of every synapse, neuron by neuron."""
+    out = np.empty(side * side * layers * fan, np.int32)
+    at = 0
+    for length in pieces(len(out)):
+        sheet, place = np.divmod(np.arange(at, at + length) // fan, side * side)
+        y, x = np.divmod(place, side)
+        draw = begins.jump.random(length)
+        sheet += np.where(draw < NEXT, 1, np.where(draw < SAME, 0, np.where(draw < SKIP, 2, -1)))
+        sheet = np.clip(sheet, 0, layers - 1)
+        spread = side * SPREAD
+        x = (x + np.rint(begins.dx.normal(0, spread, length)).astype(np.int64)) % side
+        y = (y + np.rint(begins.dy.normal(0, spread, length)).astype(np.int64)) % side
+        far = begins.far.random(length) < FAR
+        x[far] = begins.far_x.integers(0, side, int(far.sum()))
+        y[far] = begins.far_y.integers(0, side, int(far.sum()))
+        out[at : at + length] = sheet * side * side + y * side + x
+        at += length
     return out
