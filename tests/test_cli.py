@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -225,16 +226,17 @@ def test_kill_9_of_a_solver_child_costs_nothing_but_its_proof(tmp_path: Path) ->
     assert "killed" in share["status"] or "died" in share["status"], share
 
 
-def test_a_memory_limit_hit_in_a_child_is_reported_and_survived(tmp_path: Path) -> None:
-    """The exact solver runs out of its allowance; the heuristic's answer stays."""
+def test_too_little_memory_is_refused_with_the_least_that_works(tmp_path: Path) -> None:
+    """One line, nothing written; the budget that the line names is enough."""
     run("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
-    run(
-        "map", tmp_path / "g.json", "--time-limit", "6", "--engines", "anneal,cpsat", "--memory-limit", "60MiB",
-        "--out", tmp_path / "o",
-    )  # fmt: skip
-    report = json.loads((tmp_path / "o" / "report.json").read_text())
-    share = next(e for e in report["engines"] if e["engine"] == "cpsat")
-    assert report["objective"] is not None and "memory" in share["status"], share
+    words = ("map", tmp_path / "g.json", "--time-limit", "1", "--out", tmp_path / "o", "--memory")
+    refused = run(*words, "60MiB", code=2)
+    assert refused.stderr.count("\n") == 1 and not (tmp_path / "o" / "report.json").exists()
+    least = re.search(r"at least (\d+MiB)", refused.stderr)
+    assert least is not None, refused.stderr
+    run(*words, least[1])
+    memory = json.loads((tmp_path / "o" / "report.json").read_text())["memory"]
+    assert 0 < memory["peak"] <= memory["budget"] == int(least[1][:-3]) * 2**20
 
 
 def test_convert_round_trip_keeps_the_graph(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import pytest
 from search_fakes import SIZE, Script, ToyReferee, value
 from test_search import kinds, make
 
+from nmsolve.solvers.search.memory import Memory, held_now
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.shared import Board, SharedPickle
 
@@ -23,9 +24,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run(*scripts, seconds=20.0, workers=1, memory_limit=None, child=True):
+def run(*scripts, seconds=20.0, workers=1, memory=None, child=True):
     referee, budget, incumbent = make(seconds)
-    portfolio = Portfolio(referee, incumbent, budget, workers=workers, memory_limit=memory_limit)
+    portfolio = Portfolio(referee, incumbent, budget, workers=workers, memory=memory)
     portfolio.run([Step(s, child=child) for s in scripts])
     return incumbent, portfolio
 
@@ -69,7 +70,9 @@ def test_a_death_becomes_an_event_and_costs_nothing(line, kind, words):
 
 
 def test_a_child_at_its_memory_limit_is_reported_as_such():
-    incumbent, portfolio = run(Script(("offer 20", "memory 4000"), "a"), memory_limit=600 * 2**20)
+    incumbent, portfolio = run(
+        Script(("offer 20", "memory 4000"), "a"), memory=Memory(held_now() + 600 * 2**20)
+    )
     assert incumbent.objective == 20
     assert portfolio.endings["a"].kind == "memory"
 

@@ -120,7 +120,7 @@ def say(out: Path, report: Report, as_json: bool) -> None:
             )
     print(
         f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
-        f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
+        f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s, {_memory(report)})",
         file=stream,
     )
     for line_text in in_words(report):
@@ -131,6 +131,12 @@ def say(out: Path, report: Report, as_json: bool) -> None:
     for c in failed:
         print(f"  FAILED {c.name}: {c.text}", file=stream)
     print(f"report: {out / 'report.html'}", file=stream)
+
+
+def _memory(report: Report) -> str:
+    """The memory used, and of how much where there is a budget."""
+    peak = f"peak memory {-(-report.memory.peak // 2**20)}"
+    return f"{peak} MiB" if report.memory.budget is None else f"{peak} of {report.memory.budget // 2**20} MiB"
 
 
 def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:

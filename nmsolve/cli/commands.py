@@ -55,7 +55,13 @@ TimeLimit = A[str, Option("--time-limit", "-t", help="Wall time: 90, 90s or 5m."
 Gap = A[str | None, Option("--gap", help="Stop at this proven gap: 0.05 or 5%.")]
 Seed = A[int, Option("--seed", help="Seed of all random choices.")]
 Workers = A[int, Option("--workers", min=1, help="Engines that run at the same time.")]
-MemoryLimit = A[str | None, Option("--memory-limit", help="Per solver process, e.g. 4GiB.")]
+Memory = A[
+    str | None,
+    Option(
+        "--memory",
+        help="Most memory of all processes together, e.g. 2GiB; .nmz graphs too large for it stay on disk.",
+    ),
+]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 
 
@@ -88,7 +94,7 @@ def map_command(
         Path | None,
         Option("--write-model", help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder."),
     ] = None,
-    memory_limit: MemoryLimit = None,
+    memory: Memory = None,
     prohibit_turns: Turns = None,
     route: A[
         str,
@@ -109,7 +115,7 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        migration_budget, mip_solver, write_model, memory_limit, prohibit_turns, route, pareto, points, out, json,
+        migration_budget, mip_solver, write_model, memory, prohibit_turns, route, pareto, points, out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 
@@ -169,7 +175,7 @@ def gap_command(
     ] = None,
     seed: Seed = 0,
     workers: Workers = 1,
-    memory_limit: MemoryLimit = None,
+    memory: Memory = None,
     out: Out = Path("nmsolve-gap"),
     json: Json = False,
 ) -> None:
@@ -178,7 +184,7 @@ def gap_command(
 
     options = GapOptions(
         mapping, graph, machine, chips, placement, constraints, balance, objective, time_limit, gap, engines, seed,
-        workers, memory_limit, out, json,
+        workers, memory, out, json,
     )  # fmt: skip
     raise typer.Exit(run_gap(options))
 

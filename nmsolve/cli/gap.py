@@ -34,7 +34,7 @@ class GapOptions:
     engines: str | None
     seed: int
     workers: int
-    memory_limit: str | None
+    memory: str | None
     out: Path
     json: bool
 
@@ -50,7 +50,7 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.model.mapping.files import write_mapping
     from nmsolve.solvers.mapping.bounding import bounding, require_feasible
 
-    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory_limit)
+    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
     loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
     problem = _problem(o, loaded)
     require_feasible(problem, loaded.core)
@@ -59,7 +59,7 @@ def run_gap(o: GapOptions) -> int:
     with watching(o.json) as observers:
         bounded = bounding(
             problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory_limit=memory, observers=observers, known=known,
+            engines=opt.names(o.engines), memory=memory, observers=observers, known=known,
         )  # fmt: skip
     inputs = _inputs(o, loaded, problem)
     report = write_answer(o.out, problem, bounded.result, inputs, loaded.inputs.prohibit_turns)

@@ -45,7 +45,7 @@ class MapOptions:
     migration_budget: int | None
     mip_solver: str
     write_model: Path | None
-    memory_limit: str | None
+    memory: str | None
     prohibit_turns: str | None
     route: str
     pareto: str | None
@@ -64,7 +64,7 @@ def run_map(o: MapOptions) -> int:
     limit, wanted_gap, memory = (
         opt.seconds(o.time_limit),
         opt.fraction(o.gap),
-        opt.size_in_bytes(o.memory_limit),
+        opt.size_in_bytes(o.memory),
     )
     if o.route not in ("given", "joint"):
         raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
@@ -175,7 +175,7 @@ def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, m
     print(f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr)
     return solve(
         problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines), warm_start=start,
-        memory_limit=memory, mip_solver=o.mip_solver,
+        memory=memory, mip_solver=o.mip_solver,
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def _map_with_routes(
     with watching(o.json) as observers:
         found = solve_joint(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory_limit=memory, observers=observers,
+            engines=opt.names(o.engines), memory=memory, observers=observers,
         )  # fmt: skip
     inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
     routes = found.routes if found.result.core is not None else None
@@ -265,7 +265,7 @@ def _search(
     with watching(o.json) as observers:
         return solve(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), warm_start=start, memory_limit=memory, mip_solver=o.mip_solver, observers=observers,
+            engines=opt.names(o.engines), warm_start=start, memory=memory, mip_solver=o.mip_solver, observers=observers,
         )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.search.memory import own_peak
 
 
 class GraphPart(msgspec.Struct, frozen=True):
@@ -60,6 +61,13 @@ class CheckPart(msgspec.Struct, frozen=True):
     text: str
 
 
+class MemoryPart(msgspec.Struct, frozen=True):
+    """Bytes that all processes were allowed to hold (None: any number), and the most they held, checks included."""
+
+    budget: int | None
+    peak: int
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The object in report.json. ``inputs`` holds the paths and options that ``verify`` needs."""
 
@@ -76,6 +84,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     scores: dict[str, float]
     wall_seconds: float
     cpu_seconds: float
+    memory: MemoryPart
     seed: int
     graph: GraphPart
     machine: MachinePart
@@ -104,6 +113,7 @@ def build_report(
         scores=dict(result.scores),
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),
+        memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
         seed=result.seed,
         graph=GraphPart(graph.name, graph.hash, graph.n, graph.m),
         machine=MachinePart(machine.name, machine.hash, machine.rows, machine.cols, machine.n_chips),

@@ -96,6 +96,8 @@ class Result:
     bounds : the best bound of every method and scope
     placement_bound, placement_gap : for the parts of ``core``, many nodes per core only
     scores : all objectives by name, recomputed by the evaluator
+    memory_budget : most bytes that all processes were allowed to hold, or None
+    memory_peak : most bytes that they did hold, as far as was looked; 0 if nobody looked
     """
 
     status: str
@@ -114,3 +116,5 @@ class Result:
     wall_seconds: float = 0.0
     cpu_seconds: float = 0.0
     seed: int = 0
+    memory_budget: int | None = None
+    memory_peak: int = 0

@@ -20,6 +20,10 @@ class Context(Protocol):
     def workers(self) -> int:
         """Threads or processes this engine may use."""
 
+    @property
+    def memory(self) -> int | None:
+        """Bytes this engine may still take (the budget less what all processes hold now), or None: no budget."""
+
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best mapping so far and its objective; ``(None, inf)`` if there is none."""
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -28,6 +28,21 @@ class Rows(NamedTuple):
     weights: FloatArray
     multicast: BoolArray
     rate: FloatArray
+
+
+class Messages(Protocol):
+    """What evaluators need of a graph: its messages, block by block, between nodes ``0..n - 1``."""
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+
+    @property
+    def name(self) -> str:
+        """For people."""
+
+    def blocks(self, workers: int = 1) -> Iterator[Rows]:
+        """All messages in order; every call starts again."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +257,11 @@ class LogicGraph:
     def m(self) -> int:
         """Number of stored edges (source, target pairs)."""
         return len(self.targets)
+
+    @property
+    def on_disk(self) -> bool:
+        """True if only :meth:`blocks` gives the messages: ``indptr``, ``targets`` and ``weights`` are not in memory."""
+        return False
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
         """All messages in order, block by block: here one block, without a copy.

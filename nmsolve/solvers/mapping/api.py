@@ -21,6 +21,7 @@ from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio
 
 #: Part of the time limit, and most seconds, kept back to stop children and to score the answer.
@@ -71,7 +72,7 @@ def map(
     balance: float | None = None,
     warm_start: AnyArray | None = None,
     migration_budget: int | None = None,
-    memory_limit: int | None = None,
+    memory: int | None = None,
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result:
@@ -90,7 +91,7 @@ def map(
         names a capacity, 0.03 (0 where there is a core for every node)
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
     migration_budget : at most so many nodes may be on another core than in ``warm_start``
-    memory_limit : bytes of memory per solver process
+    memory : most bytes that all processes together may hold (resident); the run ends before it holds more
     observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
     mip_solver : the solver Pyomo uses for engine ``mip``
 
@@ -136,7 +137,7 @@ def map(
         workers=workers,
         engines=engines,
         warm_start=warm_start,
-        memory_limit=memory_limit,
+        memory=memory,
         observers=observers,
         mip_solver=mip_solver,
     )
@@ -152,15 +153,16 @@ def solve(
     workers: int = 1,
     engines: Sequence[str] | None = None,
     warm_start: AnyArray | None = None,
-    memory_limit: int | None = None,
+    memory: int | None = None,
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result:
     """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
-    _check(gap, workers, memory_limit, seed)
+    _check(gap, workers, seed)
+    held = Memory(memory)
     cpu = time.process_time()
     budget = Budget(time_limit, started=started, reserve=_reserve(problem, time_limit))
-    with budget.ctrl_c():
+    with budget.ctrl_c(), held.watched(budget.starve):
         referee = MappingReferee(merge_together(problem))
         incumbent = Incumbent(referee, budget, observers, gap)
         incumbent.record(
@@ -181,9 +183,7 @@ def solve(
             steps = automatic(reduced, time_limit, workers, refused, mip_solver)
         else:
             steps = chosen(reduced, engines, refused, mip_solver)
-        portfolio = Portfolio(
-            referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
-        )
+        portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=held)
         wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
         # first fit knows neither migration budgets nor ceilings
         wanted = wanted and not referee.problem.limits_moves and not problem.ceilings
@@ -193,16 +193,14 @@ def solve(
         if wanted and incumbent.lifted is None and not incumbent.infeasible:
             _first_fit(referee, incumbent, budget, seed)
         placement = _placement_bound(problem, incumbent, budget)
-        return _result(problem, incumbent, budget, portfolio, placement, seed, cpu)
+        return _result(problem, incumbent, budget, portfolio, placement, seed, cpu, held)
 
 
-def _check(gap: float, workers: int, memory_limit: int | None, seed: int) -> None:
+def _check(gap: float, workers: int, seed: int) -> None:
     if not gap >= 0:
         raise InputError(f"the gap is {gap}", "", "a number >= 0")
     if workers < 1:
         raise InputError(f"{workers} workers", "", "at least 1")
-    if memory_limit is not None and memory_limit <= 0:
-        raise InputError(f"the memory limit is {memory_limit} bytes", "", "a number > 0")
     if seed < 0:
         raise InputError(f"the seed is {seed}", "", "a whole number >= 0")
 
@@ -277,6 +275,7 @@ def _result(
     placement: Bound | None,
     seed: int,
     cpu: float,
+    memory: Memory,
 ) -> Result:
     core, objective = incumbent.lifted, incumbent.objective if incumbent.lifted is not None else None
     bound = incumbent.bound if incumbent.has_bound else None
@@ -298,6 +297,8 @@ def _result(
         wall_seconds=budget.elapsed(),
         cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
         seed=seed,
+        memory_budget=memory.budget,
+        memory_peak=memory.peak,
     )
 
 
@@ -327,6 +328,8 @@ def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> 
         return "gap"
     if budget.interrupted:
         return "interrupt"
+    if budget.starved:
+        return "memory"
     if budget.over() or portfolio.hurried:
         return "time"
     if "memory" in kinds:

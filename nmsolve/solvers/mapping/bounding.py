@@ -49,7 +49,7 @@ def bounding(
     seed: int = 0,
     workers: int = 1,
     engines: Sequence[str] | None = None,
-    memory_limit: int | None = None,
+    memory: int | None = None,
     observers: Sequence[Observer] = (),
     known: Sequence[Bound] = (),
 ) -> Bounded:
@@ -80,7 +80,7 @@ def bounding(
         workers=workers,
         engines=names,
         warm_start=core,
-        memory_limit=memory_limit,
+        memory=memory,
         observers=observers,
     )
     trusted = _recomputed(problem, core, known)

@@ -24,6 +24,7 @@ class Entry:
     quick : takes milliseconds
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     limited : obeys ceilings on other objectives, likewise
+    stored : takes graphs that lie on disk, block by block; it uses all workers as threads of this process
     about : one line for people
     """
 
@@ -35,11 +36,12 @@ class Entry:
     quick: bool = False
     budgeted: bool = False
     limited: bool = False
+    stored: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
         """The engine's place in a plan; with ``most`` it is worth no process of its own."""
         quick = self.quick or most < math.inf
-        return Step(engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most)
+        return Step(engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most, threads=self.stored)
 
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."

@@ -34,6 +34,7 @@ class Budget:
         self.limit = self.started + seconds
         self.deadline = self.limit - min(reserve, seconds)
         self._interrupt = threading.Event()
+        self._starved = threading.Event()
 
     def elapsed(self) -> float:
         """Wall seconds since the start."""
@@ -52,9 +53,18 @@ class Budget:
         """True once somebody asked the run to end."""
         return self._interrupt.is_set()
 
+    def starve(self) -> None:
+        """The memory budget is used up: ask the run to end with its best answer."""
+        self._starved.set()
+
+    @property
+    def starved(self) -> bool:
+        """True once the memory budget was used up."""
+        return self._starved.is_set()
+
     def over(self) -> bool:
-        """True once time is up or the run was interrupted."""
-        return self._interrupt.is_set() or time.monotonic() >= self.deadline
+        """True once time or memory is up or the run was interrupted."""
+        return self._interrupt.is_set() or self._starved.is_set() or time.monotonic() >= self.deadline
 
     @contextmanager
     def ctrl_c(self) -> Iterator[None]:

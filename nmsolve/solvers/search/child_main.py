@@ -24,6 +24,7 @@ from nmsolve.model.engine import Engine
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.context import run_guarded
 from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.memory import held_now
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Board, SharedPickle
 
@@ -68,6 +69,13 @@ class ChildContext:
     def workers(self) -> int:
         """Threads or processes this engine may use."""
         return self._order.workers
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes this process may still take, or None without a limit."""
+        if self._order.memory_limit is None:
+            return None
+        return max(0, self._order.memory_limit - held_now())
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best solution of the whole run and its objective."""

@@ -14,6 +14,7 @@ from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.memory import Memory
 
 
 class LocalContext:
@@ -23,12 +24,22 @@ class LocalContext:
     ----------
     engine : name under which offers and bounds are booked
     deadline : ``time.monotonic()`` at which this engine's share of time ends
+    memory : the run's memory budget, or None
     """
 
     def __init__(
-        self, engine: str, incumbent: Incumbent, budget: Budget, *, seed: int, workers: int, deadline: float
+        self,
+        engine: str,
+        incumbent: Incumbent,
+        budget: Budget,
+        *,
+        seed: int,
+        workers: int,
+        deadline: float,
+        memory: Memory | None = None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
+        self._memory = memory or Memory()
         self._seed, self._workers, self._deadline = seed, workers, deadline
 
     @property
@@ -40,6 +51,11 @@ class LocalContext:
     def workers(self) -> int:
         """Threads or processes this engine may use."""
         return self._workers
+
+    @property
+    def memory(self) -> int | None:
+        """Bytes this engine may still take, or None without a budget."""
+        return self._memory.left()
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""
@@ -58,7 +74,7 @@ class LocalContext:
         return math.ceil(100 * left) / 100 if left > 1 else left
 
     def should_stop(self) -> bool:
-        """True once this engine's time is up, the gap is reached or the user interrupted."""
+        """True once this engine's time or all memory is up, the gap is reached or the user interrupted."""
         return self._budget.over() or time.monotonic() >= self._deadline or self._incumbent.reached
 
     def offer(self, core: IntArray, move: str = "") -> bool:

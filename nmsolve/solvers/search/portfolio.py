@@ -14,6 +14,7 @@ from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Board, SharedPickle
 
@@ -39,6 +40,7 @@ class Step:
     repeat : run it again with another seed while time is left
     quick : it takes milliseconds, and runs in this process even with several workers
     most : never more than this many seconds in one run
+    threads : it runs in this process and uses all workers itself
     """
 
     engine: Engine
@@ -47,6 +49,7 @@ class Step:
     repeat: bool = False
     quick: bool = False
     most: float = math.inf
+    threads: bool = False
 
 
 @dataclass
@@ -78,7 +81,7 @@ class Portfolio:
 
     Parameters
     ----------
-    memory_limit : bytes of private memory per child, or None
+    memory : the memory budget; what this process leaves of it is divided among the children
     """
 
     def __init__(
@@ -89,10 +92,10 @@ class Portfolio:
         *,
         seed: int = 0,
         workers: int = 1,
-        memory_limit: int | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self._referee, self._incumbent, self._budget = referee, incumbent, budget
-        self._seed, self._workers, self._memory_limit = seed, workers, memory_limit
+        self._seed, self._workers, self._memory = seed, workers, memory or Memory()
         self._pool: _Pool | None = None
         self._threads = 1
         self._seen = -1
@@ -157,9 +160,9 @@ class Portfolio:
     def _start(self, step: Step, number: int, part: float) -> None:
         """Start a step: in a child, or here to its end."""
         left = self._even(self._budget.left())
-        span = min(left, left * part * self._workers, step.most)
+        span = min(left, left * part * (1 if step.threads else self._workers), step.most)
         name, seed = step.engine.name, self._seed + number
-        in_child = step.child or (self._workers > 1 and not step.quick)
+        in_child = step.child or (self._workers > 1 and not step.quick and not step.threads)
         span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
         if in_child and left < CHILD_MINIMUM:
             self.hurried = True
@@ -178,8 +181,9 @@ class Portfolio:
             return
         before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
         context = LocalContext(
-            name, self._incumbent, self._budget, seed=seed, workers=1, deadline=time.monotonic() + span
-        )
+            name, self._incumbent, self._budget, seed=seed, workers=self._workers if step.threads else 1,
+            deadline=time.monotonic() + span, memory=self._memory,
+        )  # fmt: skip
         ending = run_guarded(step.engine, self._referee.problem, context)
         self._took[name] = time.monotonic() - begun
         self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
@@ -200,12 +204,17 @@ class Portfolio:
             workers=threads,
             span=span,
             last=self._budget.deadline,
-            memory_limit=self._memory_limit,
+            memory_limit=self._share_of_memory(),
             shared=self._pool.shared,
             board=self._pool.board,
             size=self._referee.size,
         )
         self._pool.running.append(_Running(step, child, number, threads))
+
+    def _share_of_memory(self) -> int | None:
+        """Bytes for the next child: what is left, divided among the workers that have nothing to do."""
+        left = self._memory.left()
+        return None if left is None else max(1, left // max(1, self._free()))
 
     def _tend(self, pool: _Pool, wait: float) -> None:
         """Wait so many seconds for messages, take them, tell the others, and see who has ended."""

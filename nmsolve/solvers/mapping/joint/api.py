@@ -29,6 +29,7 @@ from nmsolve.solvers.mapping.joint.engines import (
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
 
 #: Engines by name, and their shares of the time the two-phase run leaves.
@@ -89,7 +90,7 @@ def solve_joint(
     seed: int = 0,
     workers: int = 1,
     engines: Sequence[str] | None = None,
-    memory_limit: int | None = None,
+    memory: int | None = None,
     observers: Sequence[Observer] = (),
 ) -> JointResult:
     """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
@@ -103,16 +104,17 @@ def solve_joint(
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
+    held = Memory(memory)
     budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
     reduction = merge_together(problem)
     referee = JointReferee(reduction)
     steps = _steps(referee.problem, engines, time_limit)
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
-    ordinary = solve(problem, time_limit=first, seed=seed, workers=workers, memory_limit=memory_limit)
+    ordinary = solve(problem, time_limit=first, seed=seed, workers=workers, memory=memory)
     cpu = time.process_time() - ordinary.cpu_seconds  # what its children took counts, too
     if ordinary.stop_reason == "interrupt":
         budget.interrupt()
-    with budget.ctrl_c():
+    with budget.ctrl_c(), held.watched(budget.starve):
         incumbent = Incumbent(referee, budget, observers, gap)
         incumbent.record(
             "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, routes free"
@@ -123,11 +125,9 @@ def solve_joint(
             used = referee.problem.given_routes(core)
             two_phase = referee.problem.value(problem.objective, core, used)
             incumbent.offer("two-phase", referee.problem.join(core, used), "the machine's own routes")
-        portfolio = Portfolio(
-            referee, incumbent, budget, seed=seed, workers=workers, memory_limit=memory_limit
-        )
+        portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=held)
         portfolio.run(steps)
-    return _joint_result(reduction, referee.problem, incumbent, budget, portfolio, two_phase, seed, cpu)
+    return _joint_result(reduction, referee.problem, incumbent, budget, portfolio, two_phase, seed, cpu, held)
 
 
 def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
@@ -159,7 +159,7 @@ def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float
 
 def _joint_result(
     reduction: TogetherReduction, joint: JointProblem, incumbent: Incumbent, budget: Budget,
-    portfolio: Portfolio, two_phase: float | None, seed: int, cpu: float,
+    portfolio: Portfolio, two_phase: float | None, seed: int, cpu: float, memory: Memory,
 ) -> JointResult:  # fmt: skip
     problem, solution = reduction.original, incumbent.lifted
     core, objective, routes, scores = None, None, [], {}
@@ -188,6 +188,8 @@ def _joint_result(
         wall_seconds=budget.elapsed(),
         cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
         seed=seed,
+        memory_budget=memory.budget,
+        memory_peak=memory.peak,
     )
     return JointResult(result, routes, two_phase)
 

@@ -1,0 +1,128 @@
+"""How much memory the processes of a run hold, and the budget they must keep (Linux; elsewhere only this process).
+
+Held is the resident memory of this process, plus the private part of every process it started, plus once the memory they
+share (the problem lies there once, however many of them map it).
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from nmsolve.model.errors import InputError
+
+#: Seconds between two looks at the memory.
+_EVERY = 0.05
+
+
+class Memory:
+    """The memory budget of a run.
+
+    Parameters
+    ----------
+    budget : most bytes that all processes together may hold, or None
+
+    Raises
+    ------
+    InputError : the budget is not positive
+    """
+
+    def __init__(self, budget: int | None = None) -> None:
+        if budget is not None and budget <= 0:
+            raise InputError(f"the memory budget is {budget} bytes", "", "a number > 0")
+        self.budget = budget
+        self._most = 0
+
+    def held(self) -> int:
+        """Bytes that all processes hold now."""
+        held = held_now()
+        self._most = max(self._most, held)
+        return held
+
+    def left(self) -> int | None:
+        """Bytes that may still be taken, or None without a budget."""
+        return None if self.budget is None else max(0, self.budget - self.held())
+
+    @property
+    def peak(self) -> int:
+        """Most bytes that all processes held at any moment looked at; never below the peak of this process alone."""
+        return max(self._most, own_peak())
+
+    def require(self, more: int, hint: str = "") -> None:
+        """Refuse a budget that does not leave ``more`` bytes for the search.
+
+        Raises
+        ------
+        InputError : naming the least budget that does, and ``hint``
+        """
+        least = self.held() + more
+        if self.budget is not None and self.budget < least:
+            mebibytes = -(-least // 2**20)
+            raise InputError(
+                f"{self.budget / 2**20:.0f} MiB are too little", "--memory", f"at least {mebibytes}MiB{hint}"
+            )
+
+    @contextmanager
+    def watched(self, alarm: Callable[[], None]) -> Iterator[None]:
+        """Look at the memory all the time; while it is above the budget, call ``alarm`` (from another thread)."""
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(_EVERY):
+                if self.held() > (self.budget or sys.maxsize):
+                    alarm()
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            watcher.join()
+
+
+def held_now() -> int:
+    """Bytes that this process and all it started hold now; without /proc the peak of this process."""
+    own = _status("self")
+    if not own:
+        return own_peak()
+    shared, private = 0, 0
+    for pid in _started_by("self"):
+        child = _status(str(pid))
+        private += child.get("RssAnon", 0)
+        shared = max(shared, child.get("RssShmem", 0))
+    return own["VmRSS"] + private + max(0, shared - own.get("RssShmem", 0))
+
+
+def own_peak() -> int:
+    """Most bytes that this process ever held."""
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(most) * (1 if sys.platform == "darwin" else 1024)
+
+
+def _status(pid: str) -> dict[str, int]:
+    """The sizes (bytes) in ``/proc/PID/status``; empty for a process that is gone, and where there is no /proc."""
+    out: dict[str, int] = {}
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if value.endswith(" kB"):
+                out[name] = 1024 * int(value.split()[0])
+    return out
+
+
+def _started_by(pid: str) -> Iterator[int]:
+    """Ids of all processes that ``pid`` or one of them started and that still run."""
+    tasks: list[str] = []
+    with suppress(OSError):
+        tasks = os.listdir(f"/proc/{pid}/task")
+    for task in tasks:
+        with suppress(OSError):
+            for child in Path(f"/proc/{pid}/task/{task}/children").read_text().split():
+                yield int(child)
+                yield from _started_by(child)
