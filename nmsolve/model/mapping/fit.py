@@ -6,6 +6,7 @@ Every statement is a proof of infeasibility on its own; an empty list proves not
 from __future__ import annotations
 
 from nmsolve.model.errors import DoesNotFitError
+from nmsolve.model.mapping.axons_fit import axon_misfit
 from nmsolve.model.mapping.conflicts import constraint_conflicts
 from nmsolve.model.mapping.migration_fit import migration_misfit
 from nmsolve.model.mapping.overflow import overflows
@@ -21,7 +22,7 @@ def explain_misfit(problem: MappingProblem) -> list[str]:
     if not machine.usable.any():
         return [f"none of the {machine.size} cores of {machine.name} is usable (all are faulty or taken)"]
     conflicts = constraint_conflicts(problem) + overflows(problem)
-    return conflicts or migration_misfit(problem)
+    return conflicts or axon_misfit(problem) or migration_misfit(problem)
 
 
 def require_fit(problem: MappingProblem) -> None:

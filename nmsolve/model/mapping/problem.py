@@ -11,6 +11,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.axons import Axons, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
@@ -38,6 +39,8 @@ class MappingProblem:
     ceilings : (objective, value) pairs: a mapping must not exceed these values of other objectives
         (lexicographic runs and Pareto fronts)
     migration : how many nodes may be elsewhere than in a reference mapping (``--migration-budget``), or None
+    inner : (rows,) bool, messages with a target that was merged with their source, or None: it still takes entries of
+        their core's axon tables (:mod:`nmsolve.model.mapping.axons`)
     """
 
     graph: LogicGraph
@@ -47,6 +50,7 @@ class MappingProblem:
     node_limit: int | None = None
     migration: Migration | None = None
     ceilings: tuple[tuple[str, float], ...] = ()
+    inner: BoolArray | None = None
 
     def __post_init__(self) -> None:
         for name in (self.objective, *(name for name, _ in self.ceilings)):
@@ -199,6 +203,11 @@ class MappingProblem:
         smallest_two = np.sort(self.sizes, axis=0)[:2].sum(axis=0)
         return bool((smallest_two > self.capacity.max(axis=0)).any())
 
+    @cached_property
+    def axons(self) -> Axons | None:
+        """Limits on axon tables that a mapping within all capacities could break, or None."""
+        return binding_axons(self)
+
     @property
     def limits_moves(self) -> bool:
         """True if a migration budget forbids mappings that all other rules allow."""
@@ -214,6 +223,8 @@ class MappingProblem:
             parts += self.migration.key
         if self.ceilings:
             parts += (self.ceilings,)
+        if self.inner is not None:
+            parts += (self.inner.tobytes(),)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph, compress_rows, row_max
+from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,17 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         None,
         migration,
         problem.ceilings,
+        _reaches_itself(graph, group) if axon_limits(problem) else None,
     )
     return TogetherReduction(problem, reduced, group)
+
+
+def _reaches_itself(graph: LogicGraph, group: IntArray) -> BoolArray:
+    """(rows,) bool: messages with a target in the group of their source; merged, they still take axon entries there."""
+    out = np.zeros(graph.rows, bool)
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    out[row[group[graph.edge_source] == group[graph.targets]]] = True
+    return out
 
 
 def _contract(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.model.mapping.axons import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -47,6 +48,7 @@ def check_mapping(problem: MappingProblem, core: IntArray) -> list[Violation]:
         for u in np.flatnonzero(np.isin(core, cores)).tolist():
             out.append(Violation(kind, f"node {graph.node_id(u)!r} is on {kind} core {core[u]}"))
     out += _capacity_violations(problem, core)
+    out += [Violation("axons", text) for text in axon_overflows(problem, core)]
     for c in problem.constraints:
         out += _constraint_violations(problem, core, c.name, c.kind, c.nodes, c.cores)
     return out + _migration_violations(problem, core)

@@ -1,0 +1,178 @@
+"""Axon tables: what cores hold of messages rather than of nodes, and the limits on that.
+
+A core needs one *incoming* entry for every distinct message that reaches a node on it, and one *outgoing* entry for every
+pair of a message sent from it and a core that this message reaches. Messages between nodes of one core take both entries,
+too: AxonFlow (arXiv 2601.16118) counts a hyperedge once in every part that holds one of its destinations, SANA-FE and
+nengo-loihi allocate an axon for the sender's own core like for any other. A message is a row of the graph, multicast or
+not, whatever its rate: the table entry is needed even if nothing is ever sent.
+
+These numbers do not add up over nodes, so they are no resources of :class:`~nmsolve.model.mapping.problem.MappingProblem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.types import BoolArray, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.model.mapping.problem import MappingProblem
+
+#: Machine capacities with a meaning of their own, unless the graph has a resource (sizes of nodes) of that name.
+AXONS_IN, AXONS_OUT = "axons_in", "axons_out"
+#: What they count, for people.
+AXON_WORDS = {
+    AXONS_IN: "distinct messages that reach the core",
+    AXONS_OUT: "pairs of a message it sends and a core that is reached",
+}
+#: Stands for "no limit".
+BIG = 2**62
+#: Marks "message reaches core" that are held at once (bytes), and how many of them an edge may cost before sorting is cheaper.
+MARKS, SPARSE = 2**24, 32
+
+
+@dataclass(frozen=True, eq=False)
+class Axons:
+    """Limits on axon tables that could bind; the same for every core.
+
+    Attributes
+    ----------
+    most_in, most_out : entries of a core's tables; ``BIG`` where unlimited
+    inner : (rows,) bool, messages that also reach the node they leave (a target that was merged with their source)
+    """
+
+    most_in: int
+    most_out: int
+    inner: BoolArray
+
+
+def axon_limits(problem: MappingProblem) -> dict[str, int]:
+    """The limits as the machine states them: ``axons_in``, ``axons_out``, those of them that there are."""
+    stated = problem.machine.capacity
+    return {r: stated[r] for r in (AXONS_IN, AXONS_OUT) if r in stated and r not in problem.graph.resources}
+
+
+def axon_usage(
+    graph: LogicGraph, cores: int, core: IntArray, inner: BoolArray | None = None
+) -> tuple[IntArray, IntArray]:
+    """Entries that a mapping takes in every core's tables: ``(incoming, outgoing)``, each (cores,) int64.
+
+    Parameters
+    ----------
+    core : (n,) core of every node, all in range
+    inner : as in :class:`Axons`
+
+    Notes
+    -----
+    Looks at the graph block by block, so it works on graphs on disk.
+    """
+    core = np.asarray(core, np.int64)
+    incoming, outgoing = np.zeros(cores, np.int64), np.zeros(cores, np.int64)
+    for rows in graph.blocks():
+        own = None if inner is None else inner[rows.first : rows.first + len(rows.source)]
+        for part, row, at in reached(rows, cores, core, own):
+            incoming += np.bincount(at, minlength=cores)
+            fan = np.bincount(row, minlength=part.stop - part.start)
+            outgoing += np.bincount(core[rows.source[part]], fan, cores).astype(np.int64)
+    return incoming, outgoing
+
+
+def reached(
+    rows: Rows, cores: int, core: IntArray, inner: BoolArray | None = None
+) -> Iterator[tuple[slice, IntArray, IntArray]]:
+    """The distinct pairs (message, core it reaches) of a block, piece by piece: ``(piece of the rows, row, core)``.
+
+    ``row`` counts from the start of the piece.
+    """
+    first, count = 0, len(rows.source)
+    most = max(1, MARKS // cores)
+    while first < count:
+        part = slice(first, min(count, first + most))
+        edges = slice(int(rows.indptr[part.start]), int(rows.indptr[part.stop]))
+        row = np.repeat(np.arange(part.stop - part.start), np.diff(rows.indptr[part.start : part.stop + 1]))
+        key = row * cores + core[rows.targets[edges]]
+        if inner is not None:
+            own = np.flatnonzero(inner[part])
+            key = np.concatenate([key, own * cores + core[rows.source[part][own]]])
+        end = (part.stop - part.start) * cores
+        if end > SPARSE * len(key):
+            key = np.unique(key)
+        else:
+            seen = np.zeros(end, bool)
+            seen[key] = True
+            key = np.flatnonzero(seen)
+        yield part, key // cores, key % cores
+        first = part.stop
+
+
+def binding_axons(problem: MappingProblem) -> Axons | None:
+    """The limits that some mapping within the capacities could break; None if there are none of them.
+
+    A limit on incoming entries cannot bind if no core can hold nodes that more messages reach, one on outgoing entries if
+    none can hold nodes whose messages have more targets (a message reaches no more cores than there are). What a core can
+    hold is over-estimated by one capacity at a time, filled with fractions of nodes.
+    """
+    stated = axon_limits(problem)
+    if not stated:
+        return None
+    most_in, most_out = most_axons(problem)
+    limits = stated.get(AXONS_IN, BIG), stated.get(AXONS_OUT, BIG)
+    inner = problem.inner if problem.inner is not None else np.zeros(problem.graph.rows, bool)
+    free_in, free_out = most_in <= limits[0], most_out <= limits[1]
+    if free_in and free_out:
+        return None
+    return Axons(BIG if free_in else limits[0], BIG if free_out else limits[1], inner)
+
+
+def most_axons(problem: MappingProblem) -> tuple[int, int]:
+    """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
+    graph, usable = problem.graph, int(problem.machine.usable.sum())
+    received, sent = np.zeros(problem.n, np.int64), np.zeros(problem.n, np.int64)
+    messages = 0
+    for rows in graph.blocks():
+        targets = np.diff(rows.indptr)
+        received += np.bincount(rows.targets, minlength=problem.n)
+        if problem.inner is not None:
+            own = problem.inner[rows.first : rows.first + len(rows.source)]
+            targets = targets + own
+            received += np.bincount(rows.source[own], minlength=problem.n)
+        np.add.at(sent, rows.source, np.minimum(targets, usable))
+        messages += int(np.count_nonzero(targets))
+    return min(messages, _fullest(problem, received)), _fullest(problem, sent)
+
+
+def _fullest(problem: MappingProblem, amount: IntArray) -> int:
+    """No core can hold nodes with more of ``amount`` (n,) than this: least over the resources, nodes in fractions."""
+    out = int(amount.sum())
+    for r in range(problem.sizes.shape[1]):
+        size, room = problem.sizes[:, r], int(problem.capacity[:, r].max(initial=0))
+        order = np.argsort(-amount / np.maximum(size, 1e-9), kind="stable")
+        filled = np.cumsum(size[order], dtype=np.int64)
+        whole = int(np.searchsorted(filled, room, side="right"))
+        held = int(amount[order[:whole]].sum())
+        if whole < len(order):
+            left = room - (int(filled[whole - 1]) if whole else 0)
+            u = order[whole]
+            held += -(-int(amount[u]) * left // max(1, int(size[u])))
+        out = min(out, held)
+    return out
+
+
+def axon_overflows(problem: MappingProblem, core: IntArray) -> list[str]:
+    """Cores of a mapping whose tables need more entries than the machine states, in words."""
+    stated = axon_limits(problem)
+    if not stated:
+        return []
+    usage = dict(
+        zip((AXONS_IN, AXONS_OUT), axon_usage(problem.graph, problem.cores, core, problem.inner), strict=True)
+    )
+    return [
+        f"core {p} needs {usage[name][p]} {name} ({AXON_WORDS[name]}), its limit is {limit}"
+        for name, limit in stated.items()
+        for p in np.flatnonzero(usage[name] > limit).tolist()
+    ]

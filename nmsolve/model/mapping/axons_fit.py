@@ -1,0 +1,86 @@
+"""Why the axon tables cannot suffice, found by counting; every statement is a proof on its own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.graph import Rows
+from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, most_axons
+from nmsolve.model.mapping.groups import Groups, make_groups
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+
+def axon_misfit(problem: MappingProblem) -> list[str]:
+    """Nodes (or ``together`` groups) whose messages alone exceed a table, and totals that exceed all tables.
+
+    A message needs an entry for every core it reaches, and reaches at least as many cores as its targets fill: their sizes
+    over what a core holds, rounded up. It takes that many incoming entries wherever its targets are, and that many
+    outgoing ones where its source is.
+    """
+    stated = axon_limits(problem)
+    bounds = most_axons(problem) if stated else (0, 0)
+    if all(bound <= stated[name] for name, bound in zip(_NAMES, bounds, strict=True) if name in stated):
+        return []
+    groups = make_groups(problem)
+    received, sent, least = _needs(problem, len(groups.mask_of))
+    out = []
+    for name, need, verb in ((AXONS_IN, received, "receives"), (AXONS_OUT, sent, "sends")):
+        if name in stated:
+            out += _alone(groups, need, stated[name], name, verb)
+    usable = int(problem.machine.usable.sum())
+    for name in stated if not out else ():
+        if least > stated[name] * usable:
+            out.append(
+                f"the messages must reach {least} cores, counted for each message, because a core holds only so many of"
+                f" its targets; the {usable} usable cores have {stated[name] * usable} {name} ({stated[name]} each)"
+            )
+    return out
+
+
+_NAMES = (AXONS_IN, AXONS_OUT)
+
+
+def _alone(groups: Groups, need: IntArray, limit: int, name: str, verb: str) -> list[str]:
+    """Groups that need more entries than any core has, the worst by name."""
+    over = np.flatnonzero(need > limit)
+    if not len(over):
+        return []
+    g = int(over[np.argmax(need[over])])
+    more = f"; {len(over) - 1} more need too many" if len(over) > 1 else ""
+    if len(groups.members(g)) > 1:
+        verb = verb.removesuffix("s")
+    what = "distinct messages" if name == AXONS_IN else "messages to cores, at least,"
+    return [f"{groups.label(g)} {verb} {need[g]} {what} and a core has {limit} {name}{more}"]
+
+
+def _needs(problem: MappingProblem, count: int) -> tuple[IntArray, IntArray, int]:
+    """Distinct messages that every group receives, entries that those it sends need at least, and their total."""
+    group, graph = problem.group_of, problem.graph
+    share = problem.sizes[:, :] / np.maximum(problem.capacity.max(axis=0, initial=1), 1)
+    received, sent, total = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
+    for rows in graph.blocks():
+        received += _distinct(rows, group, count)
+        fan = _least_cores(rows, share)
+        np.add.at(sent, group[rows.source], fan)
+        total += int(fan.sum())
+    return received, sent, total
+
+
+def _distinct(rows: Rows, group: IntArray, count: int) -> IntArray:
+    """(count,) messages of a block that reach each group."""
+    if count == len(group):  # no groups: the targets of a row are distinct
+        return np.bincount(rows.targets, minlength=count)
+    row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
+    return np.bincount(np.unique(row * count + group[rows.targets]) % count, minlength=count)
+
+
+def _least_cores(rows: Rows, share: IntArray) -> IntArray:
+    """(rows,) number of cores that the targets of each message fill at least; 1 where nothing is limited, 0 without any."""
+    out = (np.diff(rows.indptr) > 0).astype(np.int64)
+    full = np.flatnonzero(out)
+    for r in range(share.shape[1]):
+        if len(full):
+            filled = np.add.reduceat(share[rows.targets, r], rows.indptr[full])
+            out[full] = np.maximum(out[full], np.ceil(filled - 1e-6).astype(np.int64))
+    return out
