@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.generators.network import Network, graph, store
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.network import Network, graph, store
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmsolve.model.generators.network import BLOCK
+from nmsolve.model.network import BLOCK
 from nmsolve.model.types import AnyArray, IntArray
 
 Draw = Callable[[np.random.Generator, int], AnyArray]

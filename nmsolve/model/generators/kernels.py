@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.model.generators.network import Connections
+from nmsolve.model.network import Connections
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 

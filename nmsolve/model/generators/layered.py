@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.generators.draws import row_blocks
-from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.network import Connections, Network
 
 
 def layered(

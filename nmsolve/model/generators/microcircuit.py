@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.generators.draws import mark, pieces, row_blocks
-from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import Int32Array, IntArray
 
 POPULATIONS = ("L23E", "L23I", "L4E", "L4I", "L5E", "L5I", "L6E", "L6I")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
-from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Mean number of neurons in a cell of the grid that stands in for a nearest-neighbour search.

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
-from nmsolve.model.generators.network import Connections, Network
+from nmsolve.model.network import Connections, Network
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Where a synapse goes: next layer, same layer, the one after next, back (cumulative probabilities).
