@@ -1,0 +1,73 @@
+"""Records: connections in any order, and the ways to make them from a graph's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.model.store.reader import Block
+from nmsolve.model.store.regroup_kernels import relabelled, sources
+from nmsolve.model.types import AnyArray, FloatArray
+
+
+class Records(NamedTuple):
+    """A piece of input of :func:`~nmsolve.model.store.regroup.regrouped`.
+
+    ``key``, ``neighbour`` (r,) int32; ``weight`` (r,) float64 >= 0; ``size`` (r,) int32, or length 0 if all are 1.
+    """
+
+    key: AnyArray
+    neighbour: AnyArray
+    weight: FloatArray
+    size: AnyArray
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """The records of all ``parts``, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    none = np.empty(0, np.int32)
+    if not parts:
+        return Records(none, none, np.empty(0), none)
+    size = none
+    if any(len(part.size) for part in parts):
+        size = np.concatenate([p.size if len(p.size) else np.ones(len(p.key), np.int32) for p in parts])
+    key, neighbour, weight = (np.concatenate(column) for column in list(zip(*parts, strict=True))[:3])
+    return Records(key, neighbour, weight, size)
+
+
+def transposed(blocks: Iterable[Block]) -> Iterator[Records]:
+    """Every connection u -> v as (v, u)."""
+    for out in _outgoing(blocks):
+        yield Records(out.neighbour, out.key, out.weight, out.size)
+
+
+def symmetric(blocks: Iterable[Block]) -> Iterator[Records]:
+    """Every connection u -> v as (u, v) and as (v, u): the sum is the traffic between both, at both."""
+    for out in _outgoing(blocks):
+        yield out
+        yield Records(out.neighbour, out.key, out.weight, out.size)
+
+
+def contracted(blocks: Iterable[Block], label: AnyArray, *, both_sides: bool = False) -> Iterator[Records]:
+    """Every connection u -> v as (label[u], label[v]); with ``both_sides`` as (label[v], label[u]) too.
+
+    Connections inside a cluster become loops: regroup with ``drop_loops``. Give ``both_sides`` if the blocks hold each
+    connection once and the coarse graph should hold it at both ends.
+    """
+    for out in _outgoing(blocks):
+        key, other = relabelled(out.key, out.neighbour, label)
+        yield Records(key, other, out.weight, out.size)
+        if both_sides:
+            yield Records(other, key, out.weight, out.size)
+
+
+def _outgoing(blocks: Iterable[Block]) -> Iterator[Records]:
+    """The connections of blocks at their sources; copies at the targets (tag bit 0) are left out."""
+    for block in blocks:
+        records = Records(sources(block.first, block.indptr), block.neighbour, block.weight, block.size)
+        if len(block.tag) and (incoming := block.tag & 1 == 1).any():
+            records = Records(*(column[~incoming] if len(column) else column for column in records))
+        yield records

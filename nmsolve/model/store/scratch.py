@@ -1,0 +1,207 @@
+"""The scratch folder of a run: what does not fit in memory lies here, and is gone when the run ends.
+
+A run holds a lock (``flock``) on a file in its folder. The system releases it however the run ends, so a folder whose
+lock is free was left by a killed run; the next run removes it, or goes on from it (``--resume``).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import signal
+import tempfile
+import threading
+import time
+from pathlib import Path
+from types import FrameType, TracebackType
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+
+PREFIX = "nmsolve-scratch-"
+
+#: A killed run's folder is kept this long (seconds) for ``--resume``, unless a run of the same key removes it.
+KEPT = 7 * 24 * 3600.0
+
+#: A folder without a lock file this old (seconds) is not one that is just being made.
+MAKING = 60.0
+
+
+class Scratch:
+    """A folder for one run, removed when the ``with`` block is left: at success, error, Ctrl-C and SIGTERM.
+
+    Entered in the main thread, it turns SIGTERM into ``SystemExit`` so that the folder is removed then too. Only a
+    killed run (SIGKILL, power) leaves its folder behind; the next run in the same ``parent`` removes it.
+
+    Parameters
+    ----------
+    parent : folder in which to make it; the system's folder for temporary files if not given
+    key : what the results in the folder depend on (hash of problem and options); a run with a key can be resumed
+    resume : take over the folder that a killed run of the same key left, if there is one; otherwise it is removed
+
+    Raises
+    ------
+    InputError : ``parent`` is no writable folder
+    """
+
+    path: Path
+
+    def __init__(self, parent: str | Path | None = None, *, key: str = "", resume: bool = False) -> None:
+        self._parent = Path(parent or tempfile.gettempdir())
+        self._prefix = PREFIX + (hashlib.sha256(key.encode()).hexdigest()[:16] if key else "once") + "-"
+        self._resume = resume and bool(key)
+        self._lock = -1
+        self._finished: dict[str, dict[str, object]] = {}
+        self._before: signal._HANDLER = None
+
+    def __enter__(self) -> Scratch:
+        in_main = threading.current_thread() is threading.main_thread()
+        if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self._before = signal.signal(signal.SIGTERM, _terminate)
+        try:
+            if not self._take_over():
+                self._create()
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._lock >= 0:
+                shutil.rmtree(self.path, ignore_errors=True)
+                os.close(self._lock)
+                self._lock = -1
+        finally:
+            if self._before is not None:
+                signal.signal(signal.SIGTERM, self._before)
+                self._before = None
+
+    def file(self, name: str) -> Path:
+        """Where the file ``name`` of this run lies."""
+        return self.path / name
+
+    def require(self, space: int, what: str) -> None:
+        """Check that ``space`` bytes are free for ``what``.
+
+        Raises
+        ------
+        InputError : they are not
+        """
+        free = shutil.disk_usage(self.path).free
+        if free < space:
+            raise InputError(
+                f"{what} need {megabytes(space)} of scratch space, {megabytes(free)} are free",
+                str(self._parent),
+                "a folder with more space (--scratch)",
+            )
+
+    def finish(self, level: str, **facts: object) -> None:
+        """Record that the files of ``level`` are complete, with ``facts`` (JSON values) about it.
+
+        A run that resumes after a kill finds them by :meth:`finished`.
+        """
+        self._finished[level] = facts
+        write_atomic(self.file("finished.json"), json.dumps(self._finished))
+
+    def finished(self, level: str) -> dict[str, object] | None:
+        """The facts recorded when ``level`` was finished, by this run or the one it resumes; None if it was not."""
+        return self._finished.get(level)
+
+    def _create(self) -> None:
+        """Make a folder and lock it, before another run's sweep can take it for one left behind."""
+        for _ in range(100):
+            try:
+                self.path = Path(tempfile.mkdtemp(prefix=self._prefix, dir=self._parent))
+            except OSError as error:
+                raise InputError(
+                    f"no scratch folder can be made: {(error.strerror or str(error)).lower()}",
+                    str(self._parent),
+                    "a writable folder (--scratch)",
+                ) from None
+            self._lock = _lock(self.path)
+            if self._lock >= 0:
+                return
+        raise InputError("no scratch folder could be locked", str(self._parent), "a folder on a local disk")
+
+    def _take_over(self) -> bool:
+        """Remove what killed runs left; True if one of them had this key and is to be resumed."""
+        try:
+            left = sorted(self._parent.glob(PREFIX + "*"), key=_age)
+        except OSError:
+            left = []
+        for folder in left:
+            same = folder.name.startswith(self._prefix)
+            once = folder.name.startswith(PREFIX + "once-")
+            if not (same or once or _age(folder) > KEPT):
+                continue
+            if not (folder / "lock").exists() and _age(folder) < MAKING:
+                continue
+            lock = _lock(folder)
+            if lock < 0:
+                continue
+            if same and self._resume and self._lock < 0:
+                self.path, self._lock = folder, lock
+                self._finished = _read_finished(folder / "finished.json")
+                continue
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(lock)
+        return self._lock >= 0
+
+
+def scratch_error(error: OSError, path: Path) -> InputError:
+    """A failed write in the scratch folder, in words that say what to do."""
+    return InputError(
+        f"cannot write scratch data: {(error.strerror or str(error)).lower()}",
+        str(path.parent),
+        "a folder with more space (--scratch)",
+    )
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes for people."""
+    return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, size >> 20)} MiB"
+
+
+def _lock(folder: Path) -> int:
+    """Lock a scratch folder; the lock's file descriptor, or -1 if its run lives (or it is not ours, or gone)."""
+    try:
+        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError:
+        return -1
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # A sweep may have removed the file between the two calls; then the lock means nothing.
+        if os.stat(folder / "lock").st_ino == os.fstat(handle).st_ino:
+            return handle
+    except OSError:
+        pass
+    os.close(handle)
+    return -1
+
+
+def _age(folder: Path) -> float:
+    """Seconds since something was made or removed in the folder."""
+    try:
+        return time.time() - folder.stat().st_mtime
+    except OSError:
+        return 0.0
+
+
+def _read_finished(path: Path) -> dict[str, dict[str, object]]:
+    """Finished levels of a killed run."""
+    try:
+        found: dict[str, dict[str, object]] = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    return found
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    """SIGTERM as an exception, so that ``with`` blocks are left in order."""
+    raise SystemExit(128 + number)
