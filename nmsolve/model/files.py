@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -56,15 +58,27 @@ def write_atomic(path: str | Path, data: bytes | str) -> None:
     ------
     InputError : the folder does not exist or is not writable, the disk is full
     """
-    target = Path(path)
     raw = data.encode() if isinstance(data, str) else data
+    with atomic_file(path) as file:
+        file.write(raw)
+
+
+@contextmanager
+def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write piece by piece; it becomes ``path`` at the end of the block, or vanishes if the block fails.
+
+    Raises
+    ------
+    InputError : as :func:`write_atomic`
+    """
+    target = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.", suffix=".tmp")
     except OSError as error:
         raise InputError(f"cannot write: {_reason(error)}", str(path), "a writable folder") from None
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(raw)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, _mode(target))

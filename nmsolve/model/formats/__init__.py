@@ -23,6 +23,7 @@ FORMATS: dict[str, tuple[str, str]] = {
     ".mtx": ("matrix_market", "Matrix Market coordinate or array"),
     ".dat": ("qaplib", "QAPLIB instance: traffic and distances"),
     ".npz": ("npz", "NumPy archive, written by nmsolve or compressed sparse rows"),
+    ".nmz": ("nmz", "nmsolve's store: any size, any part of it without the rest"),
 }
 
 
