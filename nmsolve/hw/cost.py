@@ -18,7 +18,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -157,7 +157,7 @@ def uses_links(problem: MappingProblem) -> bool:
     return problem.objective == "max-link"
 
 
-def checked_core(graph: LogicGraph, machine: Machine, core: AnyArray) -> IntArray:
+def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:
     """``core`` as contiguous int64. InputError if its shape is wrong or a core number does not exist."""
     at: IntArray = np.ascontiguousarray(core, np.int64)
     if at.shape != (graph.n,):

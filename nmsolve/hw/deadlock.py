@@ -35,7 +35,7 @@ from nmsolve.hw.detours import link_ends, route_trees
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.turns import LETTERS, turn_rule
 from nmsolve.model.errors import BackendError, InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import READERS, Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -74,7 +74,7 @@ class DeadlockReport:
 
 
 def check_deadlock(
-    graph: LogicGraph, machine: Machine, core: AnyArray, turns: str | Sequence[str] | None = None
+    graph: Messages, machine: Machine, core: AnyArray, turns: str | Sequence[str] | None = None
 ) -> DeadlockReport:
     """Check the routes of all messages of the mapping ``core`` (n,) for deadlock and prohibited turns.
 
@@ -132,7 +132,7 @@ class Dependencies:
 
 
 def dependencies(
-    graph: LogicGraph, machine: Machine, core: AnyArray, layers: int = 1, dateline: bool = False
+    graph: Messages, machine: Machine, core: AnyArray, layers: int = 1, dateline: bool = False
 ) -> Dependencies:
     """Walk the routes of a mapping and record which channels depend on which.
 
@@ -146,12 +146,14 @@ def dependencies(
     before: Int32Array = np.zeros((0, 0), np.int32)
     if machine.faulty_links:
         before = route_trees(machine).before
-    most = _collect(
-        graph.indptr, graph.source, graph.targets, graph.multicast, checked_core(graph, machine, core),
-        machine.rows, machine.cols, d.x, d.y, d.wrap_x, d.wrap_y, before, link_ends(machine), layers,
-        2 if dateline else 1, follow, beside, used,
-    )  # fmt: skip
-    return Dependencies(follow, beside, used, int(most))
+    at, ends, most = checked_core(graph, machine, core), link_ends(machine), 0
+    for rows in graph.blocks(READERS):
+        back = _collect(
+            rows.indptr, rows.source, rows.targets, rows.multicast, at, machine.rows, machine.cols, d.x, d.y, d.wrap_x,
+            d.wrap_y, before, ends, layers, 2 if dateline else 1, follow, beside, used,
+        )  # fmt: skip
+        most = max(most, int(back))
+    return Dependencies(follow, beside, used, most)
 
 
 @nb.njit(cache=True, nogil=True)

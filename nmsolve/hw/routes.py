@@ -8,6 +8,7 @@ growing numbers), with dead links the route trees of :mod:`nmsolve.hw.detours`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, link_ends, link_weights, route_trees
 from nmsolve.hw.kernels import goes_up, walk_routes
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -98,8 +99,10 @@ def link_loads(graph: LogicGraph, machine: Machine, core: AnyArray, multicast: b
     ------
     InputError : a machine given by a distance matrix has no links; wrong mapping
     """
-    slot = np.full(4 * machine.size, -1, np.int64)
-    return _walk(graph, machine, core, multicast, slot, 0)[0]
+    walked = LinkLoads(graph, machine, core, multicast)
+    for rows in graph.blocks(READERS):
+        walked.add(rows)
+    return walked.loads
 
 
 def working_links(machine: Machine) -> IntArray:
@@ -121,17 +124,29 @@ def hottest_links(
     loads = link_loads(graph, machine, core)
     order = np.argsort(-loads, kind="stable")[:count]
     order = order[loads[order] > 0]
-    slot = np.full(4 * machine.size, -1, np.int64)
-    slot[order] = np.arange(len(order))
-    share = _walk(graph, machine, core, True, slot, len(order))[1]
+    tops = _largest_messages(graph, machine, core, order, messages)
     ends = link_ends(machine)
     out = []
-    for j, link in enumerate(order.tolist()):
-        rows = np.argsort(-share[:, j], kind="stable")[:messages].tolist()
-        top = tuple((int(graph.source[i]), float(share[i, j])) for i in rows if share[i, j] > 0)
+    for link, top in zip(order.tolist(), tops, strict=True):
         start, d = divmod(link, 4)
         out.append(HotLink(link, start, int(ends[link]), DIRECTIONS[d], float(loads[link]), top))
     return out
+
+
+def _largest_messages(
+    graph: LogicGraph, machine: Machine, core: AnyArray, links: IntArray, most: int
+) -> list[tuple[tuple[int, float], ...]]:
+    """For each of ``links`` the (sender, traffic over it) of its ``most`` largest messages, largest first."""
+    walked = LinkLoads(graph, machine, core)
+    tops: list[list[tuple[int, float]]] = [[] for _ in links]
+    for rows in graph.blocks(READERS):
+        share = walked.add(rows, links)
+        for j, top in enumerate(tops):
+            best = np.argsort(-share[:, j], kind="stable")[:most].tolist()
+            top += [(int(rows.source[i]), float(share[i, j])) for i in best if share[i, j] > 0]
+            top.sort(key=itemgetter(1), reverse=True)
+            del top[most:]
+    return [tuple(top) for top in tops]
 
 
 def _require_routes(machine: Machine) -> None:
@@ -141,21 +156,32 @@ def _require_routes(machine: Machine) -> None:
         )
 
 
-def _walk(
-    graph: LogicGraph, machine: Machine, core: AnyArray, multicast: bool, slot: IntArray, slots: int
-) -> tuple[FloatArray, FloatArray]:
-    """Loads (4 * P,) and, per row, the traffic over the links that have a slot."""
-    _require_routes(machine)
-    loads = np.zeros(4 * machine.size)
-    share = np.zeros((graph.rows, slots))
-    before: Int32Array = np.zeros((0, 0), np.int32)
-    distance: CoreDistance = machine_distance(machine, "hops")
-    if machine.faulty_links:
-        before = route_trees(machine).before
-    by_union = graph.multicast if multicast else np.zeros(graph.rows, bool)
-    walk_routes(
-        graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, by_union,
-        checked_core(graph, machine, core), machine.cols, distance.x, distance.y, distance.wrap_x,
-        distance.wrap_y, before, link_ends(machine), slot, loads, share,
-    )  # fmt: skip
-    return loads, share
+class LinkLoads:
+    """Adds up the traffic of messages over the links; arguments as :func:`link_loads`.
+
+    ``loads`` (4 * P,) is the traffic over every directed link so far.
+    """
+
+    def __init__(self, graph: LogicGraph, machine: Machine, core: AnyArray, multicast: bool = True) -> None:
+        _require_routes(machine)
+        self.loads: FloatArray = np.zeros(4 * machine.size)
+        self._core, self._multicast, self._cols = checked_core(graph, machine, core), multicast, machine.cols
+        self._distance: CoreDistance = machine_distance(machine, "hops")
+        self._before: Int32Array = np.zeros((0, 0), np.int32)
+        if machine.faulty_links:
+            self._before = route_trees(machine).before
+        self._ends = link_ends(machine)
+
+    def add(self, rows: Rows, links: IntArray | None = None) -> FloatArray:
+        """Take more messages. Returns (rows, len(links)) the traffic of each over some links."""
+        slots = np.zeros(0, np.int64) if links is None else links
+        slot = np.full(len(self.loads), -1, np.int64)
+        slot[slots] = np.arange(len(slots))
+        share = np.zeros((len(rows.source), len(slots)))
+        by_union = rows.multicast if self._multicast else np.zeros(len(rows.source), bool)
+        d = self._distance
+        walk_routes(
+            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, by_union, self._core, self._cols,
+            d.x, d.y, d.wrap_x, d.wrap_y, self._before, self._ends, slot, self.loads, share,
+        )  # fmt: skip
+        return share

@@ -1,7 +1,8 @@
 """Every objective of a mapping, computed in one place from graph, machine and mapping alone.
 
 Formulas and sources are in ``docs/objectives.md``. A row of the graph is a message (see ``LogicGraph``): a
-multicast row is charged by the union of its routes, any other row edge by edge.
+multicast row is charged by the union of its routes, any other row edge by edge. Rows come in blocks, so a graph
+that lies on disk is evaluated as it is read, all objectives in one pass.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from nmsolve.hw.cost import (
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
-from nmsolve.hw.routes import has_routes, link_loads, working_links
-from nmsolve.model.graph import LogicGraph
+from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
+from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Relative excess over a ceiling that counts as rounding of sums.
 CEILING_SLACK = 1e-12
@@ -65,20 +66,25 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
     if uses_links(problem):
         return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
     ready = prepared(problem)
-    graph, d = problem.graph, ready.distance
-    at = checked_core(graph, problem.machine, core)
-    total = 0.0
-    if not ready.by_union.all():
+    at = checked_core(problem.graph, problem.machine, core)
+    return float(sum(_cost(ready, rows, at) for rows in problem.graph.blocks(READERS)))
+
+
+def _cost(ready: Prepared, rows: Rows, at: IntArray) -> float:
+    """What the messages ``rows`` cost; ``at`` is the core of every node."""
+    d, total = ready.distance, 0.0
+    by_union = ready.by_union[rows.first : rows.first + len(rows.source)]
+    if not by_union.all():
         total += pairwise_cost(
-            graph.indptr, graph.source, graph.targets, graph.weights, ready.by_union, at,
+            rows.indptr, rows.source, rows.targets, rows.weights, by_union, at,
             ready.x_of_core, ready.y_of_core, d.wrap_x, d.wrap_y, d.step, d.matrix,
         )  # fmt: skip
-    if ready.by_union.any():
+    if by_union.any():
         total += union_cost(
-            graph.indptr, graph.source, graph.targets, graph.rate, ready.by_union, at,
+            rows.indptr, rows.source, rows.targets, rows.rate, by_union, at,
             d.cols, d.x, d.y, d.wrap_x, d.wrap_y, ready.step, ready.dist, ready.before,
         )  # fmt: skip
-    return float(total)
+    return total
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
@@ -115,18 +121,32 @@ def _prepare(problem: MappingProblem) -> Prepared:
     return Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
 
 
-def latency(graph: LogicGraph, machine: Machine, core: AnyArray) -> tuple[float, float]:
+class Latency:
     """Average and largest zero-load latency (ns, or Jin et al.'s units) of messages between different cores.
 
     ``(d + 1) * L_r + d * L_w`` per destination core, weighted by traffic for the average (Jin et al.);
     both are 0 if no message leaves its core.
     """
-    d = machine_distance(machine, "latency")
-    total, traffic, worst = latency_sums(
-        graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, graph.multicast,
-        checked_core(graph, machine, core), d.cols, d.x, d.y, d.wrap_x, d.wrap_y, d.step, d.matrix,
-    )  # fmt: skip
-    return (float(total / traffic) if traffic > 0 else 0.0), float(worst)
+
+    def __init__(self, machine: Machine) -> None:
+        self._distance = machine_distance(machine, "latency")
+        self._total, self._traffic, self.largest = 0.0, 0.0, 0.0
+
+    def add(self, rows: Rows, at: IntArray) -> None:
+        """Take more messages; ``at`` is the core of every node."""
+        d = self._distance
+        total, traffic, worst = latency_sums(
+            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, rows.multicast, at,
+            d.cols, d.x, d.y, d.wrap_x, d.wrap_y, d.step, d.matrix,
+        )  # fmt: skip
+        self._total += total
+        self._traffic += traffic
+        self.largest = max(self.largest, float(worst))
+
+    @property
+    def average(self) -> float:
+        """Mean over all traffic that leaves its core."""
+        return float(self._total / self._traffic) if self._traffic > 0 else 0.0
 
 
 def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
@@ -138,11 +158,19 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``.
     """
     problem = MappingProblem(graph, machine)
-    sums = [name for name in OBJECTIVES if name != "max-link"]
-    out = {name: objective_value(replace(problem, objective=name), core) for name in sums}
-    out["latency-average"], out["latency-max"] = latency(graph, machine, core)
-    if has_routes(machine):
-        loads = link_loads(graph, machine, core)[working_links(machine)]
+    ready = {name: prepared(replace(problem, objective=name)) for name in OBJECTIVES if name != "max-link"}
+    at = checked_core(graph, machine, core)
+    out, wait = dict.fromkeys(ready, 0.0), Latency(machine)
+    links = LinkLoads(graph, machine, at) if has_routes(machine) else None
+    for rows in graph.blocks(READERS):
+        for name in ready:
+            out[name] += float(_cost(ready[name], rows, at))
+        wait.add(rows, at)
+        if links is not None:
+            links.add(rows)
+    out["latency-average"], out["latency-max"] = wait.average, wait.largest
+    if links is not None:
+        loads = links.loads[working_links(machine)]
         out["max-link"] = float(loads.max(initial=0.0))
         out["total-link"] = float(loads.sum())
         spread = float(loads.var()) if len(loads) else 0.0

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.walker import between_cores, board, chunk_edges, distinct, row_chunks, walk, walk_all
+from nmsolve.hw.between import BetweenCores, chunks
+from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
@@ -88,7 +89,8 @@ def verify(
     checks = [Check("feasible", not broken, text or f"all {graph.n} nodes within every limit and constraint")]
     if any(v.rule in ("shape", "core") for v in broken):
         return VerifyReport(tuple(checks))
-    scores = recompute(graph, machine, at)
+    between = BetweenCores(graph, machine, at)
+    scores = recompute(graph, machine, at, between)
     if routes is not None:
         wrong = routes_complaint(routes, graph, machine, at)
         text = wrong or f"{len(routes.messages)} messages reach all their targets over healthy links"
@@ -98,28 +100,30 @@ def verify(
     if claimed is not None:
         checks += claim_checks(claimed, scores)
     if machine.distance_matrix is None and routes is None:
-        checks.append(deadlock_check(graph, machine, at, turns))
+        checks.append(deadlock_check(between, machine, turns))
     return VerifyReport(tuple(checks), scores)
 
 
-def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, float]:
-    """All objectives by name, in plain NumPy; formulas in docs/objectives.md."""
+def recompute(
+    graph: LogicGraph, machine: Machine, core: IntArray, between: BetweenCores | None = None
+) -> dict[str, float]:
+    """All objectives by name, in plain NumPy; formulas in docs/objectives.md.
+
+    ``between`` : the mapping's messages between cores, if they are there already.
+    """
     out = {"cut": 0.0, "connectivity": 0.0}
     matrix = machine.distance_matrix
     given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
-    for rows in row_chunks(graph, machine):
-        row, edges = chunk_edges(graph, rows)
-        p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
+    for rows, row in chunks(graph, machine):
+        p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
         away = p != q
         out["cut"] += float(w[away].sum())
-        pairs = rows.start * machine.size + distinct(
-            [(row[away] - rows.start) * machine.size + q[away]], (rows.stop - rows.start) * machine.size
-        )
-        out["connectivity"] += float(graph.rate[pairs // machine.size].sum())
+        pairs = distinct([row[away] * machine.size + q[away]], len(rows.source) * machine.size)
+        out["connectivity"] += float(rows.rate[pairs // machine.size].sum())
         if matrix is not None:
-            one = graph.multicast[row]
-            tree = pairs[graph.multicast[pairs // machine.size]]
-            rate, source = graph.rate[tree // machine.size], graph.source[tree // machine.size]
+            one = rows.multicast[row]
+            tree = pairs[rows.multicast[pairs // machine.size]]
+            rate, source = rows.rate[tree // machine.size], rows.source[tree // machine.size]
             given["hops"] += float(w @ matrix[p, q])
             given["multicast-hops"] += float(w[~one] @ matrix[p, q][~one])
             given["multicast-hops"] += float(rate @ matrix[core[source], tree % machine.size])
@@ -129,7 +133,7 @@ def recompute(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[str, 
         out["hops"], out["multicast-hops"] = given["hops"], given["multicast-hops"]
         out["energy"] = once * given["once"] + (router + link) * given["multicast-hops"]
         return out
-    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
+    cores, stay = between or BetweenCores(graph, machine, core), np.arange(machine.size)
     hops = walk_all(cores, machine, stay, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
     if machine.torus or machine.faulty_links:  # the cheapest way may be another one
@@ -236,15 +240,13 @@ def _show(value: Any) -> str:
     return "nothing" if value is None else f"{value:.15g}" if _number(value) else repr(value)
 
 
-def deadlock_check(
-    graph: LogicGraph, machine: Machine, core: IntArray, turns: str | Sequence[str] | None = None
-) -> Check:
+def deadlock_check(cores: BetweenCores, machine: Machine, turns: str | Sequence[str] | None = None) -> Check:
     """Deadlock freedom: the certificate of :mod:`nmsolve.hw.deadlock`, checked against the walked routes."""
     from nmsolve.hw.deadlock import check_deadlock
 
     if turns is None and not machine.faulty_links:
         turns = "xy"
-    cores, stay = between_cores(graph, machine, core), np.arange(machine.size)
+    stay = np.arange(machine.size)
     report = check_deadlock(cores, machine, stay, turns)
     rule = f" and no turn that {report.prohibited} prohibits" if report.prohibited else ""
     if report.violations:
@@ -262,7 +264,7 @@ def deadlock_check(
 
 
 def check_numbering(
-    graph: LogicGraph,
+    graph: Messages,
     machine: Machine,
     core: IntArray,
     number: IntArray,
@@ -282,9 +284,8 @@ def check_numbering(
     b = board(machine, "hops")
     reach = np.array([1, 1, machine.cols, machine.cols])
     closes_ring = (np.abs(b.leads - np.arange(machine.size)[:, None]) > reach).reshape(-1)
-    for rows in row_chunks(graph, machine):
-        row, edges = chunk_edges(graph, rows)
-        steps = list(walk(b, core[graph.source[row]], core[graph.targets[edges]]))
+    for rows, row in chunks(graph, machine):
+        steps = list(walk(b, core[rows.source[row]], core[rows.targets]))
         if machine.faulty_links:
             steps.reverse()
         last, axis, layer, ring = (np.full(len(row), start, np.int64) for start in (-1, 0, 0, 0))
@@ -301,11 +302,11 @@ def check_numbering(
                 k = int(np.flatnonzero(bad)[0])
                 return f"channel {held[k]} is followed by {channel[k]}"
             last[which] = channel
-            many = graph.multicast[row[which]]
-            branches.append((row[which[many]] - rows.start) * (per_core * machine.size) + channel[many])
+            many = rows.multicast[row[which]]
+            branches.append(row[which[many]] * (per_core * machine.size) + channel[many])
         if not branches:
             continue
-        keys = distinct(branches, (rows.stop - rows.start) * per_core * machine.size)
+        keys = distinct(branches, len(rows.source) * per_core * machine.size)
         first, second = keys[:-1] % len(number), keys[1:] % len(number)
         same = (keys[:-1] // per_core == keys[1:] // per_core) & (number[first] >= number[second])
         if same.any():  # same row and core

@@ -12,15 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.hw.between import chunks
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: (row step, column step) of directions 0 east, 1 west, 2 south, 3 north.
 STEPS = ((0, 1), (0, -1), (1, 0), (-1, 0))
-#: Most links crossed by the routes that are held in memory at once.
-CROSSED = 2**24
 #: Most marks (bytes) set at once where distinct values are wanted.
 MARKS = 2**26
 
@@ -142,52 +141,6 @@ def distances_from(b: Board, sources: IntArray) -> FloatArray:
     return out
 
 
-def between_cores(graph: LogicGraph, machine: Machine, core: IntArray) -> LogicGraph:
-    """The messages of a mapping as messages between cores: node ``p`` of the result is core ``p``.
-
-    Edges that are sent alone are summed over equal pairs of cores (row ``p`` for core ``p``), multicast rows keep a
-    row each, with their distinct destination cores. No sum over links changes, and there is less to walk.
-    """
-    from scipy.sparse import coo_array
-
-    one = np.repeat(graph.multicast, np.diff(graph.indptr))
-    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
-    p, q = core[graph.edge_source], core[graph.targets]
-    away = p != q
-    sender = np.where(one, machine.size + row, p)[away]
-    shape = machine.size + graph.rows, machine.size
-    sums = coo_array((graph.weights[away], (sender, q[away])), shape=shape).tocsr()
-    none, every = np.zeros(machine.size), np.arange(machine.size)
-    return LogicGraph(
-        n=machine.size,
-        indptr=sums.indptr.astype(np.int64),
-        targets=sums.indices.astype(np.int32),
-        weights=sums.data,
-        source=np.concatenate([every, core[graph.source]]).astype(np.int32),
-        multicast=np.concatenate([none.astype(bool), graph.multicast]),
-        rate=np.concatenate([none, graph.rate]),
-        resources=(),
-        sizes=np.zeros((machine.size, 0), np.int64),
-    )
-
-
-def row_chunks(graph: LogicGraph, machine: Machine) -> Iterator[slice]:
-    """Slices of rows whose routes cross about ``CROSSED`` links at most (a longer row is its own chunk)."""
-    first, most = 0, max(1, CROSSED // (machine.rows + machine.cols))
-    while first < graph.rows:
-        last = int(np.searchsorted(graph.indptr, graph.indptr[first] + most, side="right")) - 1
-        last = min(max(last, first + 1), graph.rows)
-        yield slice(first, last)
-        first = last
-
-
-def chunk_edges(graph: LogicGraph, rows: slice) -> tuple[IntArray, slice]:
-    """Row of every edge of a chunk, and the chunk's slice of ``targets`` and ``weights``."""
-    edges = slice(int(graph.indptr[rows.start]), int(graph.indptr[rows.stop]))
-    row = np.repeat(np.arange(rows.start, rows.stop), np.diff(graph.indptr[rows.start : rows.stop + 1]))
-    return row, edges
-
-
 @dataclass
 class Totals:
     """Sums over walked links: ``edgewise`` (every edge alone), ``by_tree`` (multicast rows by union).
@@ -201,20 +154,19 @@ class Totals:
     remote: float
 
 
-def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str) -> Totals:
+def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -> Totals:
     """Walk every message of a mapping and add up ``quantity`` over the links (and once per remote core)."""
     b = board(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
-    for rows in row_chunks(graph, machine):
-        row, edges = chunk_edges(graph, rows)
-        p, q, w = core[graph.source[row]], core[graph.targets[edges]], graph.weights[edges]
-        one = graph.multicast[row]
+    for rows, row in chunks(graph, machine):
+        p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
+        one = rows.multicast[row]
         away = p != q
         out.edgewise += b.once * float(w[away].sum())
         out.remote += float(w[away & ~one].sum())
         cores = np.unique(row[away & one] * machine.size + q[away & one])
-        out.remote += float(graph.rate[cores // machine.size].sum())
+        out.remote += float(rows.rate[cores // machine.size].sum())
         used, crossed, carried = [], [], []
         for which, link in walk(b, p, q):
             out.edgewise += float(w[which] @ cost[link])
@@ -222,12 +174,11 @@ def walk_all(graph: LogicGraph, machine: Machine, core: IntArray, quantity: str)
             out.by_tree += float(w[which[lone]] @ cost[link[lone]])
             crossed.append(link[lone])
             carried.append(w[which[lone]])
-            used.append((row[which[~lone]] - rows.start) * (4 * machine.size) + link[~lone])
+            used.append(row[which[~lone]] * (4 * machine.size) + link[~lone])
         if used:
             out.loads += np.bincount(np.concatenate(crossed), np.concatenate(carried), 4 * machine.size)
-            keys = distinct(used, (rows.stop - rows.start) * 4 * machine.size)
-            keys += rows.start * 4 * machine.size
-            rate, link = graph.rate[keys // (4 * machine.size)], keys % (4 * machine.size)
+            keys = distinct(used, len(rows.source) * 4 * machine.size)
+            rate, link = rows.rate[keys // (4 * machine.size)], keys % (4 * machine.size)
             out.by_tree += float(rate @ cost[link])
             out.loads += np.bincount(link, rate, 4 * machine.size)
     out.by_tree += b.once * out.remote

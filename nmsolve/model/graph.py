@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,6 +13,9 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+
+#: Threads that decode ahead where all messages of a graph on disk are looked at; no result depends on it.
+READERS = min(4, os.cpu_count() or 1)
 
 
 class Rows(NamedTuple):

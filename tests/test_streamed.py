@@ -1,0 +1,167 @@
+"""Graphs whose messages come block by block: scores, checks and bounds say the same as about the graph in memory."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+
+from nmsolve.hw import between
+from nmsolve.hw.deadlock import check_deadlock
+from nmsolve.hw.routes import hottest_links, link_loads
+from nmsolve.hw.scores import objective_value, score
+from nmsolve.hw.verify import verify
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+
+NODES, CORES = 40, (4, 5)
+
+
+class SplitGraph(LogicGraph):
+    """A graph that hands out its messages in blocks of a few rows and in no other way, like one that lies on disk."""
+
+    def __init__(self, graph: LogicGraph, cuts: list[int]) -> None:
+        hidden = ("indptr", "targets", "weights")
+        for f in fields(graph):
+            if f.name not in hidden:
+                object.__setattr__(self, f.name, getattr(graph, f.name))
+        object.__setattr__(self, "_graph", graph)
+        object.__setattr__(self, "_cuts", [0, *cuts, graph.rows])
+
+    on_disk = property(lambda self: True)
+    m = property(lambda self: self._graph.m)
+    hash = property(lambda self: self._graph.hash)
+    integral = property(lambda self: self._graph.integral)
+
+    def __getattr__(self, name):
+        raise InputError(f"{name} of a graph that lies on disk")
+
+    def blocks(self, workers=1):
+        g = self._graph
+        for a, b in zip(self._cuts[:-1], self._cuts[1:], strict=True):
+            e = slice(g.indptr[a], g.indptr[b])
+            own = slice(a, b)
+            yield Rows(
+                a, g.indptr[a : b + 1] - e.start, g.source[own], g.targets[e], g.weights[e], g.multicast[own], g.rate[own]
+            )  # fmt: skip
+
+
+def graph_of(kind: str, seed: int, whole: bool = True) -> LogicGraph:
+    """A random graph: ``unicast``, ``multicast``, ``mixed`` rows, or a ``hypergraph``."""
+    rng = np.random.default_rng(seed)
+    if kind == "hypergraph":
+        length = rng.integers(1, 9, 60)
+        indptr = np.concatenate([[0], np.cumsum(length)])
+        return LogicGraph.from_nets(NODES, indptr, rng.integers(0, NODES, indptr[-1]), rng.integers(1, 9, 60))
+    m = 400
+    weight = rng.integers(0, 9, m) if whole else rng.random(m)
+    many = {"unicast": np.zeros(NODES, bool), "multicast": np.ones(NODES, bool)}
+    multicast = many.get(kind, rng.random(NODES) < 0.5)
+    source = rng.integers(0, NODES - 7, m)  # the last nodes send nothing
+    return LogicGraph.from_edges(NODES, source, rng.integers(0, NODES, m), weight, multicast=multicast)
+
+
+def machine_of(kind: str) -> Machine:
+    """A mesh, a torus, a mesh with dead links, or a distance matrix."""
+    plain = Machine("m", (1, 1), CORES)
+    if kind == "torus":
+        return replace(plain, torus=True)
+    if kind == "faults":
+        return replace(plain, faulty_links=((0, 1), (6, 11), (11, 6)), faulty_cores=(19,))
+    if kind == "matrix":
+        d = np.random.default_rng(0).integers(1, 9, (plain.size, plain.size)).astype(float)
+        np.fill_diagonal(d, 0)
+        return replace(plain, distance_matrix=d + d.T)
+    return plain
+
+
+def split(graph: LogicGraph, seed: int) -> SplitGraph:
+    """The graph cut into six blocks, two of which may be empty of edges or of rows."""
+    cuts = np.sort(np.random.default_rng(seed).integers(0, graph.rows + 1, 5)).tolist()
+    return SplitGraph(graph, cuts)
+
+
+GRAPHS = ("unicast", "multicast", "mixed", "hypergraph")
+MACHINES = ("mesh", "torus", "faults", "matrix")
+
+
+def mapping(machine: Machine, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).choice(np.flatnonzero(machine.usable), NODES)
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("board", MACHINES)
+def test_every_objective_is_the_same_in_blocks(kind: str, board: str) -> None:
+    """All scores, and each objective alone; exactly, as the numbers are whole."""
+    machine = machine_of(board)
+    for seed in range(5):
+        graph, core = graph_of(kind, seed), mapping(machine, seed)
+        parts = split(graph, seed)
+        assert score(parts, machine, core) == pytest.approx(score(graph, machine, core), rel=1e-12)
+        for objective in OBJECTIVES:
+            if objective == "max-link" and board == "matrix":
+                continue
+            values = [objective_value(MappingProblem(g, machine, objective), core) for g in (graph, parts)]
+            assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("board", MACHINES)
+@pytest.mark.parametrize("most", [2**22, 3])
+def test_verification_is_the_same_in_blocks(kind: str, board: str, most: int, monkeypatch) -> None:
+    """Recomputed scores and every check, with room for all pairs of cores and with hardly any."""
+    monkeypatch.setattr(between, "MOST_PAIRS", most)
+    machine = machine_of(board)
+    for seed in range(2):
+        graph, core = graph_of(kind, seed, whole=False), mapping(machine, seed)
+        parts = split(graph, seed)
+        claimed = {
+            "objective_name": "hops",
+            "objective": objective_value(MappingProblem(graph, machine), core),
+        }
+        claimed |= {"status": "feasible", "scores": score(graph, machine, core)}
+        whole = verify(graph, machine, (), core, claimed, node_limit=NODES)
+        found = verify(parts, machine, (), core, claimed, node_limit=NODES)
+        assert found.scores == pytest.approx(dict(whole.scores), rel=1e-12)
+        assert [(c.name, c.ok) for c in found.checks] == [(c.name, c.ok) for c in whole.checks]
+        assert found.ok, found.checks
+
+
+@pytest.mark.parametrize("kept", [0, 2**27])
+def test_messages_between_cores_are_the_same_every_time(kept: int, monkeypatch) -> None:
+    """Kept from one walk to the next, or made again: the same messages, and as much traffic as leaves its core."""
+    monkeypatch.setattr(between, "KEPT", kept)
+    machine, graph = machine_of("mesh"), graph_of("mixed", 1)
+    core = mapping(machine, 1)
+    cores = between.BetweenCores(split(graph, 1), machine, core)
+    first, again = (list(cores.blocks()) for _ in range(2))
+    for a, b in zip(first, again, strict=True):
+        assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+    assert (first[0] is again[0]) == (kept > 0)
+    away = core[graph.edge_source] != core[graph.targets]
+    assert sum(rows.weights.sum() for rows in first) == graph.weights[away].sum()
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("board", ["mesh", "torus", "faults"])
+def test_links_and_channels_are_the_same_in_blocks(kind: str, board: str) -> None:
+    """Loads, the hottest links with their messages, and the channel numbering."""
+    machine, graph = machine_of(board), graph_of(kind, 3)
+    core, parts = mapping(machine, 3), split(graph, 3)
+    assert np.array_equal(link_loads(parts, machine, core), link_loads(graph, machine, core))
+    assert hottest_links(parts, machine, core) == hottest_links(graph, machine, core)
+    a, b = (check_deadlock(g, machine, core) for g in (parts, graph))
+    assert np.array_equal(a.numbering, b.numbering) and (a.layers, a.cycle) == (b.layers, b.cycle)
+
+
+def test_a_wrong_claim_fails_in_blocks_too() -> None:
+    """One off in the objective is one failed check, as for a graph in memory."""
+    machine, graph = machine_of("mesh"), graph_of("mixed", 5)
+    core = mapping(machine, 5)
+    value = objective_value(MappingProblem(graph, machine), core)
+    claimed = {"objective_name": "hops", "objective": value + 1, "status": "feasible"}
+    report = verify(split(graph, 5), machine, (), core, claimed, node_limit=NODES)
+    assert [c.name for c in report.checks if not c.ok] == ["objective"]
