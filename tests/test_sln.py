@@ -83,6 +83,7 @@ def test_a_published_answer_is_read(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "does not begin with a size"),
+        ("9" * 5000, "does not begin with a size"),
         ("3 5\n1 2 3", "an answer of size 3 for 2 nodes; expected size 2"),
         ("2 5\n1", "2 numbers after the size; expected 3: the cost and 2 places"),
         ("2 5\n1 1", "place 1 is there twice; expected every number from 1 to 2 once"),

@@ -109,7 +109,7 @@ def write_sln(path: str | Path, graph: LogicGraph, machine: Machine, core: IntAr
 def _numbers(path: Path) -> tuple[int, float, IntArray]:
     """Size, stated cost, and the permutation counted from 0."""
     words = read_limited(path).replace(b",", b" ").split()
-    if not words or not words[0].isdigit() or not 1 <= int(words[0]) <= 10**6:
+    if not words or not words[0].isdigit() or len(words[0]) > 7 or not 1 <= int(words[0]) <= 10**6:
         raise InputError("the file does not begin with a size", f"{path}:1", "a whole number from 1 to 10^6")
     n = int(words[0])
     if len(words) != n + 2:
