@@ -14,19 +14,18 @@ from nmsolve.model.graph import READERS, LogicGraph, Messages, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: Most links crossed by the routes that are held in memory at once.
-CROSSED = 2**24
+#: Edges that are looked at at once.
+PIECE = 2**17
 #: Most bytes of messages between cores that are kept from one walk to the next.
 KEPT = 2**27
 #: Most pairs of cores whose edges are summed before they are walked.
 MOST_PAIRS = 2**22
 
 
-def chunks(graph: Messages, machine: Machine) -> Iterator[tuple[Rows, IntArray]]:
-    """Rows whose routes cross about ``CROSSED`` links at most (a longer row is a chunk of its own), and for every edge
-    of a chunk the number of its row in the chunk.
+def chunks(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
+    """Rows with at most so many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
+    its row in the chunk.
     """
-    most = max(1, CROSSED // (machine.rows + machine.cols))
     for block in graph.blocks(READERS):
         first, end = 0, len(block.source)
         while first < end:
@@ -52,7 +51,7 @@ class BetweenCores:
 
     def __init__(self, graph: LogicGraph, machine: Machine, core: IntArray) -> None:
         self.n, self.name = machine.size, graph.name
-        self._graph, self._machine, self._core = graph, machine, core
+        self._graph, self._core = graph, core
         self._kept: list[Rows] | None = None
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
@@ -75,7 +74,7 @@ class BetweenCores:
     def _made(self) -> Iterator[Rows]:
         alone = csr_array((self.n, self.n))
         first = 0
-        for rows, row in chunks(self._graph, self._machine):
+        for rows, row in chunks(self._graph):
             one = rows.multicast[row]
             p, q = self._core[rows.source[row]], self._core[rows.targets]
             here, many = (p != q) & ~one, (p != q) & one

@@ -20,6 +20,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: (row step, column step) of directions 0 east, 1 west, 2 south, 3 north.
 STEPS = ((0, 1), (0, -1), (1, 0), (-1, 0))
+#: Most links crossed by the routes that are held in memory at once.
+CROSSED = 2**24
 #: Most marks (bytes) set at once where distinct values are wanted.
 MARKS = 2**26
 
@@ -32,6 +34,11 @@ class Board:
     leads: IntArray
     cost: FloatArray
     once: float
+
+    @property
+    def edges_at_once(self) -> int:
+        """So many routes cross about ``CROSSED`` links at most."""
+        return max(1, CROSSED // (self.machine.rows + self.machine.cols))
 
 
 def board(machine: Machine, quantity: str) -> Board:
@@ -159,7 +166,7 @@ def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -
     b = board(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
-    for rows, row in chunks(graph, machine):
+    for rows, row in chunks(graph, b.edges_at_once):
         p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
         one = rows.multicast[row]
         away = p != q
