@@ -9,11 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from exact_support import Recorder
+from nmsolve.heuristics.mapping.axons.moves import try_exchange, try_shift
+from nmsolve.heuristics.mapping.axons.repair import within_axons
+from nmsolve.heuristics.mapping.axons.state import build_axons, recount
+from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.heuristics.mapping.nets import Nets
+from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping import axons as axons_module
-from nmsolve.model.mapping.axons import axon_usage, most_axons
+from nmsolve.model.mapping.axons import axon_usage, most_axons, without_axons
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem
@@ -181,3 +188,84 @@ def test_words_of_a_misfit():
     ring = LogicGraph.from_edges(6, [0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0])
     with pytest.raises(DoesNotFitError, match=r"must reach 6 cores.*4 usable cores have 4 axons_in"):
         require_fit(limited(ring, 1, 9))
+
+
+def check_counts(state, problem: MappingProblem) -> None:
+    """The state's entries are those of its mapping, counted by the definition."""
+    want = plain_usage(problem.graph, problem.cores, state.core)
+    assert (state.used[0].tolist(), state.used[1].tolist()) == want
+    over = [sum(max(0, u - int(m)) for u in side) for side, m in zip(want, state.most, strict=True)]
+    assert state.excess.tolist() == [sum(over), sum(want[0])]
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(SEEDS, st.booleans(), st.booleans())
+def test_counts_stay_exact_while_nodes_move(seed, nets, wide):
+    """Moves, swaps and refused ones; with dense and with hashed tables."""
+    rng = np.random.default_rng(seed)
+    cores = 40 if wide else 4
+    problem = limited(random_graph(seed, nets=nets), 2, 3, shape=(1, cores), room=7)
+    if problem.axons is None:
+        return
+    state = build_axons(problem, rng.integers(0, cores, problem.n))
+    for _ in range(30):
+        u, v, q = int(rng.integers(problem.n)), int(rng.integers(problem.n)), int(rng.integers(cores))
+        before, p = int(state.excess[0]), int(state.core[u])
+        if q != p and rng.random() < 0.5:
+            if try_shift(state, u, q):
+                state.core[u] = q
+            check_counts(state, problem)
+        elif state.core[v] != p:
+            q = int(state.core[v])
+            state.core[u] = q
+            done = try_exchange(state, u, v, p, q)
+            state.core[u], state.core[v] = (q, p) if done else (p, q)
+            check_counts(state, problem)
+        assert state.excess[0] <= before
+    held = state.core.copy()
+    recount(state)
+    assert np.array_equal(held, state.core)
+    check_counts(state, problem)
+
+
+@settings(max_examples=30, deadline=None, derandomize=True)
+@given(SEEDS, st.integers(2, 5), st.integers(2, 6))
+def test_repair_obeys_every_rule_and_finds_what_there_is(seed, most_in, most_out):
+    """On problems small enough to know whether there is a mapping."""
+    graph = random_graph(seed, n=6, m=14)
+    rules = (SideConstraint("a", "apart", (0, 1)), SideConstraint("p", "pin", (2,), (1,)))
+    problem = limited(graph, most_in, most_out, shape=(1, 3), room=3, constraints=rules)
+    start = first_fit(without_axons(problem), seed)
+    assert start is not None
+    core = within_axons(problem, start, seed)
+    assert (core is not None) == feasible(problem)
+    if core is not None:
+        assert not check_mapping(problem, core)
+
+
+@pytest.mark.parametrize("objective", ["hops", "cut", "connectivity", "multicast-hops", "energy"])
+def test_nets_never_offers_what_breaks_the_limits(objective):
+    """Every objective that is a sum, pairwise ones too; the context fails on the first mapping that breaks a rule."""
+    for seed in range(3):
+        graph = random_graph(seed, n=30, m=120)
+        free = limited(graph, 10**6, 10**6, shape=(2, 3), room=8)
+        usage = axon_usage(graph, 6, first_fit(free, seed))
+        tight = int(0.85 * usage[0].max()), int(0.85 * usage[1].max())
+        problem = limited(graph, *tight, shape=(2, 3), room=8, objective=objective)
+        assert problem.axons is not None and Nets().refuses(problem) is None
+        poor = within_axons(problem, first_fit(free, seed), seed)
+        values = []
+        for start in (None, poor, poor):
+            context = Recorder(problem, start)
+            context.time_left, context.note = (lambda: 0.05), (lambda text: None)
+            Nets().run(problem, context)
+            assert context.offers
+            values.append(context.value)
+        assert values[2] == values[1] < objective_value(problem, poor)
+
+
+def test_nets_still_leaves_sums_over_pairs_to_others_where_no_limit_can_bind():
+    graph = random_graph(0)
+    assert limited(graph, 10**6, 10**6).axons is None
+    assert "route tree" in (Nets().refuses(limited(graph, 10**6, 10**6)) or "")
+    assert "no sum" in (Nets().refuses(limited(graph, 1, 1, objective="max-link")) or "")

@@ -12,7 +12,7 @@ These numbers do not add up over nodes, so they are no resources of :class:`~nms
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +55,13 @@ def axon_limits(problem: MappingProblem) -> dict[str, int]:
     """The limits as the machine states them: ``axons_in``, ``axons_out``, those of them that there are."""
     stated = problem.machine.capacity
     return {r: stated[r] for r in (AXONS_IN, AXONS_OUT) if r in stated and r not in problem.graph.resources}
+
+
+def without_axons(problem: MappingProblem) -> MappingProblem:
+    """The problem with unlimited axon tables."""
+    stated = axon_limits(problem)
+    capacity = {r: limit for r, limit in problem.machine.capacity.items() if r not in stated}
+    return replace(problem, machine=replace(problem.machine, capacity=capacity), inner=None)
 
 
 def axon_usage(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.axons.moves import try_exchange, try_shift
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
@@ -23,8 +24,8 @@ def anneal(
 
     Each visit draws the largest change it accepts (Metropolis: ``-heat * log(random)``, with ``heat`` 0 only
     improvements) and goes to a random one of the cores within it: as a move where there is room, else as a
-    swap with a node of that core if the sum of both changes is within it too. ``tally`` counts [visits,
-    moves, swaps]; ``change`` (P,) is scratch.
+    swap with a node of that core if the sum of both changes is within it too. Neither is done where axon tables
+    would need more entries than there are. ``tally`` counts [visits, moves, swaps]; ``change`` (P,) is scratch.
     """
     total = 0.0
     while work > 0:
@@ -38,10 +39,11 @@ def anneal(
         if goal < 0:
             continue
         if room:
-            total += change[goal]
-            move(s, u, goal)
-            tally[1] += 1
             work -= degree(s, u)
+            if try_shift(s.axons, u, goal):
+                total += change[goal]
+                move(s, u, goal)
+                tally[1] += 1
         else:
             gain = try_swaps(s, u, goal, change[goal], limit)
             work -= PARTNERS * degree(s, u)
@@ -98,7 +100,7 @@ def try_swaps(s: NetState, u: int, q: int, first: float, limit: float) -> float:
             continue
         move(s, u, q)
         change: float = first + move_change(s, v, p)
-        if change <= limit:
+        if change <= limit and try_exchange(s.axons, u, v, p, q):
             move(s, v, p)
             return change
         move(s, u, p)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.counts import slot
 from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
-from nmsolve.heuristics.mapping.nets.tables import slot
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 

@@ -29,6 +29,8 @@ GREEDY = 0.06
 LEAST_NEWS = 0.01
 #: Seconds of work in one kernel call, and nodes measured for the temperature scale.
 SLICE, SAMPLES = 0.05, 1000
+#: Part of the time for a start that ignores limits on axon tables, where no mapping is known.
+UNLIMITED_PART = 0.3
 #: Largest state in bytes.
 MEMORY = 16 * 2**30
 
@@ -38,7 +40,8 @@ class Nets:
 
     Unicast traffic is only a surrogate for these objectives: partitions with the best cut send 15 to 20 %
     more messages than ones made for it. Every visit of a node weighs all cores exactly
-    (:func:`all_changes`).
+    (:func:`all_changes`). It keeps axon tables within their limits, and therefore takes pairwise objectives, too, where
+    these could bind.
     """
 
     name = "nets"
@@ -74,6 +77,8 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
     from nmsolve.heuristics.mapping.m2.repair import repair
 
     core, _ = context.incumbent()
+    if core is None and problem.axons is not None:
+        return _start_within_axons(problem, context)
     if core is None and M2().refuses(problem) is None:
         M2().run(problem, context)
         core, _ = context.incumbent()
@@ -81,6 +86,31 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
         core = repair(problem, np.arange(problem.n) * problem.cores // problem.n)
         if core is not None:
             context.offer(core, "nearest room")
+    return core
+
+
+def _start_within_axons(problem: MappingProblem, context: Context) -> IntArray | None:
+    """A mapping by the multilevel mapper, which knows no axon tables, in part of the time; repaired (offered)."""
+    from nmsolve.heuristics.mapping.axons.repair import within_axons
+    from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND as MULTILEVEL_WORK
+    from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
+    from nmsolve.model.mapping.axons import without_axons
+
+    seconds = max(1e-3, UNLIMITED_PART * context.time_left())
+    end = context.time_left() - seconds
+    wish = map_multilevel(
+        without_axons(problem),
+        context.seed,
+        seconds * MULTILEVEL_WORK,
+        lambda: context.should_stop() or context.time_left() <= end,
+        lambda core, move: None,
+        lambda: 1.0 - (context.time_left() - end) / seconds,
+    )
+    core = None if wish is None else within_axons(problem, wish, context.seed, context.should_stop)
+    if core is None:
+        context.note("no mapping within the limits on axon tables was found")
+    else:
+        context.offer(core, "multilevel" if np.array_equal(core, wish) else "multilevel, repaired")
     return core
 
 

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes, build_axons
+from nmsolve.heuristics.mapping.common.counts import table_sizes
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -24,10 +26,11 @@ class NetState(NamedTuple):
     ``y`` count at all (connectivity takes the cores as one column of lines without length).
 
     Changing: ``core`` (n,), ``load`` (P, R), ``origin`` (N,) core of each net's source; destination pins
-    per net and core in ``hits``, found by :func:`slot` (a net's piece of it starts at ``base`` and is a
+    per net and core in ``hits``, found by
+    :func:`~nmsolve.heuristics.mapping.common.counts.slot` (a net's piece of it starts at ``base`` and is a
     hash table with ``keys``, or holds all P cores); ``row_bits``, board rows reached per net and column;
     ``col_bits``, board columns reached per net; ``head``, ``after``, ``before``: rings of the nodes of each
-    core.
+    core; ``axons``, the entries of axon tables, where these are limited.
     """
 
     source: Int32Array
@@ -59,6 +62,7 @@ class NetState(NamedTuple):
     head: IntArray
     after: IntArray
     before: IntArray
+    axons: AxonState
 
 
 class Nets(NamedTuple):
@@ -73,11 +77,10 @@ class Nets(NamedTuple):
 def nets_of(problem: MappingProblem) -> Nets:
     """One net per row charged by its route union, one per edge of every other row; free ones left out."""
     graph = problem.graph
-    whole = np.ones(graph.rows, bool) if problem.objective == "connectivity" else graph.multicast
-    length = np.diff(graph.indptr)
-    whole = whole & (length > 0) & (graph.rate > 0)
+    by_tree, length = _by_tree(problem), np.diff(graph.indptr)
+    whole = by_tree & (length > 0) & (graph.rate > 0)
     row = np.repeat(np.arange(graph.rows), length)
-    single = ~(graph.multicast | (problem.objective == "connectivity"))[row] & (graph.weights > 0)
+    single = ~by_tree[row] & (graph.weights > 0)
     source = np.concatenate([graph.source[whole], graph.edge_source[single]])
     rate = np.concatenate([graph.rate[whole], graph.weights[single]])
     pins = np.concatenate([graph.targets[whole[row]], graph.targets[single]])
@@ -86,13 +89,11 @@ def nets_of(problem: MappingProblem) -> Nets:
     return Nets(source.astype(np.int32), rate, pin_ptr, pins.astype(np.int32))
 
 
-def table_sizes(length: IntArray, cores: int) -> IntArray:
-    """(N,) int64 entries of the count tables of nets with ``length`` (N,) destinations.
-
-    A power of two that stays at most half full, or ``cores`` if that is not more.
-    """
-    size = 2 ** np.ceil(np.log2(2 * np.minimum(length, cores) + 2)).astype(np.int64)
-    return np.where(size >= cores, cores, size)
+def _by_tree(problem: MappingProblem) -> BoolArray:
+    """(rows,) bool, rows that are charged by their route union."""
+    if problem.objective == "connectivity":
+        return np.ones(problem.graph.rows, bool)
+    return problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
 
 
 def state_bytes(problem: MappingProblem) -> int:
@@ -103,11 +104,12 @@ def state_bytes(problem: MappingProblem) -> int:
         rows, cols, singles = machine.size, 1, 0
     else:
         rows, cols = machine.rows, machine.cols
-        singles = int(length[~graph.multicast].sum())
-        length = length[graph.multicast]
+        by_tree = _by_tree(problem)
+        singles = int(length[~by_tree].sum())
+        length = length[by_tree]
     count = int(table_sizes(length, machine.size).sum()) + 4 * singles
     bits = (len(length) + singles) * (cols * words(rows) + words(cols))
-    return 8 * count + 8 * bits + 16 * graph.m
+    return 8 * count + 8 * bits + 16 * graph.m + axon_bytes(problem)
 
 
 def words(lines: int) -> int:
@@ -138,6 +140,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
     tall = problem.objective != "connectivity"
     x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
     hashed = bool((size < machine.size).any())
+    at = np.array(core, np.int64)
     state = NetState(
         source=nets.source,
         rate=nets.rate,
@@ -157,7 +160,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
         domains=problem.domains,
         apart_ptr=problem.apart[0],
         apart=problem.apart[1],
-        core=np.zeros(n, np.int64),
+        core=at,
         load=np.zeros(problem.capacity.shape, np.int64),
         origin=np.zeros(many, np.int32),
         base=base,
@@ -168,6 +171,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
         head=np.zeros(machine.size, np.int64),
         after=np.zeros(n, np.int64),
         before=np.zeros(n, np.int64),
+        axons=build_axons(problem, at),
     )
     reset(state, core)
     return state
@@ -175,7 +179,9 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
 
 def supports(problem: MappingProblem) -> str | None:
     """Why the tables cannot hold this problem's objective exactly, or None."""
-    if not uses_nets(problem):
+    if uses_links(problem):
+        return "the load of a link is no sum over messages"
+    if not uses_nets(problem) and problem.axons is None:
         return "the objective does not charge messages by their route tree: other engines do it better"
     machine = problem.machine
     if problem.objective != "connectivity":

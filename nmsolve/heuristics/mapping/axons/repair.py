@@ -1,0 +1,135 @@
+"""Bringing a mapping within the limits on axon tables: annealing on the entries that are too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.axons.moves import shift
+from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
+from nmsolve.heuristics.mapping.common.rng import below, new_rng, uniform
+from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+
+#: Entries looked at in one kernel call (about 50 ms), and most of them in all, per entry that a node has.
+SLICE, PATIENCE = 2_000_000, 2000
+#: Temperature in entries: at first as a part of the entries of a node, at last, and how it falls from slice to slice.
+HOT, COLD, COOLING = 0.05, 0.02, 0.9
+#: Worth of an entry that is not too many: fewer of them make room for the others.
+THRIFT = 0.02
+#: Nodes drawn until one is on a core with too many entries.
+DRAWS = 16
+
+
+def within_axons(
+    problem: MappingProblem, core: IntArray, seed: int = 0, should_stop: Callable[[], bool] = lambda: False
+) -> IntArray | None:
+    """A mapping near ``core`` (n,) within the limits on axon tables, or None if none was found.
+
+    ``core`` must obey all other rules; so does the answer. Random moves and swaps are taken if they lower, by Metropolis'
+    rule, the number of entries that are too many (and a little the number of all): a node goes to a random core, or to
+    that of another node that one of its messages reaches.
+    """
+    at = np.array(core, np.int64)
+    state = build_axons(problem, at)
+    if not state.on or state.excess[0] == 0:
+        return at
+    free = np.array(problem.capacity)
+    np.subtract.at(free, at, problem.sizes)
+    graph, rng = problem.graph, new_rng(seed, 11)
+    effort = 2.0 + 2.0 * len(state.in_row) / problem.n
+    heat, work = max(COLD, HOT * effort), PATIENCE * effort * problem.n
+    while state.excess[0] > 0 and work > 0 and not should_stop():
+        _relieve(
+            state, graph.indptr, graph.targets, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart,
+            heat, int(min(SLICE, work)), rng,
+        )  # fmt: skip
+        work -= SLICE
+        heat = max(COLD, COOLING * heat)
+    return at if state.excess[0] == 0 else None
+
+
+@nb.njit(cache=True, nogil=True)
+def _relieve(
+    a: AxonState, pin_ptr: IntArray, pins: Int32Array, sizes: IntArray, free: IntArray, domain_of: Int32Array,
+    domains: BoolArray, apart_ptr: IntArray, apart: Int32Array, heat: float, work: int, rng: AnyArray,
+) -> None:  # fmt: skip
+    """Try moves and swaps until no entry is too many or ``work`` is used up."""
+    core = a.core
+    while a.excess[0] > 0 and work > 0:
+        u = _crowded(a, rng)
+        q, v = _goal(a, u, pin_ptr, pins, rng)
+        p = core[u]
+        work -= 4
+        if q == p or (v >= 0 and v == u):
+            continue
+        if fits(u, q, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            v = -1
+        elif v < 0 or not (
+            fits(u, q, v, sizes, free, domain_of, domains, apart_ptr, apart, core)
+            and fits(v, p, u, sizes, free, domain_of, domains, apart_ptr, apart, core)
+        ):
+            continue
+        work -= _exchange(a, u, v, q, heat, sizes, free, rng)
+
+
+@nb.njit(cache=True, nogil=True)
+def _crowded(a: AxonState, rng: AnyArray) -> int:
+    """A random node, if possible on a core with too many entries."""
+    u = below(rng, len(a.core))
+    for _ in range(DRAWS):
+        p = a.core[u]
+        if a.used[0, p] > a.most[0] or a.used[1, p] > a.most[1]:
+            break
+        u = below(rng, len(a.core))
+    return u
+
+
+@nb.njit(cache=True, nogil=True)
+def _goal(a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray) -> tuple[int, int]:
+    """Where ``u`` might go: ``(core, node there)``; the node is -1 where the core was drawn."""
+    count = a.in_ptr[u + 1] - a.in_ptr[u]
+    way = below(rng, 4)
+    if way == 0:
+        return np.int64(below(rng, a.used.shape[1])), np.int64(-1)
+    v = np.int64(below(rng, len(a.core)))
+    if way > 1 and count > 0:
+        e = a.in_row[a.in_ptr[u] + below(rng, count)]
+        length = pin_ptr[e + 1] - pin_ptr[e]
+        if length > 0:
+            v = np.int64(pins[pin_ptr[e] + below(rng, length)])
+    return a.core[v], v
+
+
+@nb.njit(cache=True, nogil=True)
+def _exchange(
+    a: AxonState, u: int, v: int, q: int, heat: float, sizes: IntArray, free: IntArray, rng: AnyArray
+) -> int:
+    """Move ``u`` to core ``q``, and ``v`` (-1: nobody) the other way, if Metropolis' rule takes it; the work done."""
+    core, p = a.core, a.core[u]
+    too_many, entries = a.excess[0], a.excess[1]
+    shift(a, u, p, q)
+    core[u] = q
+    work = a.in_ptr[u + 1] - a.in_ptr[u] + 2
+    if v >= 0:
+        shift(a, v, q, p)
+        core[v] = p
+        work += a.in_ptr[v + 1] - a.in_ptr[v] + 2
+    rise = a.excess[0] - too_many + THRIFT * (a.excess[1] - entries)
+    if rise > -heat * np.log(uniform(rng) + 1e-300):
+        if v >= 0:
+            shift(a, v, p, q)
+            core[v] = q
+        shift(a, u, q, p)
+        core[u] = p
+        return 2 * work
+    for r in range(sizes.shape[1]):
+        free[p, r] += sizes[u, r]
+        free[q, r] -= sizes[u, r]
+        if v >= 0:
+            free[p, r] -= sizes[v, r]
+            free[q, r] += sizes[v, r]
+    return work
