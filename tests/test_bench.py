@@ -140,11 +140,36 @@ def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(tmp_path / "x.sqlite")
     store = Store(tmp_path / "r.sqlite")
     store.add(KEY, outcome(5.0))
-    with sqlite3.connect(tmp_path / "r.sqlite") as db:
-        db.execute("UPDATE runs SET events = '[[1'")
-    with pytest.raises(InputError, match="auto on a, seed 1, is damaged"):
-        store.find([KEY])
+    for change in ("events = '[[1'", "events = NULL", "engines = 7", "objective = 1e999", "wall = 'long'"):
+        with sqlite3.connect(tmp_path / "r.sqlite") as db:
+            db.execute(f"UPDATE runs SET {change}")
+        with pytest.raises(InputError, match="auto on a, seed 1, is damaged"):
+            store.find([KEY])
     store.close()
+
+
+def test_a_store_with_damaged_bytes_is_refused_or_harmless(tmp_path: Path) -> None:
+    """Bytes overwritten anywhere, files cut: nothing but InputError comes out of a store."""
+    store = Store(tmp_path / "whole.sqlite")
+    store.add(KEY, outcome(5.0))
+    store.close()
+    whole = (tmp_path / "whole.sqlite").read_bytes()
+    rng = np.random.default_rng(5)
+    refused = 0
+    for trial in range(150):
+        data = np.frombuffer(whole, np.uint8).copy()
+        data[rng.integers(0 if trial % 3 else 90, len(data), 100)] = rng.integers(0, 256, 100)
+        path = tmp_path / f"{trial}.sqlite"
+        path.write_bytes(data[: int(rng.integers(len(data)))] if trial % 7 == 0 else data)
+        try:
+            damaged = Store(path)
+            damaged.find([KEY])
+            damaged.count()
+            damaged.close()
+        except InputError as error:
+            refused += 1
+            assert "\n" not in str(error) and path.name in str(error)
+    assert 50 < refused < 150
 
 
 # ---- suites -------------------------------------------------------------------------------------------------

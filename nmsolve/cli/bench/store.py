@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple, dataclass, fields
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ class Store:
         """Whatever SQLite complains about becomes one line with the file's name."""
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter where names of tables are damaged
             raise InputError(
                 f"{what} ({error})", str(self._path), "a file that `nmsolve bench` wrote, or another --out"
             ) from None
@@ -161,8 +162,12 @@ class Store:
         try:
             data["events"] = json.loads(data["events"])
             data["engines"] = json.loads(data["engines"])
-            return msgspec.convert(data, Outcome)
-        except (ValueError, RecursionError, msgspec.ValidationError) as error:
+            outcome = msgspec.convert(data, Outcome)
+            figures = (outcome.objective or 0.0, outcome.bound or 0.0, outcome.wall, outcome.cpu)
+            if not all(isfinite(figure) for figure in figures):
+                raise ValueError("a figure is not finite")
+            return outcome
+        except (ValueError, TypeError, RecursionError, msgspec.ValidationError) as error:
             raise InputError(
                 f"the run of {key.method} on {key.instance}, seed {key.seed}, is damaged ({error})",
                 str(self._path),
@@ -170,7 +175,8 @@ class Store:
 
     def count(self) -> int:
         """Number of runs, of any version and machine."""
-        return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
+        with self._named("the runs cannot be read"):
+            return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
 
     def close(self) -> None:
         """Fold the log into the file."""

@@ -167,7 +167,8 @@ def _folder(suite: str, folder: Path, only: str | None, statement: Statement) ->
     """Every graph file of a folder in order of name, with ``best_known.csv`` beside them if there is one."""
     from nmsolve.model.formats import FORMATS
 
-    files = {p.stem: p for p in sorted(folder.iterdir()) if p.suffix.lower() in FORMATS and p.is_file()}
+    beside = [p for p in sorted(folder.iterdir()) if p.name != BEST_KNOWN and p.is_file()]
+    files = {p.stem: p for p in beside if p.suffix.lower() in FORMATS}
     known = _best_known(folder / BEST_KNOWN) if (folder / BEST_KNOWN).exists() else {}
     return [
         _instance(suite, name, files[name], statement, known.get(name))
