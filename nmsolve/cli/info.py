@@ -55,9 +55,10 @@ def run_info(path: Path, as_json: bool) -> int:
 
 def run_convert(source: Path, target: Path) -> int:
     """Read one format, write another."""
-    from nmsolve.model.formats import load_graph, save_graph
+    import os
 
-    graph = load_graph(source)
-    save_graph(graph, target)
-    typer.echo(f"{target}: {graph.n:,} nodes, {graph.m:,} edges")
+    from nmsolve.model.formats import convert
+
+    nodes, edges = convert(source, target, os.cpu_count() or 1)
+    typer.echo(f"{target}: {nodes:,} nodes, {edges:,} edges")
     return 0

@@ -38,6 +38,21 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
     return data
 
 
+@contextmanager
+def input_file(path: str | Path) -> Iterator[BinaryIO]:
+    """The file ``path``, open for reading in pieces.
+
+    Raises
+    ------
+    InputError : there is no such file, it is a folder, or cannot be read
+    """
+    try:
+        with open(path, "rb") as file:
+            yield file
+    except OSError as error:
+        raise InputError(_reason(error), str(path), "a readable file") from None
+
+
 def _drain(file: BinaryIO, limit: int) -> bytes:
     """Read a pipe or device, which does not say its size, to its end or just beyond ``limit``."""
     parts: list[bytes] = []

@@ -1,6 +1,7 @@
 """Graph files: one module per format, chosen by the file's extension.
 
-Every format module has ``load(path) -> LogicGraph`` and ``save(graph, path) -> None`` and raises
+Every format module has ``load(path) -> LogicGraph``, most have ``save(graph, path) -> None``, and those of formats that
+hold large networks have ``stream(path) -> Network``, with which :func:`convert` needs little memory. They raise
 :class:`InputError` only. What a file says about its machine is kept in ``graph.meta`` (see
 :mod:`nmsolve.model.formats.implied`).
 """
@@ -24,7 +25,22 @@ FORMATS: dict[str, tuple[str, str]] = {
     ".dat": ("qaplib", "QAPLIB instance: traffic and distances"),
     ".npz": ("npz", "NumPy archive, written by nmsolve or compressed sparse rows"),
     ".nmz": ("nmz", "nmsolve's store: any size, any part of it without the rest"),
+    ".snn": ("axon", "binary hypergraph of AxonFlow and AxonCUDA, one source each"),
+    ".axh": ("axon", "binary hypergraph of AxonCUDA"),
+    ".txt": ("edge_list", "edge list: source target [weight]"),
+    ".edges": ("edge_list", "edge list"),
+    ".csv": ("edge_list", "edge list, comma-separated"),
+    ".tsv": ("edge_list", "edge list, tab-separated"),
 }
+
+#: The same for what is only read.
+READ_ONLY: dict[str, tuple[str, str]] = {
+    ".h5": ("sonata", "SONATA edges (needs the extra sonata)"),
+    ".nir": ("nir_graph", "Neuromorphic Intermediate Representation (needs the extra nir)"),
+}
+
+#: These may be compressed: ``.txt.gz``.
+PACKED = ".gz"
 
 
 def load_graph(path: str | Path) -> LogicGraph:
@@ -45,7 +61,32 @@ def save_graph(graph: LogicGraph, path: str | Path) -> None:
     ------
     InputError : unknown extension, a graph the format cannot express, or a file that cannot be written
     """
-    _module(path).save(graph, Path(path))
+    module = _module(path)
+    if not hasattr(module, "save"):
+        raise InputError("this format is only read", str(path), "one of " + ", ".join(FORMATS))
+    module.save(graph, Path(path))
+
+
+def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[int, int]:
+    """Read one format, write another; returns nodes and connections.
+
+    Into ``.nmz``, formats that can are streamed: only the columns of their nodes are held in memory.
+
+    Raises
+    ------
+    InputError : as :func:`load_graph` and :func:`save_graph`
+    """
+    from nmsolve.model.network import store
+
+    module, into = _module(source), _module(target)
+    network = None
+    if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
+        network = module.stream(Path(source))
+    if network is not None:
+        return network.n, store(network, Path(target), workers)
+    graph = load_graph(source)
+    save_graph(graph, target)
+    return graph.n, graph.m
 
 
 def load_instance(path: str | Path) -> tuple[LogicGraph, Machine | None]:
@@ -60,12 +101,15 @@ def load_instance(path: str | Path) -> tuple[LogicGraph, Machine | None]:
 
 
 def _module(path: str | Path) -> ModuleType:
+    known = FORMATS | READ_ONLY
     extension = Path(path).suffix.lower()
-    if extension not in FORMATS:
+    if extension == PACKED and known.get(Path(path).with_suffix("").suffix.lower(), ("",))[0] == "edge_list":
+        extension = Path(path).with_suffix("").suffix.lower()
+    if extension not in known:
         import difflib
 
-        close = difflib.get_close_matches(extension, FORMATS, n=1, cutoff=0.4)
+        close = difflib.get_close_matches(extension, known, n=1, cutoff=0.4)
         hint = f" (did you mean {close[0]}?)" if close else ""
         what = f"unknown extension {extension!r}{hint}" if extension else "the file name has no extension"
-        raise InputError(what, str(path), "one of " + ", ".join(FORMATS))
-    return importlib.import_module(f"nmsolve.model.formats.{FORMATS[extension][0]}")
+        raise InputError(what, str(path), "one of " + ", ".join(known))
+    return importlib.import_module(f"nmsolve.model.formats.{known[extension][0]}")

@@ -2,6 +2,9 @@
 
 Header ``nets nodes [fmt]``; ``fmt`` 1: net weights, 10: node weights, 11: both.
 Manual of hMETIS 1.5.3, section 5.1.
+
+AxonFlow calls its binary hypergraphs ``.hgr``, too: those are told by their content and read by
+:mod:`nmsolve.model.formats.axon`.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.formats import axon
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.network import Network
 from nmsolve.model.types import IntArray
 
 
@@ -25,6 +30,8 @@ def load(path: Path) -> LogicGraph:
     ------
     InputError : anything that is not as the header promises, with the line
     """
+    if axon.is_binary(path):
+        return axon.load(path)
     lines = read_integer_lines(path)
     nets, n, fmt = _header(lines)
     weighted, sized = fmt in (1, 11), fmt in (10, 11)
@@ -51,6 +58,16 @@ def load(path: Path) -> LogicGraph:
         raise InputError(f"net {net + 1} has pin {pins[outside[0]]}", lines.where(1 + net), f"1..{n}")
     sizes = _node_weights(lines, nets, n, length) if sized else None
     return LogicGraph.from_nets(n, indptr, pins - 1, weight, sizes=sizes, name=path.stem)
+
+
+def stream(path: Path) -> Network | None:
+    """A binary file in blocks; None for text.
+
+    Raises
+    ------
+    InputError : as :func:`axon.stream <nmsolve.model.formats.axon.stream>`
+    """
+    return axon.stream(path) if axon.is_binary(path) else None
 
 
 def _header(lines: IntegerLines) -> tuple[int, int, int]:
