@@ -86,7 +86,11 @@ def parse_manifest(data: bytes, where: str) -> Manifest:
     manifest = decode_json(data, Manifest, where)
     _check_shards(manifest, where)
     for name, column in manifest.columns.items():
-        _check_bytes(column.bytes, column.values, 0, f"{where}: $.columns.{name}")
+        at = f"{where}: $.columns.{name}"
+        if name != "ids":  # names are JSON text of any length
+            _check_bytes(column.bytes, column.values, 0, at)
+        elif column.bytes > MOST_MEMBER:
+            raise InputError(f"unpacks to {column.bytes} bytes", at, f"at most {MOST_MEMBER}")
     return manifest
 
 

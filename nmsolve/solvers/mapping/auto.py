@@ -71,6 +71,8 @@ def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
         return "it knows no migration budget"
     if problem.ceilings and engine.finds != "bounds" and not REGISTRY[name].limited:
         return "it knows no ceilings on other objectives"
+    if problem.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
+        return "it knows no limits on axon tables (axons_in, axons_out)"
     return engine.refuses(problem)
 
 
@@ -205,6 +207,8 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
         return {"remap": HEURISTICS}
     if problem.ceilings:
         return {"links": HEURISTICS}
+    if problem.axons is not None:
+        return {"nets": HEURISTICS}
     if uses_links(problem):
         return {"multilevel": 0.25, "links": 0.65}
     if uses_nets(problem):

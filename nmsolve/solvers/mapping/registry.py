@@ -24,6 +24,7 @@ class Entry:
     quick : takes milliseconds
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     limited : obeys ceilings on other objectives, likewise
+    axons : keeps axon tables within their limits, likewise where these could bind
     stored : takes graphs that lie on disk, block by block; it uses all workers as threads of this process
     about : one line for people
     """
@@ -36,6 +37,7 @@ class Entry:
     quick: bool = False
     budgeted: bool = False
     limited: bool = False
+    axons: bool = False
     stored: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
@@ -46,12 +48,12 @@ class Entry:
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
-    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once"),
+    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
-    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives", repeat=True),
+    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, and under limits on axon tables", repeat=True, axons=True),
     "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
@@ -72,9 +74,9 @@ REGISTRY: dict[str, Entry] = {
     "link-load": Entry(_S + "bounds.engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or other MIP solvers", child=True, budgeted=True, limited=True),
+    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True, axons=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or other MIP solvers", child=True, budgeted=True, limited=True, axons=True),
 }  # fmt: skip
 
 
