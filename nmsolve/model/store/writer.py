@@ -25,7 +25,7 @@ from nmsolve.model.store.varint import COUNT_BYTES, OK, RECORD_BYTES, WORDS, enc
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: A shard ends with the vertex that brings it to this many connections, or vertices.
-SHARD_CONNECTIONS, SHARD_VERTICES = 2**20, 2**20
+SHARD_CONNECTIONS, SHARD_VERTICES = 2**18, 2**18
 
 #: Deflate level. Microcircuit: 1 packs 85 MB/s to 1.41 bytes per synapse, 4 59 MB/s to 1.27, 6 16 MB/s to 1.15.
 LEVEL = 1
