@@ -67,6 +67,9 @@ class StoredGraph(LogicGraph):
         """True: see :meth:`blocks`."""
         return True
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return open_graph, (self.store.path,)  # another process opens the file itself
+
     @property
     def m(self) -> int:
         """Number of stored edges."""
@@ -112,8 +115,6 @@ def _rows(graph: StoredGraph, block: Block, message: int) -> Rows:
     if messages is not None or len(block.tag):
         tag = block.tag if len(block.tag) else np.zeros(len(neighbour), np.int32)
         vertex = np.repeat(np.arange(k), np.diff(block.indptr))
-        if len(tag) and ((tag >> 1) >= here[vertex]).any() and graph.store.manifest.directions == "out":
-            raise InputError("a connection of a message that its vertex lacks", str(graph.store.path))
         out = (tag & 1) == 0
         first = np.concatenate([[0], np.cumsum(here)])
         row = first[vertex[out]] + (tag[out] >> 1)

@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json
 from nmsolve.model.store.archive import ZipReader
-from nmsolve.model.store.coding import from_codes, unpack_numbers
+from nmsolve.model.store.coding import from_codes, to_codes, unpack_numbers
 from nmsolve.model.store.manifest import MOST_MANIFEST, Column, Manifest, Shard, parse_manifest
 from nmsolve.model.store.varint import FULL, OK, WORDS, decode_records, imbalance
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -200,25 +200,34 @@ class Store:
         if status != OK:
             raise InputError(f"{WORDS[status]} (at vertex {at})", f"{self.path}: {name}")
         block = Block(s.first, indptr, tag if tag.any() else _NONE, neighbour, _all_ones(size), weight)
-        self._check_directions(shard, block)
+        self._check_tags(shard, block)
         return block
 
-    def _check_directions(self, shard: int, block: Block) -> None:
-        """What the shard adds to the balance of directions is what the manifest says; so is that of all shards."""
+    def _check_tags(self, shard: int, block: Block) -> None:
+        """Every outgoing connection belongs to a message of its vertex; incoming ones are where they may be.
+
+        With both directions, what the shard adds to their balance must be what the manifest says: then, as the
+        manifest's numbers cancel out, so do the connections of the file.
+        """
         where = f"{self.path}: {_shard_name(shard)}"
-        if self.manifest.directions == "out":
-            if len(block.tag) and (block.tag & 1).any():
-                raise InputError("an incoming connection", where, "outgoing ones only")
-            return
-        w, coding = block.weight, self.manifest.weight
-        codes = (
-            np.rint(w * coding.per).astype(np.uint64)
-            if coding.code == "integer"
-            else w.view(np.uint64).byteswap()
-        )
-        found = int(imbalance(block.first, block.indptr, block.tag, block.neighbour, block.size, codes))
-        if found != self.shards[shard].imbalance:
-            raise InputError("the two directions disagree: the shard is not what the manifest says", where)
+        incoming = (block.tag & 1) == 1
+        if self.manifest.directions == "out" and incoming.any():
+            raise InputError("an incoming connection", where, "outgoing ones only")
+        k = len(block.indptr) - 1
+        if self.messages is not None:
+            vertex = np.repeat(np.arange(block.first, block.first + k), np.diff(block.indptr))
+            beyond = (block.tag >> 1 if len(block.tag) else 0) >= self.messages[vertex]
+        else:
+            beyond = block.tag > 1
+        if (beyond & ~incoming).any() if len(block.tag) else beyond.any():
+            raise InputError("a connection of a message that its vertex lacks", where)
+        if self.manifest.directions == "both":
+            codes = to_codes(block.weight, self.manifest.weight, where)
+            found = imbalance(block.first, block.indptr, block.tag, block.neighbour, block.size, codes)
+            if int(found) != self.shards[shard].imbalance:
+                raise InputError(
+                    "the two directions disagree: the shard is not what the manifest says", where
+                )
 
     def read_range(self, first: int, last: int) -> Block:
         """The connections of vertices ``first`` to ``last - 1``.

@@ -65,6 +65,16 @@ def _take(raw: AnyArray, pos: int, end: int) -> tuple[np.uint64, int]:
     return _U(CUT), -1
 
 
+@nb.njit(cache=True, nogil=True, inline="always")
+def _short(raw: AnyArray, pos: int) -> tuple[np.uint64, int | np.int64, bool | np.bool_]:
+    """A number of up to 3 bytes without a branch: (value, position after it, whether it is longer than that)."""
+    a, b, c = _U(raw[pos]), _U(raw[pos + 1]), _U(raw[pos + 2])
+    two = a >> _U(7)
+    three = two & (b >> _U(7))
+    value = (a & _U(127)) | ((b & _U(127)) * two << _U(7)) | (c * three << _U(14))
+    return value, pos + 1 + np.int64(two + three), three & (c >> _U(7)) != _U(0)
+
+
 @nb.njit(cache=True, nogil=True)
 def swapped(word: np.uint64) -> np.uint64:
     """The 8 bytes of ``word`` in reverse order: short fractions become small numbers."""
@@ -164,18 +174,28 @@ def decode_records(
             return COUNT, first + i
         last_tag, last = _U(0), np.int64(-1)
         for c in range(done, done + np.int64(count)):
-            kind, pos = _take(raw, pos, end)
-            if pos < 0:
-                return np.int64(kind), first + i
-            gap, pos = _take(raw, pos, end)
-            if pos < 0:
-                return np.int64(gap), first + i
-            many, pos = _take(raw, pos, end)
-            if pos < 0:
-                return np.int64(many), first + i
-            value, pos = _take(raw, pos, end)
-            if pos < 0:
-                return np.int64(value), first + i
+            quick = pos + 8 <= end and raw[pos] < 128
+            if quick:
+                kind = _U(raw[pos])
+                gap, at, long1 = _short(raw, pos + 1)
+                many = _U(raw[at])
+                value, at, long2 = _short(raw, at + 1)
+                quick = many < _U(128) and not long1 and not long2
+            if quick:
+                pos = at
+            else:
+                kind, pos = _take(raw, pos, end)
+                if pos < 0:
+                    return np.int64(kind), first + i
+                gap, pos = _take(raw, pos, end)
+                if pos < 0:
+                    return np.int64(gap), first + i
+                many, pos = _take(raw, pos, end)
+                if pos < 0:
+                    return np.int64(many), first + i
+                value, pos = _take(raw, pos, end)
+                if pos < 0:
+                    return np.int64(value), first + i
             if plain:
                 if kind != _U(0) or many != _U(1):
                     return FULL, first + i
