@@ -6,17 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from exact_support import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from exact_support import Recorder
 from nmsolve.heuristics.mapping.axons.moves import try_exchange, try_shift
 from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.axons.state import build_axons, recount
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.errors import DoesNotFitError
+from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping import axons as axons_module
@@ -26,6 +26,11 @@ from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.auto import _refusal
+from nmsolve.solvers.mapping.cpsat.engine import CpSat
+from nmsolve.solvers.mapping.mip.engine import Mip
+from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 SEEDS = st.integers(0, 10**6)
 
@@ -269,3 +274,71 @@ def test_nets_still_leaves_sums_over_pairs_to_others_where_no_limit_can_bind():
     assert limited(graph, 10**6, 10**6).axons is None
     assert "route tree" in (Nets().refuses(limited(graph, 10**6, 10**6)) or "")
     assert "no sum" in (Nets().refuses(limited(graph, 1, 1, objective="max-link")) or "")
+
+
+def small_limited(seed: int, objective: str, tied: bool) -> MappingProblem:
+    """Five nodes on three cores, limits drawn around what a random mapping needs; often binding, sometimes impossible."""
+    rng = np.random.default_rng(seed)
+    graph = random_graph(seed, n=5, m=11)
+    usage = axon_usage(graph, 3, rng.integers(0, 3, 5))
+    ties = (SideConstraint("t", "together", (0, 3)),) if tied else ()
+    most = (int(u.max()) - int(rng.integers(0, 3)) for u in usage)
+    return limited(graph, *(max(1, m) for m in most), (1, 3), 3, objective=objective, constraints=ties)
+
+
+def best_value(problem: MappingProblem) -> float:
+    """Least objective over all mappings, inf if there is none."""
+    every = map(np.array, itertools.product(range(problem.cores), repeat=problem.n))
+    return min((objective_value(problem, c) for c in every if not check_mapping(problem, c)), default=np.inf)
+
+
+@pytest.mark.parametrize("engine", [CpSat(), Mip()], ids=["cpsat", "mip"])
+@pytest.mark.parametrize("objective", ["hops", "connectivity", "max-link"])
+def test_exact_models_agree_with_trying_every_mapping(engine, objective):
+    """The optimum, or the proof that there is no mapping; merged nodes included."""
+    kinds = set()
+    for seed in range(6):
+        problem = merge_together(small_limited(seed, objective, tied=seed % 2 == 1)).reduced
+        context, want = Recorder(problem), best_value(problem)
+        engine.run(problem, context)
+        assert context.value == want
+        assert context.low == want
+        kinds.add((problem.axons is not None, np.isfinite(want)))
+    assert (True, True) in kinds and (True, False) in kinds
+
+
+def test_exact_models_refuse_tables_that_are_too_large():
+    graph = LogicGraph.from_edges(200, *np.divmod(np.arange(40000), 200))
+    assert "axon tables" in (CpSat().refuses(limited(graph, 5, 5, (5, 5), 100, objective="cut")) or "")
+
+
+def test_engines_that_know_no_axon_tables_refuse_what_could_bind():
+    """And take the problem where no limit can bind."""
+    graph = random_graph(1, n=8, m=30)
+    for limit, binds in ((3, True), (10**6, False)):
+        problem = limited(graph, limit, limit, room=3)
+        for name, entry in REGISTRY.items():
+            engine = make_engine(name)
+            if engine.finds == "bounds" or entry.axons:
+                continue
+            said = _refusal(name, engine, problem) or ""
+            assert ("axon tables" in said) == binds, name
+
+
+@pytest.mark.parametrize("objective", ["hops", "multicast-hops", "max-link"])
+def test_a_run_gives_a_legal_mapping_or_says_that_there_is_none(objective):
+    """Automatic mode, a warm start that breaks the limits, and explicit engines."""
+    graph = random_graph(5, n=20, m=90)
+    wide = limited(graph, 10**6, 10**6, (2, 2), 8)
+    start = first_fit(wide, 0)
+    usage = axon_usage(graph, 4, start)
+    problem = limited(graph, int(usage[0].max()) - 1, int(usage[1].max()) - 1, (2, 2), 8, objective=objective)
+    for more in ({}, {"warm_start": start}, {"engines": ["first-fit"]}):
+        result = solve(problem, time_limit=2.5, **more)
+        assert result.core is not None and not check_mapping(problem, result.core)
+        assert not [e for e in result.events if e.kind == "error" and e.engine != "warm-start"]
+        assert "warm_start" not in more or any("repaired" in e.text for e in result.events)
+    with pytest.raises(
+        InputError, match=r"multilevel: it knows no limits on axon tables \(axons_in, axons_out\)"
+    ):
+        solve(problem, time_limit=1, engines=["multilevel"])

@@ -18,6 +18,7 @@ from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.axons import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -44,16 +45,33 @@ class FirstFit:
         ------
         NmsolveError : none was found (there may still be one)
         """
-        core = first_fit(problem, context.seed, context.should_stop)
+        core = first_mapping(problem, context.seed, context.should_stop)
         if core is None:
             raise NmsolveError("first-fit found no mapping within all capacities and side constraints")
         context.offer(core, "first fit")
 
 
+def first_mapping(
+    problem: MappingProblem, seed: int = 0, should_stop: Callable[[], bool] = lambda: True
+) -> IntArray | None:
+    """:func:`first_fit`, then brought within the limits on axon tables; None if that fails or should stop.
+
+    The messages of a graph on disk are not at hand for that: there the first mapping must be within the limits.
+    """
+    from nmsolve.heuristics.mapping.axons.repair import within_axons
+
+    core = first_fit(problem, seed, should_stop)
+    if core is None or problem.axons is None:
+        return core
+    if problem.graph.on_disk:
+        return None if axon_overflows(problem, core) else core
+    return within_axons(problem, core, seed, should_stop)
+
+
 def first_fit(
     problem: MappingProblem, seed: int = 0, should_stop: Callable[[], bool] = lambda: True
 ) -> IntArray | None:
-    """(n,) int64 core of every node, feasible; None if none was found.
+    """(n,) int64 core of every node, feasible but for axon tables; None if none was found.
 
     Parameters
     ----------
@@ -124,10 +142,10 @@ def _urgency(problem: MappingProblem) -> IntArray:
 
 
 def _first_order(problem: MappingProblem) -> IntArray:
-    """Breadth-first order along the edges; nodes with restrictions first."""
+    """Breadth-first order along the edges (the order of the file where these lie on disk); nodes with restrictions first."""
     graph = problem.graph
     order = np.arange(problem.n)
-    if graph.one_row_per_node:
+    if graph.one_row_per_node and not graph.on_disk:
         order = _breadth_first(graph.indptr, graph.targets)
     out: IntArray = order[np.argsort(_urgency(problem)[order], kind="stable")]
     return out

@@ -208,7 +208,7 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     if problem.ceilings:
         return {"links": HEURISTICS}
     if problem.axons is not None:
-        return {"nets": HEURISTICS}
+        return {"first-fit" if uses_links(problem) else "nets": HEURISTICS}
     if uses_links(problem):
         return {"multilevel": 0.25, "links": 0.65}
     if uses_nets(problem):

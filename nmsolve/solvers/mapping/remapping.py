@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
+from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.m2.repair import repair
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.model.errors import DoesNotFitError
@@ -20,7 +23,7 @@ def repaired_start(problem: MappingProblem, wish: IntArray, seconds: float) -> I
     Parameters
     ----------
     problem : without ``together`` constraints
-    seconds : most wall time for CP-SAT
+    seconds : most wall time for CP-SAT, and for making room in axon tables
 
     Raises
     ------
@@ -29,6 +32,9 @@ def repaired_start(problem: MappingProblem, wish: IntArray, seconds: float) -> I
     core = stay_put(problem, wish)
     if core is None:
         core = repair(problem, wish)
+    if core is not None and problem.axons is not None:
+        end = time.monotonic() + seconds
+        core = within_axons(problem, core, 0, lambda: time.monotonic() >= end)
     migration = problem.migration
     if migration is None or (core is not None and migration.moved(core) <= migration.budget):
         return core

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import cycle
 
 import numba as nb
 import numpy as np
@@ -16,8 +17,9 @@ from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Entries looked at in one kernel call (about 50 ms), and most of them in all, per entry that a node has.
 SLICE, PATIENCE = 2_000_000, 2000
-#: Temperature in entries: at first as a part of the entries of a node, at last, and how it falls from slice to slice.
-HOT, COLD, COOLING = 0.05, 0.02, 0.9
+#: Temperature in entries: least, largest (or that part of the entries of a node), and slices from one to the other and back.
+#: It starts cold: where little is wrong, little moves.
+COLD, WARM, HOT, SWING = 0.02, 0.5, 0.05, 16
 #: Worth of an entry that is not too many: fewer of them make room for the others.
 THRIFT = 0.02
 #: Nodes drawn until one is on a core with too many entries.
@@ -41,14 +43,16 @@ def within_axons(
     np.subtract.at(free, at, problem.sizes)
     graph, rng = problem.graph, new_rng(seed, 11)
     effort = 2.0 + 2.0 * len(state.in_row) / problem.n
-    heat, work = max(COLD, HOT * effort), PATIENCE * effort * problem.n
-    while state.excess[0] > 0 and work > 0 and not should_stop():
+    work, swing = PATIENCE * effort * problem.n, np.geomspace(COLD, max(WARM, HOT * effort), SWING)
+    piece = int(min(SLICE, work / (4 * SWING)))
+    for heat in cycle([*swing, *swing[::-1]]):
+        if state.excess[0] == 0 or work <= 0 or should_stop():
+            break
         _relieve(
             state, graph.indptr, graph.targets, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart,
-            heat, int(min(SLICE, work)), rng,
+            heat, piece, rng,
         )  # fmt: skip
-        work -= SLICE
-        heat = max(COLD, COOLING * heat)
+        work -= piece
     return at if state.excess[0] == 0 else None
 
 
@@ -85,16 +89,16 @@ def _crowded(a: AxonState, rng: AnyArray) -> int:
         if a.used[0, p] > a.most[0] or a.used[1, p] > a.most[1]:
             break
         u = below(rng, len(a.core))
-    return u
+    return u  # type: ignore[no-any-return]
 
 
 @nb.njit(cache=True, nogil=True)
-def _goal(a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray) -> tuple[int, int]:
+def _goal(a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray) -> tuple[np.int64, np.int64]:
     """Where ``u`` might go: ``(core, node there)``; the node is -1 where the core was drawn."""
     count = a.in_ptr[u + 1] - a.in_ptr[u]
     way = below(rng, 4)
     if way == 0:
-        return np.int64(below(rng, a.used.shape[1])), np.int64(-1)
+        return np.int64(below(rng, a.used.shape[1])), np.int64(-1)  # numba unifies signed numbers only
     v = np.int64(below(rng, len(a.core)))
     if way > 1 and count > 0:
         e = a.in_row[a.in_ptr[u] + below(rng, count)]
@@ -125,11 +129,11 @@ def _exchange(
             core[v] = q
         shift(a, u, q, p)
         core[u] = p
-        return 2 * work
+        return 2 * work  # type: ignore[no-any-return]
     for r in range(sizes.shape[1]):
         free[p, r] += sizes[u, r]
         free[q, r] -= sizes[u, r]
         if v >= 0:
             free[p, r] -= sizes[v, r]
             free[q, r] += sizes[v, r]
-    return work
+    return work  # type: ignore[no-any-return]

@@ -106,7 +106,9 @@ def _start_within_axons(problem: MappingProblem, context: Context) -> IntArray |
         lambda core, move: None,
         lambda: 1.0 - (context.time_left() - end) / seconds,
     )
-    core = None if wish is None else within_axons(problem, wish, context.seed, context.should_stop)
+    if wish is None:
+        return None
+    core = within_axons(problem, wish, context.seed, context.should_stop)
     if core is None:
         context.note("no mapping within the limits on axon tables was found")
     else:

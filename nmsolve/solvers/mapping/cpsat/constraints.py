@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.solvers.mapping.cpsat.variables import NetVariables, Variables, dot, pair_distance, total
+from nmsolve.solvers.mapping.exact.axons import axon_data
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.rows import least_distance, stars, triangles
 
@@ -91,6 +92,36 @@ def migration(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
         moved = data.problem.migration.amounts(data.cores)
         terms = [x for xs in v.x for x in xs]
         model.add(dot(moved.ravel().tolist(), terms) <= data.problem.migration.budget)
+
+
+def axon_tables(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
+    """No core needs more axon entries than it has, where m are messages and R the nodes that m reaches.
+
+    ``reach[m,p] >= x[t,p]`` for every t in R; incoming: ``sum_m reach[m,p] <= axons_in``; outgoing: ``sent[u,p] >=
+    sum_{m from u} sum_q reach[m,q]`` where ``x[u,p] = 1``, and ``sum_u sent[u,p] <= axons_out``.
+    """
+    axons = axon_data(data.problem)
+    if axons is None:
+        return
+    cores = range(data.cores)
+    reach = [[model.new_bool_var(f"reach[{m},{p}]") for p in cores] for m in range(len(axons.messages))]
+    for row, message in zip(reach, axons.messages, strict=True):
+        for t in message.reaches:
+            for p in cores:
+                model.add_implication(v.x[t][p], row[p])
+    if axons.most_in is not None:
+        for p in cores:
+            model.add(total(row[p] for row in reach) <= axons.most_in)
+    if axons.most_out is None:
+        return
+    sent: dict[int, list[Any]] = {}
+    for u, most in axons.most_sent.items():
+        entries = total(z for row, m in zip(reach, axons.messages, strict=True) if m.source == u for z in row)
+        sent[u] = [model.new_int_var(0, most, f"sent[{u},{p}]") for p in cores]
+        for p in cores:
+            model.add(sent[u][p] >= entries).only_enforce_if(v.x[u][p])
+    for p in cores:
+        model.add(total(row[p] for row in sent.values()) <= axons.most_out)
 
 
 def positions(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:

@@ -27,6 +27,7 @@ RULES = (
     rules.forbid,
     rules.apart,
     rules.migration,
+    rules.axon_tables,
 )
 #: What ties distances and nets to the mapping.
 MEASURES = (

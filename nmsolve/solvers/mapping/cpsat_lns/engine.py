@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.heuristics.mapping.first_fit import first_mapping
 from nmsolve.heuristics.mapping.lns.bandit import Bandit
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.deltas import arcs
@@ -50,7 +50,7 @@ class CpSatLns:
         """Repair until told to stop; the incumbent is kept throughout."""
         core, _ = context.incumbent()
         if core is None:
-            core = first_fit(problem, context.seed, context.should_stop)
+            core = first_mapping(problem, context.seed, context.should_stop)
             if core is None:
                 return
             context.offer(core, "first fit")

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.exact.axons import axon_terms
 from nmsolve.solvers.mapping.exact.data import unsupported
 
 #: Most nodes and most cores: some rows are made from n x n and P x P tables.
@@ -23,7 +24,8 @@ def refusal(problem: MappingProblem) -> str | None:
 
     Limits: 1,000 nodes, 1,000 cores, nodes x cores <= 20,000 and, for the rows that measure distance, at most
     400,000 terms: pairs x lines x 4 on meshes, pairs x (4 x lines + 2 x cores) where cores hold several nodes,
-    pairs x cores^2 for a distance matrix, net pins x cores x lines for route trees.
+    pairs x cores^2 for a distance matrix, net pins x cores x lines for route trees. As many for axon tables that could
+    bind: two for every pair of a message's end and a core.
     """
     if max(problem.n, problem.cores) > MAX_SIDE:
         return (
@@ -32,6 +34,8 @@ def refusal(problem: MappingProblem) -> str | None:
     places = problem.n * problem.cores
     if places > MAX_PLACES:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
+    if axon_terms(problem) > MAX_TERMS:
+        return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
     if uses_links(problem) or problem.ceilings:
         return _routed_refusal(problem)
     why = unsupported(problem)

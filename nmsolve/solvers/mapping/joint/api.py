@@ -48,6 +48,8 @@ SHARES = {
     "tree-partitions": 0.2,
     "joint-cpsat": 0.2,
 }
+#: Those of them that keep axon tables within their limits.
+OBEY_AXONS = ("joint-cpsat", "joint-mip")
 #: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
 TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
 #: On problems of so few nodes bounds and search get no more than so many seconds.
@@ -140,6 +142,8 @@ def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float
             )
         engine = ENGINES[name]()
         reason = engine.refuses(problem)
+        if problem.mapping.axons is not None and engine.finds != "bounds" and name not in OBEY_AXONS:
+            reason = "it knows no limits on axon tables (axons_in, axons_out)"
         if reason is not None:
             reasons.append(f"{name}: {reason}")
             continue

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.solvers.mapping.exact.axons import axon_data
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.rows import least_distance, stars, triangles
 from nmsolve.solvers.mapping.mip.variables import axes, pair_distance
@@ -104,6 +105,38 @@ def migration(model: Any, data: ExactData) -> None:
         terms = [int(moved[u, p]) * model.x[u, p] for u, p in np.argwhere(moved).tolist()]
         if terms:
             named_rows(model, "migration").add(sum(terms) <= data.problem.migration.budget)
+
+
+def axon_tables(model: Any, data: ExactData) -> None:
+    """No core needs more axon entries than it has: rows of :func:`nmsolve.solvers.mapping.cpsat.constraints.axon_tables`.
+
+    ``reach[m,p] >= x[t,p]``; ``sum_m reach[m,p] <= axons_in``; ``sent[u,p] >= sum_{m from u} sum_q reach[m,q] - M_u (1 -
+    x[u,p])`` with M_u the most entries that u's messages can need; ``sum_u sent[u,p] <= axons_out``.
+    """
+    import pyomo.environ as pyo
+
+    axons = axon_data(data.problem)
+    if axons is None:
+        return
+    cores, many = range(data.cores), range(len(axons.messages))
+    rows = named_rows(model, "axon_tables")
+    model.reach = pyo.Var(many, cores, bounds=(0.0, 1.0))
+    for m in many:
+        for t in axons.messages[m].reaches:
+            for p in cores:
+                rows.add(model.reach[m, p] >= model.x[t, p])
+    if axons.most_in is not None:
+        for p in cores:
+            rows.add(sum(model.reach[m, p] for m in many) <= axons.most_in)
+    if axons.most_out is None:
+        return
+    model.sent = pyo.Var(list(axons.most_sent), cores, domain=pyo.NonNegativeReals)
+    for u, most in axons.most_sent.items():
+        entries = sum(model.reach[m, q] for m in many if axons.messages[m].source == u for q in cores)
+        for p in cores:
+            rows.add(model.sent[u, p] >= entries - most * (1 - model.x[u, p]))
+    for p in cores:
+        rows.add(sum(model.sent[u, p] for u in axons.most_sent) <= axons.most_out)
 
 
 def cut_lines(model: Any, data: ExactData) -> None:
