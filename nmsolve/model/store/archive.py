@@ -20,6 +20,8 @@ _LOCAL, _CENTRAL, _END = struct.Struct("<4s5H3L2H"), struct.Struct("<4s6H3L5H2L"
 _END64, _LOCATOR = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
 _DATE = (1 << 5) | 1  # 1980-01-01
 _FULL16, _FULL32 = 2**16 - 1, 2**32 - 1
+#: Where the 64-bit records begin; tests lower these.
+_COUNT_LIMIT, _OFFSET_LIMIT = _FULL16, _FULL32
 
 #: Deflate cannot shrink by more than this factor (258 bytes for two bits).
 DEFLATE_LIMIT = 1032
@@ -45,17 +47,18 @@ class ZipWriter:
     def add(self, name: str, packed: bytes, size: int, crc: int) -> None:
         """Append the member ``name``: ``packed`` deflates to ``size`` bytes whose checksum is ``crc``."""
         key = name.encode()
-        large = max(size, len(packed)) >= _FULL32
+        large = max(size, len(packed)) >= _OFFSET_LIMIT
         sizes = (_FULL32, _FULL32) if large else (len(packed), size)
         extra = struct.pack("<2H2Q", 1, 16, size, len(packed)) if large else b""
         need = 45 if large else 20
         local = _LOCAL.pack(b"PK\3\4", need, 0, 8, 0, _DATE, crc, *sizes, len(key), len(extra)) + key + extra
         at = self._at
-        if at >= _FULL32:
+        far = at >= _OFFSET_LIMIT
+        if far:
             extra = (extra or struct.pack("<2H", 1, 0)) + struct.pack("<Q", at)
             extra = struct.pack("<2H", 1, len(extra) - 4) + extra[4:]
         head = (45, 45 if extra else 20, 0, 8, 0, _DATE, crc, *sizes, len(key), len(extra), 0, 0, 0, 0)
-        self._central.append(_CENTRAL.pack(b"PK\1\2", *head, min(at, _FULL32)) + key + extra)
+        self._central.append(_CENTRAL.pack(b"PK\1\2", *head, _FULL32 if far else at) + key + extra)
         self._write(local)
         self._write(packed)
 
@@ -64,12 +67,12 @@ class ZipWriter:
         at, count = self._at, len(self._central)
         self._write(b"".join(self._central))
         size = self._at - at
-        if max(at, size) >= _FULL32 or count >= _FULL16:
+        if max(at, size) >= _OFFSET_LIMIT or count >= _COUNT_LIMIT:
             end64 = self._at
             self._write(_END64.pack(b"PK\6\6", _END64.size - 12, 45, 45, 0, 0, count, count, size, at))
             self._write(_LOCATOR.pack(b"PK\6\7", 0, end64, 1))
-        few = min(count, _FULL16)
-        self._write(_END.pack(b"PK\5\6", 0, 0, few, few, min(size, _FULL32), min(at, _FULL32), 0))
+            count, size, at = _FULL16, _FULL32, _FULL32
+        self._write(_END.pack(b"PK\5\6", 0, 0, count, count, size, at, 0))
 
     def _write(self, data: bytes) -> None:
         self._file.write(data)

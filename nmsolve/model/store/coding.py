@@ -33,8 +33,9 @@ def exact_coding(values: FloatArray) -> Coding:
     """The coarsest coding that gives back every one of ``values`` (>= 0) to the last bit."""
     for per in _PER:
         for some in (values[:1000], values):
-            units = np.rint(some * per)
-            if not ((units / per == some).all() and (units <= _MOST_UNITS).all()):
+            with np.errstate(over="ignore", invalid="ignore"):
+                units = np.rint(some * per)
+            if not ((units <= _MOST_UNITS).all() and (units / per == some).all()):
                 break
         else:
             return Coding("integer", per)
@@ -56,9 +57,10 @@ def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:
         codes: AnyArray = np.abs(values).view(np.uint64).byteswap()
         expected = "a finite number >= 0"
     else:
-        scaled = values * coding.per
-        units = np.rint(scaled)
-        good = (np.abs(scaled - units) <= 1e-6 + 1e-12 * units) & (units >= 0) & (units <= _MOST_UNITS)
+        with np.errstate(over="ignore", invalid="ignore"):
+            scaled = values * coding.per
+            units = np.rint(scaled)
+            good = (np.abs(scaled - units) <= 1e-6 + 1e-12 * units) & (units >= 0) & (units <= _MOST_UNITS)
         codes = np.where(good, units, 0).astype(np.uint64)
         expected = f"a multiple >= 0 of {1 / coding.per:g}, at most 2^51 of it"
     if not good.all():
