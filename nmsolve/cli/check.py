@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
+from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
@@ -28,12 +29,13 @@ def run_score(
     machine: str | None,
     chips: str | None,
     placement: Path | None,
+    memory: str | None,
     as_json: bool,
 ) -> int:
     """Print every objective of a mapping."""
     from nmsolve.hw.scores import score
 
-    loaded = load_answer(mapping, graph, machine, chips, placement)
+    loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
     scores = score(loaded.graph, loaded.machine, loaded.core)
     if as_json:
         typer.echo(
@@ -62,6 +64,7 @@ def run_verify(
     balance: float | None,
     bound: bool,
     turns: str | None,
+    memory: str | None,
     as_json: bool,
 ) -> int:
     """Print one line per check; 1 if any fails."""
@@ -73,7 +76,7 @@ def run_verify(
             raise InputError("a front keeps no certificates", str(front), "no --bound")
         checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
     else:
-        loaded = load_answer(mapping, graph, machine, chips, placement)
+        loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
         checks = _answer_checks(loaded, constraints, balance, bound, turns)
     for c in checks:
         if as_json:

@@ -62,6 +62,7 @@ Memory = A[
         help="Most memory of all processes together, e.g. 2GiB; .nmz graphs too large for it stay on disk.",
     ),
 ]
+Residence = A[str | None, Option("--memory", help="A .nmz graph too large for it stays on disk, e.g. 2GiB.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 
 
@@ -95,6 +96,19 @@ def map_command(
         Option("--write-model", help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder."),
     ] = None,
     memory: Memory = None,
+    scratch: A[
+        Path | None,
+        Option(
+            "--scratch",
+            help="Folder for what does not fit in memory. [default: the system's temporary folder]",
+        ),
+    ] = None,
+    resume: A[
+        bool,
+        Option(
+            "--resume", help="Go on from the last finished level of a killed run (same problem and options)."
+        ),
+    ] = False,
     prohibit_turns: Turns = None,
     route: A[
         str,
@@ -115,7 +129,7 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        migration_budget, mip_solver, write_model, memory, prohibit_turns, route, pareto, points, out, json,
+        migration_budget, mip_solver, write_model, memory, scratch, resume, prohibit_turns, route, pareto, points, out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 
@@ -126,12 +140,13 @@ def score_command(
     machine: Machine = None,
     chips: Chips = None,
     placement: Placement = None,
+    memory: Residence = None,
     json: Json = False,
 ) -> None:
     """Recompute every objective of a mapping from its files."""
     from nmsolve.cli.check import run_score
 
-    raise typer.Exit(run_score(mapping, graph, machine, chips, placement, json))
+    raise typer.Exit(run_score(mapping, graph, machine, chips, placement, memory, json))
 
 
 def verify_command(
@@ -144,6 +159,7 @@ def verify_command(
     balance: Balance = None,
     bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False,
     prohibit_turns: Turns = None,
+    memory: Residence = None,
     json: Json = False,
 ) -> None:
     """Check a mapping without trusting what made it: rules, objective, gap, deadlock freedom, bounds."""
@@ -151,7 +167,17 @@ def verify_command(
 
     raise typer.Exit(
         run_verify(
-            mapping, graph, machine, chips, placement, constraints, balance, bound, prohibit_turns, json
+            mapping,
+            graph,
+            machine,
+            chips,
+            placement,
+            constraints,
+            balance,
+            bound,
+            prohibit_turns,
+            memory,
+            json,
         )
     )
 
@@ -238,11 +264,11 @@ def explain_command(
     raise typer.Exit(run_explain(options))
 
 
-def info_command(graph: Graph, json: Json = False) -> None:
+def info_command(graph: Graph, memory: Residence = None, json: Json = False) -> None:
     """Describe a graph file: nodes, messages, resources, traffic, and the machine it names."""
     from nmsolve.cli.info import run_info
 
-    raise typer.Exit(run_info(graph, json))
+    raise typer.Exit(run_info(graph, memory, json))
 
 
 def convert_command(

@@ -51,7 +51,7 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.solvers.mapping.bounding import bounding, require_feasible
 
     limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
-    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement, memory)
     problem = _problem(o, loaded)
     require_feasible(problem, loaded.core)
     known = _known(o, loaded, problem)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
+if TYPE_CHECKING:
+    from nmsolve.model.graph import LogicGraph
 
-def run_info(path: Path, as_json: bool) -> int:
+
+def run_info(path: Path, memory: str | None, as_json: bool) -> int:
     """Print what a graph file holds."""
-    import numpy as np
+    from nmsolve.cli.options import size_in_bytes
+    from nmsolve.model.formats.implied import implied_machine
+    from nmsolve.model.graph import READERS
+    from nmsolve.solvers.mapping.needs import load_within
 
-    from nmsolve.model.formats import load_instance
-
-    graph, machine = load_instance(path)
-    degree = np.diff(graph.traffic[0])
+    graph = load_within(path, size_in_bytes(memory))
+    machine = implied_machine(graph, str(path))
+    traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))
+    neighbours = _neighbours(graph)
     row: dict[str, object] = {
         "type": "graph",
         "name": graph.name,
@@ -25,8 +32,8 @@ def run_info(path: Path, as_json: bool) -> int:
         "messages": graph.rows,
         "directed": graph.directed,
         "multicast_messages": int(graph.multicast.sum()),
-        "total_traffic": float(graph.weights.sum()),
-        "neighbours": {"mean": float(degree.mean()), "max": int(degree.max())},
+        "total_traffic": traffic,
+        "neighbours": neighbours,
         "resources": {
             name: {"total": int(graph.sizes[:, i].sum()), "largest_node": int(graph.sizes[:, i].max())}
             for i, name in enumerate(graph.resources)
@@ -43,14 +50,26 @@ def run_info(path: Path, as_json: bool) -> int:
     if not graph.one_row_per_node:
         typer.echo(f"  nets           {graph.rows:,}")
     typer.echo(f"  multicast      {int(graph.multicast.sum()):,} of {graph.rows:,} messages")
-    typer.echo(f"  total traffic  {float(graph.weights.sum()):,.10g} per step")
-    typer.echo(f"  neighbours     {degree.mean():.1f} on average, {int(degree.max()):,} at most")
+    typer.echo(f"  total traffic  {traffic:,.10g} per step")
+    if neighbours is not None:
+        typer.echo(f"  neighbours     {neighbours['mean']:.1f} on average, {neighbours['max']:,} at most")
+    typer.echo(f"  lies           {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}")
     for i, name in enumerate(graph.resources):
         sizes = graph.sizes[:, i]
         typer.echo(f"  {name:13}  {int(sizes.sum()):,} in total, largest node {int(sizes.max()):,}")
     if machine is not None:
         typer.echo(f"  machine named  {machine.name}, {machine.rows}x{machine.cols} cores")
     return 0
+
+
+def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:
+    """Mean and largest number of nodes that a node sends to or receives from; None for a graph that lies on disk."""
+    import numpy as np
+
+    if graph.on_disk:
+        return None
+    degree = np.diff(graph.traffic[0])
+    return {"mean": float(degree.mean()), "max": int(degree.max())}
 
 
 def run_convert(source: Path, target: Path) -> int:

@@ -123,8 +123,11 @@ def load_answer(
     machine: str | None,
     chips: str | None,
     placement: Path | None = None,
+    memory: int | None = None,
 ) -> Loaded:
     """The mapping, its report if there is one, and graph and machine as given or as the report names them.
+
+    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk.
 
     Raises
     ------
@@ -145,7 +148,7 @@ def load_answer(
     graph = graph or _path(inputs.graph)
     if graph is None:
         raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
-    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips)
+    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips, memory)
     core = read_any_mapping(path, loaded, board, placement)
     return Loaded(folder, loaded, board, core, report, inputs, content is not None)
 

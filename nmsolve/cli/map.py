@@ -12,6 +12,7 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
+from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.solvers.mapping.several import objective_names
 
@@ -46,6 +47,8 @@ class MapOptions:
     mip_solver: str
     write_model: Path | None
     memory: str | None
+    scratch: Path | None
+    resume: bool
     prohibit_turns: str | None
     route: str
     pareto: str | None
@@ -75,6 +78,8 @@ def run_map(o: MapOptions) -> int:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
     prepare_folder(o.out)
+    if o.scratch is not None:
+        prepare_folder(o.scratch)
     if problem.migration is not None:
         from nmsolve.model.mapping.files import write_mapping
 
@@ -175,7 +180,7 @@ def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, m
     print(f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr)
     return solve(
         problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines), warm_start=start,
-        memory=memory, mip_solver=o.mip_solver,
+        memory=memory, scratch=ScratchPlace(o.scratch, o.resume), mip_solver=o.mip_solver,
     )  # fmt: skip
 
 
@@ -218,7 +223,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
                 "--mip-solver",
                 "highs, or an installed one",
             )
-    graph, machine = opt.instance(o.graph, o.machine, o.chips)
+    graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory))
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     start = None
     if o.warm_start is not None:
@@ -266,6 +271,7 @@ def _search(
         return solve(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
             engines=opt.names(o.engines), warm_start=start, memory=memory, mip_solver=o.mip_solver, observers=observers,
+            scratch=ScratchPlace(o.scratch, o.resume),
         )  # fmt: skip
 
 

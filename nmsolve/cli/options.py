@@ -94,17 +94,23 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
     return squarest(int(match[1]))
 
 
-def instance(graph: Path, machine: str | None, chips: str | None) -> tuple[LogicGraph, Machine]:
+def instance(
+    graph: Path, machine: str | None, chips: str | None, memory: int | None = None
+) -> tuple[LogicGraph, Machine]:
     """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
+
+    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk.
 
     Raises
     ------
     InputError : a wrong file, or no machine named anywhere
     """
     from nmsolve.hw.machines import load_machine
-    from nmsolve.model.formats import load_instance
+    from nmsolve.model.formats.implied import implied_machine
+    from nmsolve.solvers.mapping.needs import load_within
 
-    loaded, implied = load_instance(graph)
+    loaded = load_within(graph, memory)
+    implied = implied_machine(loaded, str(graph))
     if machine is not None:
         return loaded, load_machine(machine, chips=chip_grid(chips))
     if implied is None:

@@ -1,4 +1,4 @@
-"""A graph's messages piece by piece, and as messages between cores; for verification only.
+"""A mapping's messages as messages between cores; for verification only.
 
 Nothing here holds more than a piece of the graph, so a graph that lies on disk is verified as it is read.
 """
@@ -10,34 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
-from nmsolve.model.graph import READERS, LogicGraph, Messages, Rows
+from nmsolve.model.graph import LogicGraph, Rows, pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: Edges that are looked at at once.
-PIECE = 2**17
 #: Most bytes of messages between cores that are kept from one walk to the next.
 KEPT = 2**27
 #: Most pairs of cores whose edges are summed before they are walked.
 MOST_PAIRS = 2**22
-
-
-def chunks(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
-    """Rows with at most so many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
-    its row in the chunk.
-    """
-    for block in graph.blocks(READERS):
-        first, end = 0, len(block.source)
-        while first < end:
-            last = int(np.searchsorted(block.indptr, block.indptr[first] + most, side="right")) - 1
-            last = min(max(last, first + 1), end)
-            own, edges = slice(first, last), slice(int(block.indptr[first]), int(block.indptr[last]))
-            rows = Rows(
-                block.first + first, block.indptr[first : last + 1] - edges.start, block.source[own],
-                block.targets[edges], block.weights[edges], block.multicast[own], block.rate[own],
-            )  # fmt: skip
-            yield rows, np.repeat(np.arange(last - first), np.diff(rows.indptr))
-            first = last
 
 
 class BetweenCores:
@@ -74,7 +54,7 @@ class BetweenCores:
     def _made(self) -> Iterator[Rows]:
         alone = csr_array((self.n, self.n))
         first = 0
-        for rows, row in chunks(self._graph):
+        for rows, row in pieces(self._graph):
             one = rows.multicast[row]
             p, q = self._core[rows.source[row]], self._core[rows.targets]
             here, many = (p != q) & ~one, (p != q) & one

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.between import BetweenCores, chunks
+from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph, Messages
+from nmsolve.model.graph import LogicGraph, Messages, pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
@@ -114,7 +114,7 @@ def recompute(
     out = {"cut": 0.0, "connectivity": 0.0}
     matrix = machine.distance_matrix
     given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
-    for rows, row in chunks(graph):
+    for rows, row in pieces(graph):
         p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
         away = p != q
         out["cut"] += float(w[away].sum())
@@ -284,7 +284,7 @@ def check_numbering(
     b = board(machine, "hops")
     reach = np.array([1, 1, machine.cols, machine.cols])
     closes_ring = (np.abs(b.leads - np.arange(machine.size)[:, None]) > reach).reshape(-1)
-    for rows, row in chunks(graph, b.edges_at_once):
+    for rows, row in pieces(graph, b.edges_at_once):
         steps = list(walk(b, core[rows.source[row]], core[rows.targets]))
         if machine.faulty_links:
             steps.reverse()

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.between import chunks
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import Messages
+from nmsolve.model.graph import Messages, pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -166,7 +165,7 @@ def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -
     b = board(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
-    for rows, row in chunks(graph, b.edges_at_once):
+    for rows, row in pieces(graph, b.edges_at_once):
         p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
         one = rows.multicast[row]
         away = p != q

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+
+
+class ScratchPlace(NamedTuple):
+    """Where engines may put what does not fit in memory, and whether they should go on from what a killed run left there.
+
+    ``folder`` is None for the system's folder for temporary files.
+    """
+
+    folder: Path | None = None
+    resume: bool = False
 
 
 class Context(Protocol):
@@ -23,6 +34,10 @@ class Context(Protocol):
     @property
     def memory(self) -> int | None:
         """Bytes this engine may still take (the budget less what all processes hold now), or None: no budget."""
+
+    @property
+    def scratch(self) -> ScratchPlace:
+        """Where this engine may put files of its own; it removes them before it ends."""
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best mapping so far and its objective; ``(None, inf)`` if there is none."""

@@ -16,6 +16,8 @@ from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, fro
 
 #: Threads that decode ahead where all messages of a graph on disk are looked at; no result depends on it.
 READERS = min(4, os.cpu_count() or 1)
+#: Edges that are looked at at once where that takes memory.
+PIECE = 2**17
 
 
 class Rows(NamedTuple):
@@ -319,6 +321,24 @@ class LogicGraph:
         ):
             h.update(np.ascontiguousarray(a).data)
         return h.hexdigest()[:16]
+
+
+def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
+    """Rows with at most so many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
+    its row in the chunk.
+    """
+    for block in graph.blocks(READERS):
+        first, end = 0, len(block.source)
+        while first < end:
+            last = int(np.searchsorted(block.indptr, block.indptr[first] + most, side="right")) - 1
+            last = min(max(last, first + 1), end)
+            own, edges = slice(first, last), slice(int(block.indptr[first]), int(block.indptr[last]))
+            rows = Rows(
+                block.first + first, block.indptr[first : last + 1] - edges.start, block.source[own],
+                block.targets[edges], block.weights[edges], block.multicast[own], block.rate[own],
+            )  # fmt: skip
+            yield rows, np.repeat(np.arange(last - first), np.diff(rows.indptr))
+            first = last
 
 
 def row_max(indptr: IntArray, weights: FloatArray) -> FloatArray:

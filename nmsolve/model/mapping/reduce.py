@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, compress_rows, row_max
 from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -42,12 +43,20 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
 
     Sizes add up; rows keep their own message; pins, regions and so on move to the group. A migration budget still
     counts the nodes that were merged.
+
+    Raises
+    ------
+    InputError : there are such groups and the graph lies on disk, where nothing can be merged
     """
     group = problem.group_of
     k = int(group.max()) + 1
     if k == problem.n:
         return TogetherReduction(problem, problem, group)
     graph = problem.graph
+    if graph.on_disk:
+        raise InputError(
+            "'together' constraints on a graph that lies on disk", graph.name, "more --memory, or none"
+        )
     sizes, resources = graph.sizes, graph.resources
     if problem.node_limit is not None:
         sizes = np.column_stack([sizes, np.ones(problem.n, np.int64)])

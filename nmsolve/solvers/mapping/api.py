@@ -7,7 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -17,6 +19,7 @@ from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.mapping.auto import automatic, chosen, least_seconds
+from nmsolve.solvers.mapping.needs import advice, search_bytes
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
@@ -73,6 +76,7 @@ def map(
     warm_start: AnyArray | None = None,
     migration_budget: int | None = None,
     memory: int | None = None,
+    scratch: ScratchPlace | None = None,
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result:
@@ -92,6 +96,7 @@ def map(
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
     migration_budget : at most so many nodes may be on another core than in ``warm_start``
     memory : most bytes that all processes together may hold (resident); the run ends before it holds more
+    scratch : where to put what does not fit in memory, and whether to go on from what a killed run left there
     observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
     mip_solver : the solver Pyomo uses for engine ``mip``
 
@@ -138,6 +143,7 @@ def map(
         engines=engines,
         warm_start=warm_start,
         memory=memory,
+        scratch=scratch,
         observers=observers,
         mip_solver=mip_solver,
     )
@@ -154,12 +160,14 @@ def solve(
     engines: Sequence[str] | None = None,
     warm_start: AnyArray | None = None,
     memory: int | None = None,
+    scratch: ScratchPlace | None = None,
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result:
     """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
     _check(gap, workers, seed)
     held = Memory(memory)
+    held.require(search_bytes(problem, workers), advice(problem))
     cpu = time.process_time()
     budget = Budget(time_limit, started=started, reserve=_reserve(problem, time_limit))
     with budget.ctrl_c(), held.watched(budget.starve):
@@ -183,7 +191,9 @@ def solve(
             steps = automatic(reduced, time_limit, workers, refused, mip_solver)
         else:
             steps = chosen(reduced, engines, refused, mip_solver)
-        portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=held)
+        portfolio = Portfolio(
+            referee, incumbent, budget, seed=seed, workers=workers, memory=held, scratch=scratch
+        )
         wanted = engines is None or any(s.engine.finds != "bounds" for s in steps)
         # first fit knows neither migration budgets nor ceilings
         wanted = wanted and not referee.problem.limits_moves and not problem.ceilings
@@ -259,7 +269,7 @@ def _reserve(problem: MappingProblem, time_limit: float) -> float:
 def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
     """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
     core = incumbent.lifted
-    if core is None or problem.one_per_core or incumbent.optimal:
+    if core is None or problem.one_per_core or incumbent.optimal or uses_nets(problem) or uses_links(problem):
         return None
     from nmsolve.solvers.mapping.bounds import placement_bound
 

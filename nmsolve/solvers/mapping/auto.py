@@ -11,6 +11,7 @@ from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.needs import loaded_bytes
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.portfolio import Step
 
@@ -67,6 +68,9 @@ def chosen(
 
 def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
     """Why the engine does not take the problem, or None. Bounds hold with a migration budget as without one."""
+    if problem.graph.on_disk and not REGISTRY[name].stored:
+        need = loaded_bytes(problem.graph) / 2**30
+        return f"the graph lies on disk and would take about {need:.2g} GiB here (--memory)"
     if problem.limits_moves and engine.finds != "bounds" and not REGISTRY[name].budgeted:
         return "it knows no migration budget"
     if problem.ceilings and engine.finds != "bounds" and not REGISTRY[name].limited:
@@ -83,8 +87,11 @@ def automatic(
     they have a chance.
 
     On small problems heuristics and bounds are brief (EASY_NODES, SMALL_PART) and the exact engines get the rest. With
-    several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit.
+    several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit. A graph that
+    lies on disk gets the engines that read it block by block.
     """
+    if problem.graph.on_disk:
+        return _on_disk(problem, refused)
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     before, heuristics, after = _before(problem, seconds), _heuristics(problem), _after(problem, seconds)
     shares = before | heuristics | after if workers == 1 else heuristics | before | after
@@ -103,6 +110,31 @@ def automatic(
             part = SMALL_PART if name in heuristics or not problem.one_per_core else SMALL_BOUND
             most = QUICK if easy or name in before else max(QUICK, part * seconds)
         steps.append(REGISTRY[name].step(engine, share, most))
+    return steps
+
+
+def _on_disk(problem: MappingProblem, refused: Refused) -> list[Step]:
+    """The plan for a graph that lies on disk.
+
+    Raises
+    ------
+    InputError : no engine that finds mappings takes the problem
+    """
+    steps, reasons = [], []
+    for name, share in {"star": 0.01, "external": HEURISTICS}.items():
+        engine = make_engine(name)
+        reason = _refusal(name, engine, problem)
+        if reason is None:
+            steps.append(REGISTRY[name].step(engine, share))
+        else:
+            refused(name, f"refused: {reason}")
+            reasons += [f"{name}: {reason}"] if engine.finds != "bounds" else []
+    if reasons:
+        raise InputError(
+            "the graph lies on disk; " + "; ".join(reasons),
+            problem.graph.name,
+            "more --memory, or another problem",
+        )
     return steps
 
 

@@ -17,7 +17,7 @@ from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
@@ -129,7 +129,9 @@ def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
     used = np.flatnonzero(np.bincount(core, minlength=problem.cores))
     number[used] = np.arange(len(used))
     between = np.zeros((len(used), len(used)))
-    np.add.at(between, (number[core[graph.edge_source]], number[core[graph.targets]]), graph.weights)
+    for rows, row in pieces(graph):
+        at = number[core[rows.source[row]]], number[core[rows.targets]]
+        np.add.at(between, at, rows.weights)
     np.fill_diagonal(between, 0.0)
     a, b = np.nonzero(between)
     parts = LogicGraph.from_edges(len(used), a, b, between[a, b], name=graph.name)

@@ -27,7 +27,7 @@ class MappingReferee:
         """All objective values are multiples of it: 0 where weights or distances are not whole numbers."""
         if uses_links(self.problem):
             return 1.0 if self.problem.graph.integral else 0.0
-        if not uses_nets(self.problem):
+        if not uses_nets(self.problem) and not self.problem.graph.on_disk:
             from nmsolve.solvers.mapping.bounds.pairs import pair_form
 
             return pair_form(self.problem).lattice

@@ -25,7 +25,7 @@ class Entry:
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     limited : obeys ceilings on other objectives, likewise
     axons : keeps axon tables within their limits, likewise where these could bind
-    stored : takes graphs that lie on disk, block by block; it uses all workers as threads of this process
+    stored : takes graphs that lie on disk, block by block; runs in this process and may use all workers as threads
     about : one line for people
     """
 
@@ -43,13 +43,16 @@ class Entry:
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
         """The engine's place in a plan; with ``most`` it is worth no process of its own."""
         quick = self.quick or most < math.inf
-        return Step(engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most, threads=self.stored)
+        return Step(
+            engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most, threads=self.stored
+        )
 
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
-    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True),
+    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True, stored=True),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
+    "external": Entry(_H + "external.engine", "External", "multilevel annealing at market prices, graphs of any size", repeat=True, stored=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
@@ -61,8 +64,11 @@ REGISTRY: dict[str, Entry] = {
     "genetic": Entry(_H + "prior_art.engines", "genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
     "ant-colony": Entry(_H + "prior_art.engines", "ant_colony", "MAX-MIN ants, to compare", repeat=True),
     "particle-swarm": Entry(_H + "prior_art.engines", "particle_swarm", "particle swarm, to compare", repeat=True),
+    "metis": Entry(_H + "backends.engine", "metis", "METIS (extra), its parts placed, to compare", child=True),
+    "kaminpar": Entry(_H + "backends.engine", "kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
+    "mtkahypar": Entry(_H + "backends.engine", "mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
     "remap": Entry(_H + "remap", "Remap", "annealing within a migration budget", repeat=True, budgeted=True),
-    "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True),
+    "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True, stored=True),
     "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.context import run_guarded
 from nmsolve.solvers.search.incumbent import judge
@@ -76,6 +76,11 @@ class ChildContext:
         if self._order.memory_limit is None:
             return None
         return max(0, self._order.memory_limit - held_now())
+
+    @property
+    def scratch(self) -> ScratchPlace:
+        """The system's folder for temporary files: what must go on after a kill does not run in a child."""
+        return ScratchPlace()
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best solution of the whole run and its objective."""

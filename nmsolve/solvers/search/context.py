@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, Engine
+from nmsolve.model.engine import Context, Engine, ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
@@ -25,6 +25,7 @@ class LocalContext:
     engine : name under which offers and bounds are booked
     deadline : ``time.monotonic()`` at which this engine's share of time ends
     memory : the run's memory budget, or None
+    scratch : where files may be put
     """
 
     def __init__(
@@ -37,9 +38,10 @@ class LocalContext:
         workers: int,
         deadline: float,
         memory: Memory | None = None,
+        scratch: ScratchPlace | None = None,
     ) -> None:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
-        self._memory = memory or Memory()
+        self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
 
     @property
@@ -56,6 +58,11 @@ class LocalContext:
     def memory(self) -> int | None:
         """Bytes this engine may still take, or None without a budget."""
         return self._memory.left()
+
+    @property
+    def scratch(self) -> ScratchPlace:
+        """Where this engine may put files of its own."""
+        return self._scratch
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """Best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from nmsolve.model.engine import Engine
+from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
@@ -82,6 +82,7 @@ class Portfolio:
     Parameters
     ----------
     memory : the memory budget; what this process leaves of it is divided among the children
+    scratch : where engines in this process may put files
     """
 
     def __init__(
@@ -93,9 +94,11 @@ class Portfolio:
         seed: int = 0,
         workers: int = 1,
         memory: Memory | None = None,
+        scratch: ScratchPlace | None = None,
     ) -> None:
         self._referee, self._incumbent, self._budget = referee, incumbent, budget
-        self._seed, self._workers, self._memory = seed, workers, memory or Memory()
+        self._seed, self._workers = seed, workers
+        self._memory, self._scratch = memory or Memory(), scratch
         self._pool: _Pool | None = None
         self._threads = 1
         self._seen = -1
@@ -182,7 +185,7 @@ class Portfolio:
         before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
         context = LocalContext(
             name, self._incumbent, self._budget, seed=seed, workers=self._workers if step.threads else 1,
-            deadline=time.monotonic() + span, memory=self._memory,
+            deadline=time.monotonic() + span, memory=self._memory, scratch=self._scratch,
         )  # fmt: skip
         ending = run_guarded(step.engine, self._referee.problem, context)
         self._took[name] = time.monotonic() - begun

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.bound import Bound
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
@@ -18,14 +18,22 @@ from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pair
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
 from nmsolve.solvers.mapping.bounds.star import star_bound
 
+#: Edges that are summed at once.
+PIECE = 2**20
+
 
 def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
     """The placement problem of the non-empty parts of ``core`` (n,), in order of their core numbers."""
-    graph = problem.graph
+    from scipy.sparse import coo_array, csr_array
+
     parts, of = np.unique(core, return_inverse=True)
-    quotient = LogicGraph.from_edges(
-        len(parts), of[graph.edge_source], of[graph.targets], graph.weights, name=graph.name
-    )
+    k = len(parts)
+    between = csr_array((k, k))
+    for rows, row in pieces(problem.graph, PIECE):
+        ends = of[rows.source[row]], of[rows.targets]
+        between = between + coo_array((rows.weights, ends), shape=(k, k)).tocsr()
+    a, b = (end.astype(np.int64) for end in between.tocoo().coords)
+    quotient = LogicGraph.from_edges(k, a, b, between.data, name=problem.graph.name)
     return MappingProblem(quotient, problem.machine, problem.objective, (), 1)
 
 
@@ -37,8 +45,10 @@ def placement_bound(
     None for net objectives. Takes about a second at 1,024 cores. The certificate is the inner bound's; to re-check it
     one needs the mapping as well.
     """
+    if refuses_pairs(problem):
+        return None
     parts = part_problem(problem, np.asarray(core, np.int64))
-    if refuses_pairs(problem) or refuses_pairs(parts):
+    if refuses_pairs(parts):
         return None
     best = star_bound(parts, should_stop)
     if refuses_gilmore_lawler(parts) is None and not should_stop():

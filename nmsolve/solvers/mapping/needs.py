@@ -1,0 +1,68 @@
+"""How much memory a search needs, as measured: what decides whether a graph is loaded or stays on disk.
+
+In memory the connections take 12 bytes each (target and weight); symmetric traffic and coarse levels take the rest. On
+disk a search needs its vertex arrays and a few decoded shards; with more memory it reads the disk less often.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from nmsolve.model.formats import load_graph
+from nmsolve.model.graph import READERS, LogicGraph
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.store import StoredGraph, open_graph
+from nmsolve.model.store.graph import in_memory
+from nmsolve.solvers.search.memory import held_now
+
+#: Bytes per connection and per node at the peak of a search in memory, the graph included.
+PER_EDGE, PER_NODE = 150, 500
+#: Bytes per connection that are there once the graph is loaded.
+LOADED = 12
+#: Bytes per node at the peak of a search on disk, beyond what the graph itself takes.
+PER_NODE_STORED = 120
+#: Bytes per connection of a shard that is being decoded and looked at.
+PER_DECODED = 24
+#: Bytes for compiled kernels and libraries that are loaded on the way.
+FIXED = 32 * 2**20
+
+
+def loaded_bytes(graph: LogicGraph) -> int:
+    """Bytes that a search takes with the whole graph in memory, the graph included."""
+    return PER_EDGE * graph.m + PER_NODE * graph.n
+
+
+def search_bytes(problem: MappingProblem, workers: int) -> int:
+    """Least bytes that a search takes beyond what is held once the problem is stated."""
+    graph = problem.graph
+    if isinstance(graph, StoredGraph):
+        shard = max((s.connections for s in graph.store.shards), default=0)
+        return FIXED + PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
+    return FIXED + loaded_bytes(graph) - LOADED * graph.m
+
+
+def advice(problem: MappingProblem) -> str:
+    """What else helps where a graph in memory leaves too little."""
+    return "" if problem.graph.on_disk else ", or the graph as .nmz, which can stay on disk"
+
+
+def load_within(path: str | Path, memory: int | None) -> LogicGraph:
+    """Read a graph; the connections of a ``.nmz`` stay on disk where a search with them in memory would be too large.
+
+    Parameters
+    ----------
+    memory : most bytes that all processes may hold; without it, half of this machine's memory
+
+    Raises
+    ------
+    InputError : as :func:`nmsolve.model.formats.load_graph`
+    """
+    if Path(path).suffix.lower() != ".nmz":
+        return load_graph(path)
+    graph = open_graph(path)
+    most = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    if held_now() + FIXED + loaded_bytes(graph) > most:
+        return graph
+    with graph.store:
+        return in_memory(graph, READERS)
