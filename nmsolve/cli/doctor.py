@@ -15,7 +15,13 @@ import typer
 BASE = (
     "numpy", "scipy", "numba", "networkx", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib", "jinja2",
 )  # fmt: skip
-EXTRA = {"torch": "learn", "onnx": "onnx"}
+EXTRA = {
+    "torch": "learn",
+    "onnx": "onnx",
+    "pymetis": "metis",
+    "kaminpar": "kaminpar",
+    "mtkahypar": "mtkahypar",
+}
 
 
 def run_doctor(warm: bool, as_json: bool) -> int:

@@ -1,0 +1,91 @@
+"""The engines ``metis``, ``kaminpar`` and ``mtkahypar``: partition with the tool, then place the parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import ClassVar
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.backends import partitioners
+from nmsolve.heuristics.mapping.backends.place import place_parts
+from nmsolve.heuristics.mapping.backends.task import Task, make_task
+from nmsolve.heuristics.mapping.m2.repair import repair
+from nmsolve.hw.cost import uses_nets
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+
+
+@dataclass(frozen=True)
+class PartitionBackend:
+    """A partitioner of others behind the engine interface.
+
+    Cut first, distance second, as every two-phase tool: on ``hops`` this is a baseline, not a rival.
+
+    Attributes
+    ----------
+    package, extra : what must be installed, and the extra of this package that brings it
+    partition : from a task to the part of every node
+    nets : it minimises connectivity itself; the others use the cut in its place
+    """
+
+    name: str
+    package: str
+    extra: str
+    partition: Callable[[Task], IntArray]
+    nets: bool = False
+    finds: ClassVar[str] = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """The package is missing, or the problem has rules that partitioners do not know."""
+        if find_spec(self.package) is None:
+            return f"the package {self.package} is not installed: pip install 'nmsolve[{self.extra}]'"
+        if problem.constraints:
+            return f"a partitioner knows no side constraints such as {problem.constraints[0].kind!r}"
+        if problem.axons is not None:
+            return "a partitioner knows no limits on axon tables"
+        if not problem.resources:
+            return "nothing limits what a core holds, so there is nothing to balance"
+        limits = problem.capacity[problem.machine.usable]
+        if len(limits) and (limits != limits[0]).any():
+            return "its parts are all of one size; these cores are not"
+        return None
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """One partition; then its parts are placed until time is up, if the objective knows distances.
+
+        Raises
+        ------
+        NmsolveError : the parts do not fit on cores, even after moving nodes
+        """
+        nets = self.nets and (problem.objective == "connectivity" or uses_nets(problem))
+        part = self.partition(make_task(problem, nets, context.seed, context.workers))
+        wish = np.flatnonzero(problem.machine.usable)[part]
+        core = repair(problem, wish)
+        if core is None:
+            raise NmsolveError(f"the parts of {self.name} do not fit on the cores, even after moving nodes")
+        moved = int((core != wish).sum())
+        if moved:
+            context.note(f"{moved} nodes moved, because parts held more than a core does")
+        context.offer(core, "partition")
+        if problem.objective not in ("cut", "connectivity"):
+            place_parts(problem, np.unique(core, return_inverse=True)[1].astype(np.int64), context)
+
+
+def metis() -> PartitionBackend:
+    """METIS by its package pymetis."""
+    return PartitionBackend("metis", "pymetis", "metis", partitioners.metis)
+
+
+def kaminpar() -> PartitionBackend:
+    """KaMinPar."""
+    return PartitionBackend("kaminpar", "kaminpar", "kaminpar", partitioners.kaminpar)
+
+
+def mtkahypar() -> PartitionBackend:
+    """Mt-KaHyPar; on messages with several targets it minimises connectivity."""
+    return PartitionBackend("mtkahypar", "mtkahypar", "mtkahypar", partitioners.mtkahypar, nets=True)

@@ -1,0 +1,91 @@
+"""METIS, KaMinPar and Mt-KaHyPar: one function each, from a task to the part of every node.
+
+Packages are imported when a function is called. All of them hold the interpreter's lock and cannot be stopped: they
+belong in a child process.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.backends.task import Task
+from nmsolve.model.types import IntArray
+
+
+def metis(task: Task) -> IntArray:
+    """METIS, multilevel k-way (Karypis and Kumar 1998); its balance is a wish: the answer may exceed the limit."""
+    import pymetis
+
+    kind = pymetis.zero_copy_dtype()
+    mean = task.sizes.sum() / task.parts
+    options = pymetis.Options(seed=task.seed % 2**31, ufactor=max(1, int(1000 * (task.limit / mean - 1))))
+    found = pymetis.part_graph(
+        task.parts,
+        xadj=task.indptr.astype(kind),
+        adjncy=task.indices.astype(kind),
+        eweights=task.weights.astype(kind),
+        vweights=task.sizes.astype(kind),
+        options=options,
+    )
+    return np.asarray(found.vertex_part, np.int64)
+
+
+def kaminpar(task: Task) -> IntArray:
+    """KaMinPar, deep multilevel (Gottesbüren et al. 2021), preset ``default``. Repeatable with one worker."""
+    import kaminpar as package
+
+    package.reseed(task.seed % 2**31)
+    with tempfile.TemporaryDirectory(prefix="nmsolve-") as folder:
+        file = Path(folder) / "graph.parhip"
+        write_parhip(file, task)
+        graph = package.load_graph(str(file), package.GraphFileFormat.PARHIP)
+    solver = package.KaMinPar(num_threads=task.workers, ctx=package.default_context())
+    return np.asarray(solver.compute_partition(graph, max_block_weights=[task.limit] * task.parts), np.int64)
+
+
+def write_parhip(file: Path, task: Task) -> None:
+    """The binary graph format of ParHIP (KaHIP user guide), the fastest that KaMinPar reads.
+
+    Header: version, n, directed edges; then the byte offset of every node's edges, the edges, node weights, edge
+    weights, all in 64 bits. Version bits say what is missing or narrow; 0 means nothing is.
+    """
+    n, m = len(task.indptr) - 1, len(task.indices)
+    with open(file, "wb") as out:
+        np.array([0, n, m], np.uint64).tofile(out)
+        (8 * (3 + n + 1) + 8 * task.indptr).astype(np.uint64).tofile(out)
+        for column in (task.indices, task.sizes, task.weights):
+            column.astype(np.uint64).tofile(out)
+
+
+def mtkahypar(task: Task) -> IntArray:
+    """Mt-KaHyPar (Gottesbüren et al. 2024), preset ``default``: connectivity of nets, else the cut.
+
+    Repeatable with one worker.
+    """
+    import mtkahypar as package
+
+    package.set_seed(task.seed % 2**31)
+    machine = package.initialize(task.workers, False)
+    context = machine.context_from_preset(package.PresetType.DEFAULT)
+    context.logging = False
+    goal = package.Objective.CUT if task.nets is None else package.Objective.KM1
+    context.set_partitioning_parameters(task.parts, 0.03, goal)
+    context.set_individual_target_block_weights([task.limit] * task.parts)
+    sizes = task.sizes.tolist()
+    if task.nets is None:
+        source = np.repeat(np.arange(len(sizes)), np.diff(task.indptr))
+        once = source < task.indices
+        edges = list(zip(source[once].tolist(), task.indices[once].tolist(), strict=True))
+        graph = machine.create_graph(
+            context, len(sizes), len(edges), edges, sizes, task.weights[once].tolist()
+        )
+    else:
+        indptr, pins, weights = task.nets
+        long = np.flatnonzero(np.diff(indptr) > 1)
+        nets = [pins[a:b].tolist() for a, b in zip(indptr[long], indptr[long + 1], strict=True)]
+        graph = machine.create_hypergraph(context, len(sizes), len(nets), nets, sizes, weights[long].tolist())
+    found = graph.partition(context)
+    return np.fromiter((found.block_id(u) for u in range(len(sizes))), np.int64, len(sizes))
