@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 from scipy.sparse import coo_array
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.store.reader import Block
+from nmsolve.model.store.reader import Block, Store
 from nmsolve.model.store.records import Records, contracted, joined, symmetric, transposed
 from nmsolve.model.store.regroup import regroup, regrouped
 from nmsolve.model.store.scratch import Scratch
+from nmsolve.model.store.writer import StoreWriter
 from nmsolve.model.types import AnyArray, IntArray
 
 NONE = np.empty(0, np.int32)
@@ -140,9 +141,8 @@ def test_symmetric_transposed_and_contracted_agree_with_matrices() -> None:
 
     def result(records: Iterator[Records], keys: int) -> AnyArray:
         out = np.zeros((keys, keys))
-        blocks: list[Block] = []
         with Scratch() as scratch:
-            regroup(records, keys, blocks.append, memory=0, scratch=scratch, drop_loops=True)
+            blocks = list(regrouped(records, keys, memory=0, scratch=scratch, drop_loops=True))
         found = rows(blocks, keys)
         out[found.key, found.neighbour] = found.weight
         return out
@@ -151,6 +151,19 @@ def test_symmetric_transposed_and_contracted_agree_with_matrices() -> None:
     assert np.array_equal(result(symmetric(parts), 30), dense + dense.T)
     assert np.array_equal(result(contracted(parts, label), 7), coarse)
     assert np.array_equal(result(contracted(parts, label, both_sides=True), 7), coarse + coarse.T)
+
+
+def test_a_store_can_be_written_from_records(tmp_path: Path) -> None:
+    records = random_records(2, 500, 20000, 2.0, True, True)
+    with Scratch(tmp_path) as scratch, StoreWriter(tmp_path / "g.nmz", vertices=500) as writer:
+        regroup(cut(records, 999), writer, 500, memory=2**20, scratch=scratch)
+        writer.close()
+    with Store(tmp_path / "g.nmz") as store:
+        found = rows(list(store.blocks()), 500)
+    row, column, weight = matrix(records, records.weight, 500)
+    apart = row != column
+    assert np.array_equal(found.key, row[apart]) and np.array_equal(found.neighbour, column[apart])
+    assert np.array_equal(found.weight, weight[apart])
 
 
 def test_memory_stays_within_the_budget() -> None:

@@ -22,6 +22,7 @@ from nmsolve.model.store.records import Records, joined
 from nmsolve.model.store.regroup_kernels import merge, scatter, sources
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.store.spill import Spill, packed
+from nmsolve.model.store.writer import StoreWriter
 from nmsolve.model.types import IntArray
 
 T = TypeVar("T")
@@ -74,20 +75,21 @@ def regrouped(
 
 def regroup(
     records: Iterable[Records],
+    writer: StoreWriter,
     keys: int,
-    append: Callable[[Block], None],
     *,
     memory: int,
     scratch: Scratch,
     counts: IntArray | None = None,
-    drop_loops: bool = False,
     workers: int = 1,
 ) -> None:
-    """:func:`regrouped`, every block handed to ``append`` (for instance a store writer's)."""
-    for block in regrouped(
-        records, keys, memory=memory, scratch=scratch, counts=counts, drop_loops=drop_loops, workers=workers
-    ):
-        append(block)
+    """:func:`regrouped` into a store, which takes no loops: they are dropped. The writer stays open."""
+    blocks = regrouped(
+        records, keys, memory=memory, scratch=scratch, counts=counts, drop_loops=True, workers=workers
+    )
+    for block in blocks:
+        size = block.size if len(block.size) else None
+        writer.append(block.indptr, block.neighbour, block.weight, size)
 
 
 def _bounds(keys: int, counts: IntArray | None) -> IntArray:

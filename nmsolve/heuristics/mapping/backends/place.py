@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context
+from nmsolve.model.engine import Context, ScratchPlace
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -72,6 +72,11 @@ class PartsContext:
     def memory(self) -> int | None:
         """Bytes that may still be taken, or None without a budget."""
         return self.context.memory
+
+    @property
+    def scratch(self) -> ScratchPlace:
+        """Where files may be put."""
+        return self.context.scratch
 
     def incumbent(self) -> tuple[IntArray | None, float]:
         """None yet."""
