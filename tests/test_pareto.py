@@ -135,5 +135,6 @@ def test_command_line_front_order_and_bad_input(tmp_path):
     for bad in (("--pareto", "hops"), ("--pareto", "hops,heat"), ("--objective", "hops,hops")):
         assert isinstance(run(*bad).exception, InputError)
     assert isinstance(run("--pareto", "hops,cut", "--points", "1").exception, InputError)
+    assert isinstance(run("--pareto", "hops,cut", "--objective", "energy").exception, InputError)
     assert isinstance(run("--route", "joint", "--objective", "hops,cut").exception, InputError)
     assert isinstance(run("--route", "nowhere").exception, InputError)

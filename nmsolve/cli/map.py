@@ -73,6 +73,8 @@ def run_map(o: MapOptions) -> int:
         raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
     names = objective_names(o.objective)
     front = None if o.pareto is None else _front_names(o.pareto, o.points)
+    if front is not None and o.objective != "hops":  # what it is unless said otherwise
+        raise InputError("--objective beside --pareto", "--pareto", "the two objectives of the front alone")
     many = front is not None or len(names) > 1
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
