@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, Protocol
@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 #: Threads that decode ahead where all messages of a graph on disk are looked at; no result depends on it.
 READERS = min(4, os.cpu_count() or 1)
@@ -308,9 +308,7 @@ class LogicGraph:
     @cached_property
     def hash(self) -> str:
         """Content hash (hex, 16 digits) of everything that decides what a mapping is worth."""
-        h = hashlib.sha256()
-        h.update(repr((self.n, self.directed, self.resources, self.ids)).encode())
-        for a in (
+        arrays = (
             self.indptr,
             self.targets,
             self.weights,
@@ -318,9 +316,9 @@ class LogicGraph:
             self.multicast,
             self.rate,
             self.sizes,
-        ):
-            h.update(np.ascontiguousarray(a).data)
-        return h.hexdigest()[:16]
+        )
+        digests = [array_digest(a) for a in arrays]
+        return combined_hash(self.n, self.directed, self.resources, self.ids, digests)
 
 
 def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
@@ -339,6 +337,28 @@ def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]
             )  # fmt: skip
             yield rows, np.repeat(np.arange(last - first), np.diff(rows.indptr))
             first = last
+
+
+def array_digest(array: AnyArray) -> bytes:
+    """SHA-256 of the array's bytes."""
+    return hashlib.sha256(np.ascontiguousarray(array).data).digest()
+
+
+def combined_hash(
+    n: int,
+    directed: bool,
+    resources: tuple[str, ...],
+    ids: tuple[str | int, ...] | None,
+    digests: Iterable[bytes],
+) -> str:
+    """:attr:`LogicGraph.hash` from digests of indptr, targets, weights, source, multicast, rate and sizes.
+
+    One digest each, so that it can be computed while the connections pass by (:mod:`nmsolve.model.store.identity`).
+    """
+    h = hashlib.sha256(repr((n, directed, resources, ids)).encode())
+    for digest in digests:
+        h.update(digest)
+    return h.hexdigest()[:16]
 
 
 def row_max(indptr: IntArray, weights: FloatArray) -> FloatArray:

@@ -61,7 +61,7 @@ def save(graph: LogicGraph, path: Path) -> None:
             ids=graph.ids,
             messages=None if graph.one_row_per_node else np.bincount(graph.source, minlength=graph.n),
             row=row,
-            identity=graph.hash,
+            identity=None if row is None else graph.hash,
         )
 
 

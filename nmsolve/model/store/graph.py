@@ -77,7 +77,7 @@ class StoredGraph(LogicGraph):
 
     @property
     def hash(self) -> str:  # type: ignore[override]
-        """The identity that the file states; a graph loaded from it has the same."""
+        """The hash that the file states; the graph in memory has the same (loading it checks that)."""
         return self.store.manifest.hash
 
     @cached_property
@@ -143,7 +143,7 @@ def open_graph(path: str | Path) -> StoredGraph:
 
 
 def load(path: str | Path) -> LogicGraph:
-    """The graph of a ``.nmz`` file, in memory; it keeps the identity (``hash``) that the file states.
+    """The graph of a ``.nmz`` file, in memory.
 
     Raises
     ------
@@ -194,7 +194,12 @@ def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
         name=stored.name,
         meta=stored.meta,
     )
-    graph.__dict__["hash"] = stored.hash  # what cached_property would fill in
+    if graph.hash != stored.hash:
+        raise InputError(
+            f"the content has hash {graph.hash}",
+            str(stored.store.path),
+            f"{stored.hash} as the manifest says",
+        )
     return graph
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import zlib
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -19,7 +18,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import atomic_file
 from nmsolve.model.graph import row_max
 from nmsolve.model.store.archive import ZipWriter, deflate
-from nmsolve.model.store.coding import coding_of, exact_coding, pack_numbers, to_codes
+from nmsolve.model.store.coding import coding_of, exact_coding, from_codes, pack_numbers, to_codes
+from nmsolve.model.store.identity import Identity
 from nmsolve.model.store.manifest import MOST_MEMBER, VERSION, Coding, Column, Manifest, Shard
 from nmsolve.model.store.varint import COUNT_BYTES, OK, RECORD_BYTES, WORDS, encode_records, imbalance
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -83,6 +83,7 @@ class StoreWriter:
         self._columns: dict[str, Column] = {}
         self._largest: list[FloatArray] = []  # weight of every vertex, for rates that nobody gives
         self._tagged = False
+        self._identity = Identity()
         self._waiting: deque[tuple[Shard, Future[tuple[bytes, int]]]] = deque()
         self._open: ExitStack | None = ExitStack()
         self._zip = ZipWriter(self._open.enter_context(atomic_file(path)))
@@ -144,6 +145,7 @@ class StoreWriter:
             raise InputError(f"vertex {at} has {WORDS[status]}", str(self.path))
         self._parts.append(out[:at].tobytes())
         self._note_weights(indptr, weight, tag)
+        self._identity.add(here, indptr, tag, neighbour, from_codes(code, self._coding, str(self.path)))
         excess = imbalance(here, indptr, tag, neighbour, size, code) if self._both else 0
         self._shard = Shard(
             old.first,
@@ -206,7 +208,7 @@ class StoreWriter:
         ids : (n,) names; 0 .. n - 1 if not given
         messages : (n,) number of messages of each vertex; 1 if not given
         row : (messages,) number of each message in the graph that was saved; in order of the vertices if not given
-        identity : hash of the graph; derived from the checksums if not given
+        identity : hash of the graph that was saved; given if ``row`` is, else computed here
 
         Raises
         ------
@@ -225,17 +227,34 @@ class StoreWriter:
             count = self._n if messages is None else int(np.sum(messages))
             if rate is None and (messages is not None or self._tagged):
                 raise InputError("no rates", str(self.path), "one per message where a vertex has several")
+            rate = np.concatenate(self._largest) if rate is None else np.asarray(rate, np.float64)
+            casts = np.zeros(count, bool) if multicast is None else np.asarray(multicast, bool)
+            shape = (self._n, len(self._resources))
+            sizes = np.ones(shape, np.int64) if sizes is None else np.asarray(sizes, np.int64)
+            if sizes.shape != shape or casts.shape != (count,):
+                raise InputError(
+                    f"sizes {sizes.shape}, multicast {casts.shape}", str(self.path), f"{shape}, {(count,)}"
+                )
             self._number_column("messages", messages, self._n)
             self._number_column("row", row, count)
-            self._number_column("multicast", multicast, count)
-            self._number_column(
-                "sizes", None if sizes is None else np.asarray(sizes).T, self._n * len(self._resources)
-            )
-            self._rate_column(
-                np.concatenate(self._largest) if rate is None else np.asarray(rate, np.float64), count
-            )
+            self._number_column("multicast", casts if casts.any() else None, count)
+            self._number_column("sizes", None if (sizes == 1).all() else sizes.T, sizes.size)
+            self._rate_column(rate, count)
             if ids is not None:
                 self._column("ids", msgspec.json.encode(list(ids)), len(ids), self._n)
+            if identity is None:
+                names = None if ids is None else tuple(ids)
+                identity = self._identity.value(
+                    self._n,
+                    self._directed,
+                    tuple(self._resources),
+                    names,
+                    messages,
+                    casts,
+                    rate,
+                    sizes,
+                    str(self.path),
+                )
             self._write_manifest(count, identity)
             self._zip.finish()
         except BaseException as error:
@@ -267,11 +286,11 @@ class StoreWriter:
         self._zip.add(f"columns/{name}", packed, len(raw), crc)
         self._columns[name] = Column(values, len(raw), crc, coding)
 
-    def _write_manifest(self, messages: int, identity: str | None) -> None:
+    def _write_manifest(self, messages: int, identity: str) -> None:
         manifest = Manifest(
             nmz=VERSION,
             name=self._name,
-            hash="",
+            hash=identity,
             directed=self._directed,
             directions=self._directions,
             vertices=self._n,
@@ -283,10 +302,7 @@ class StoreWriter:
             columns=self._columns,
             shards=self._shards,
         )
-        if identity is None:
-            about = msgspec.structs.replace(manifest, name="", meta={})
-            identity = hashlib.sha256(msgspec.json.encode(about)).hexdigest()[:16]
-        raw = msgspec.json.encode(msgspec.structs.replace(manifest, hash=identity))
+        raw = msgspec.json.encode(manifest)
         packed, crc = _pack(raw, self._level)
         self._zip.add("manifest.json", packed, len(raw), crc)
 
