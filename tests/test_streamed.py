@@ -15,7 +15,12 @@ from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.solvers.mapping import api
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
+from nmsolve.solvers.mapping.bounds.placement import placement_bound
+from nmsolve.solvers.mapping.certificates import check_bound
 
 NODES, CORES = 40, (4, 5)
 
@@ -155,6 +160,57 @@ def test_links_and_channels_are_the_same_in_blocks(kind: str, board: str) -> Non
     assert hottest_links(parts, machine, core) == hottest_links(graph, machine, core)
     a, b = (check_deadlock(g, machine, core) for g in (parts, graph))
     assert np.array_equal(a.numbering, b.numbering) and (a.layers, a.cycle) == (b.layers, b.cycle)
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("board", MACHINES)
+def test_the_bound_in_blocks_is_valid_and_proved_again_in_blocks(kind: str, board: str) -> None:
+    """Below what random mappings cost and what one search found; no less than in memory; a higher claim is refused."""
+    machine, graph = machine_of(board), graph_of(kind, 2)
+    for objective in ("hops", "multicast-hops", "connectivity", "cut", "energy"):
+        problem = MappingProblem(graph, machine, objective, (), 3)
+        parts = replace(problem, graph=split(graph, 2))
+        bound = fan_out_bound(parts)
+        assert bound.value == pytest.approx(fan_out_bound(problem).value, rel=1e-12)
+        found = api.solve(problem, engines=["first-fit"], time_limit=5).objective
+        assert 0 <= bound.value <= found
+        assert check_bound(parts, bound).ok and check_bound(problem, bound).ok
+        higher = replace(bound, value=bound.value * 1.001 + 1.0)
+        assert not check_bound(parts, higher).ok
+
+
+def test_the_bound_says_something_where_targets_do_not_fit_beside_their_sender() -> None:
+    """Six messages of weight 1 from one node, cores of two nodes on a line: one stays, four go one hop, one goes two."""
+    graph = LogicGraph.from_edges(7, [0] * 6, range(1, 7))
+    machine = Machine("line", (1, 1), (1, 9))
+    problem = MappingProblem(SplitGraph(graph, [0, 1]), machine, "hops", (), 2)
+    assert fan_out_bound(problem).value == 0 + 1 + 1 + 1 + 1 + 2
+
+
+def test_a_search_on_disk_takes_engines_that_read_blocks_and_refuses_the_others() -> None:
+    """First fit and the fan-out bound run; the rest says what memory it would need, in one line."""
+    graph, machine = graph_of("unicast", 4), machine_of("mesh")
+    problem = api.make_problem(split(graph, 4), machine)
+    result = api.solve(problem, engines=["first-fit", "star", "multilevel"], time_limit=10)
+    refused = next(e for e in result.engines if e.engine == "multilevel")
+    assert "lies on disk" in refused.status and "GiB" in refused.status
+    assert result.objective == objective_value(MappingProblem(graph, machine), result.core)
+    assert result.bound is not None and result.memory_peak > 0
+    together = SideConstraint("t", "together", (0, 1), ())
+    with pytest.raises(InputError, match="lies on disk"):
+        api.solve(replace(problem, constraints=(together,)), engines=["first-fit"], time_limit=5)
+    with pytest.raises(InputError, match="lies on disk"):
+        api.solve(problem, engines=["joint"], time_limit=5)
+
+
+def test_the_placement_bound_of_blocks_is_that_of_the_graph() -> None:
+    """The traffic between parts is summed block by block."""
+    graph, machine = graph_of("mixed", 6), machine_of("mesh")
+    core = mapping(machine, 6)
+    problem = MappingProblem(graph, machine, "hops", (), NODES)
+    whole, parts = (placement_bound(p, core) for p in (problem, replace(problem, graph=split(graph, 6))))
+    assert whole is not None and parts is not None and whole.value == parts.value > 0
+    assert check_bound(replace(problem, graph=split(graph, 6)), parts, core).ok
 
 
 def test_a_wrong_claim_fails_in_blocks_too() -> None:

@@ -57,8 +57,8 @@ def _refuses_star(problem: MappingProblem) -> str | None:
 
 
 def _star(problem: MappingProblem, context: Context) -> list[Bound]:
-    """Star bound of pairwise objectives, fan-out bound of net objectives: milliseconds, any size."""
-    find = fan_out_bound if uses_nets(problem) else star_bound
+    """Star bound of pairwise objectives, fan-out bound of net objectives and on disk: milliseconds, any size."""
+    find = fan_out_bound if uses_nets(problem) or problem.graph.on_disk else star_bound
     return [find(problem, context.should_stop)]
 
 

@@ -9,7 +9,8 @@ r links of the least weight, and reach at least as far as the r-th nearest core:
 
 On a machine given by a distance matrix each remote core is charged on its own: the sum of the r least distances.
 Connectivity charges 1 per remote core: ``rate * r``. Messages without multicast under the other net objectives are
-paid edge by edge and bounded as in :mod:`.star`, from their senders alone.
+paid edge by edge and bounded as in :mod:`.star`, from their senders alone; so is every message under a pairwise objective
+whose graph lies on disk, where what a node receives is not at hand.
 """
 
 from __future__ import annotations
@@ -21,9 +22,13 @@ import numpy as np
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.graph import Rows, pieces
 from nmsolve.model.mapping.problem import UNLIMITED, MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, PairForm, ShouldStop, nearest, never
+
+#: Edges that are sorted at once.
+PIECE = 2**20
 
 
 @dataclass(frozen=True)
@@ -44,21 +49,34 @@ def refuses_nets(problem: MappingProblem) -> str | None:
 
 
 def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:
-    """Fan-out bound of a net objective; certificate: the method alone, the checker recomputes it.
+    """Fan-out bound of a net objective, or of sums over pairs (edges counted at their senders only); certificate: the
+    method alone, the checker recomputes it.
 
-    Stopped early it returns 0. Cost: one sort of the stored edges and of every core's distances.
+    Stopped early it returns 0. Cost: one sort of the stored edges, piece by piece, and of every core's distances.
     """
-    graph, certificate = problem.graph, {"method": "fan-out"}
-    room = row_room(problem)
-    as_message = message_rows(problem)
+    graph, nothing = problem.graph, Bound(0.0, "fan-out", "full", {"method": "fan-out"})
+    cores = int(problem.machine.usable.sum())
+    as_message = message_rows(problem) if uses_nets(problem) else np.zeros(graph.rows, bool)
+    by_count, by_slot = np.zeros(cores), np.zeros(cores)
+    for rows, row in pieces(graph, PIECE):
+        if should_stop():
+            return nothing
+        whole = as_message[rows.first : rows.first + len(rows.source)]
+        room = row_room(problem, rows)
+        remote = -(-np.maximum(np.diff(rows.indptr) - room.own, 0) // room.other)
+        remote = np.minimum(remote, cores - 1)[whole]
+        by_count += np.bincount(remote, rows.rate[whole], cores)
+        slot, weight = _slots(rows, row, room, ~whole)
+        by_slot += np.bincount(np.minimum(slot, cores - 1), weight, cores)
+    used = np.flatnonzero((by_count > 0) | (by_slot > 0)).max(initial=0)
     distance = core_distance(problem)
-    profile = _least_profile(problem, distance, should_stop)
+    profile = _least_profile(problem, distance, int(used) + 1, should_stop)
     if profile is None:
-        return Bound(0.0, "fan-out", "full", certificate)
-    value = _messages(problem, room, as_message, profile)
-    value += _edges(problem, room, ~as_message, profile)
-    whole = graph.integral and distance.integral
-    return Bound(round_up(value, whole), "fan-out", "full", certificate)
+        return nothing
+    value = float(by_count[: used + 1] @ _least_trees(problem, profile) + by_slot[: used + 1] @ profile)
+    return Bound(
+        round_up(value, graph.integral and distance.integral), "fan-out", "full", {"method": "fan-out"}
+    )
 
 
 def message_rows(problem: MappingProblem) -> BoolArray:
@@ -68,60 +86,55 @@ def message_rows(problem: MappingProblem) -> BoolArray:
     return problem.graph.multicast
 
 
-def _messages(problem: MappingProblem, room: RowRoom, chosen: BoolArray, profile: FloatArray) -> float:
-    """Sum of the bounds of the rows that are single messages."""
-    graph, machine = problem.graph, problem.machine
-    remote = -(-np.maximum(np.diff(graph.indptr) - room.own, 0) // room.other)
-    remote = np.minimum(remote, len(profile) - 1)[chosen]
-    rate = graph.rate[chosen]
+def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:
+    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; as many as ``profile`` has distances."""
+    remote, machine = np.arange(len(profile)), problem.machine
     if problem.objective == "connectivity":
-        return float((rate * remote).sum())
+        return remote.astype(np.float64)
     quantity = "energy" if problem.objective == "energy" else "hops"
     step = step_value(machine, quantity)
-    away = np.maximum(profile - step * (np.arange(len(profile)) > 0), 0.0)
+    away = np.maximum(profile - step * (remote > 0), 0.0)
     if machine.distance_matrix is not None:
-        tree = np.cumsum(np.append(0.0, away[1:]))[remote]
+        tree = np.cumsum(np.append(0.0, away[1:]))
     else:
         lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
-        tree = np.maximum(remote * lines.min(initial=np.inf) if len(lines) else 0.0, away[remote])
-    return float((rate * (step * remote + tree)).sum())
+        tree = np.maximum(remote * lines.min() if len(lines) else 0.0, away)
+    out: FloatArray = step * remote + tree
+    return out
 
 
-def _edges(problem: MappingProblem, room: RowRoom, chosen: BoolArray, profile: FloatArray) -> float:
-    """Star bound, from the senders alone, of the rows that are paid edge by edge."""
-    graph = problem.graph
-    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
-    order = np.lexsort((-graph.weights, row))
-    rank = np.arange(graph.m) - graph.indptr[row]
-    beyond = rank - room.own[row]
+def _slots(rows: Rows, row: IntArray, room: RowRoom, chosen: BoolArray) -> tuple[IntArray, FloatArray]:
+    """Slot (0: the sender's core, s: the s-th nearest other) and weight of every edge of the chosen rows, if the
+    heaviest targets of every row sit nearest."""
+    order = np.lexsort((-rows.weights, row))
+    beyond = np.arange(len(row)) - rows.indptr[row] - room.own[row]
     slot = np.where(beyond < 0, 0, 1 + beyond // room.other[row])
-    near = profile[np.minimum(slot, len(profile) - 1)]
-    return float((graph.weights[order] * near)[chosen[row]].sum())
+    keep = chosen[row]
+    return slot[keep], rows.weights[order][keep]
 
 
-def row_room(problem: MappingProblem) -> RowRoom:
+def row_room(problem: MappingProblem, rows: Rows) -> RowRoom:
     """Room of every row, by its smallest targets, resource by resource."""
-    graph = problem.graph
-    targets = np.diff(graph.indptr)
+    targets = np.diff(rows.indptr)
     own, other = targets.copy(), targets.copy()
     if problem.resources:
         limit = problem.capacity.max(axis=0)
-        row = np.repeat(np.arange(graph.rows), targets)
+        row = np.repeat(np.arange(len(targets)), targets)
         for r in range(len(problem.resources)):
             if limit[r] >= UNLIMITED:
                 continue
             size = problem.sizes[:, r]
-            taken = size[graph.targets]
+            taken = size[rows.targets]
             total = np.cumsum(taken[np.lexsort((taken, row))])
-            taken = total - np.concatenate([[0], total])[graph.indptr[:-1]][row]
-            beside = taken + size[graph.source[row]] <= limit[r]
-            np.minimum(own, np.bincount(row, beside, graph.rows).astype(np.int64), out=own)
-            np.minimum(other, np.bincount(row, taken <= limit[r], graph.rows).astype(np.int64), out=other)
+            taken = total - np.concatenate([[0], total])[rows.indptr[:-1]][row]
+            beside = taken + size[rows.source[row]] <= limit[r]
+            np.minimum(own, np.bincount(row, beside, len(targets)).astype(np.int64), out=own)
+            np.minimum(other, np.bincount(row, taken <= limit[r], len(targets)).astype(np.int64), out=other)
     return RowRoom(own, np.maximum(other, 1))
 
 
 def _least_profile(
-    problem: MappingProblem, distance: CoreDistance, should_stop: ShouldStop
+    problem: MappingProblem, distance: CoreDistance, count: int, should_stop: ShouldStop
 ) -> FloatArray | None:
     """(count,) least distance to the 0th, 1st, 2nd ... nearest core over all usable cores; None if stopped."""
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
@@ -132,7 +145,6 @@ def _least_profile(
         )
     empty = np.zeros(problem.n + 1, np.int64)
     form = PairForm(problem.n, empty, np.zeros(0, np.int32), np.zeros(0), cores, distance, 0.0)
-    count = min(len(cores), int(np.diff(problem.graph.indptr).max(initial=0)) + 1)
     profile = np.full(count, np.inf)
     for which, block in form.blocks():
         if should_stop():

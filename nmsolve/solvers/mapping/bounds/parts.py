@@ -79,7 +79,8 @@ def edge_weights(problem: MappingProblem) -> FloatArray:
     graph = problem.graph
     if not uses_nets(problem):
         return graph.weights
-    room = row_room(problem)
+    (rows,) = graph.blocks()
+    room = row_room(problem, rows)
     share = np.where(message_rows(problem), graph.rate / room.other, 0.0)
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     return np.where(message_rows(problem)[row], share[row], graph.weights)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
+from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.graph import READERS, Rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -91,9 +93,12 @@ def recheck_gilmore_lawler(problem: MappingProblem, certificate: Mapping[str, An
 
 
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Sum over messages of rate x (what the least possible number of remote cores must cost)."""
-    expect(problem, "nets", fewest=1)
-    graph, limit = problem.graph, _limit(problem)
+    """Sum over messages of rate x (what the least possible number of remote cores must cost).
+
+    Messages that are paid edge by edge count their edges, the heaviest to the nearest cores.
+    """
+    expect(problem, fewest=1)
+    limit, nets = _limit(problem), uses_nets(problem)
     d = all_distances(problem)
     least = _slot_rows(problem, np.minimum(d, d.T)).min(axis=0)
     quantity = "energy" if problem.objective == "energy" else "hops"
@@ -101,17 +106,15 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
     plain = np.maximum(least - step * (np.arange(len(least)) > 0), 0.0)
     links = np.concatenate([line_values(problem.machine, quantity, axis) for axis in (0, 1)])
     total = 0.0
-    for i in range(graph.rows):
-        part = slice(graph.indptr[i], graph.indptr[i + 1])
-        targets = graph.targets[part].astype(np.int64)
-        if len(targets) == 0:
-            continue
-        own = fits_with(problem.sizes[targets], limit, problem.sizes[graph.source[i]])
+    for rows, i in _messages(problem):
+        part = slice(rows.indptr[i], rows.indptr[i + 1])
+        targets = rows.targets[part].astype(np.int64)
+        own = fits_with(problem.sizes[targets], limit, problem.sizes[rows.source[i]])
         other = max(1, fits_with(problem.sizes[targets], limit, np.zeros_like(limit)))
-        if problem.objective != "connectivity" and not graph.multicast[i]:
+        if not nets or (problem.objective != "connectivity" and not rows.multicast[i]):
             slot = 1 + (np.arange(len(targets)) - own) // other
             slot[:own] = 0
-            falling = np.sort(graph.weights[part])[::-1]
+            falling = np.sort(rows.weights[part])[::-1]
             total += float(falling @ least[np.minimum(slot, len(least) - 1)])
             continue
         remote = min(-(-max(0, len(targets) - own) // other), len(least) - 1)
@@ -122,5 +125,12 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
         else:
             shortest = links.min() if len(links) else 0.0
             cost = step * remote + max(remote * shortest, plain[remote])
-        total += float(graph.rate[i]) * cost
+        total += float(rows.rate[i]) * cost
     return total
+
+
+def _messages(problem: MappingProblem) -> Iterator[tuple[Rows, int]]:
+    """Every message that has a target: its block, and its number in the block."""
+    for rows in problem.graph.blocks(READERS):
+        for i in np.flatnonzero(np.diff(rows.indptr)).tolist():
+            yield rows, i

@@ -131,7 +131,7 @@ def granularity(problem: MappingProblem) -> float:
     d = core_distance(problem)
     if not (problem.graph.integral and d.integral):
         return 0.0
-    if uses_nets(problem):
+    if uses_nets(problem) or problem.graph.on_disk:
         return 1.0
     w = both_ways(problem).data
     if d.separable:
