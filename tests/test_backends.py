@@ -190,11 +190,12 @@ def test_what_fits_in_rounded_sizes_fits_in_truth(sizes, limit, data):
 def test_the_binary_graph_file_is_the_task(tmp_path: Path):
     task = make_task(communities("cut"), False, 1, 1)
     write_parhip(tmp_path / "g", task)
-    data = np.fromfile(tmp_path / "g", np.uint64).astype(np.int64)
     n, m = 80, len(task.indices)
-    assert data[:3].tolist() == [0, n, m]
-    assert np.array_equal(data[3 : n + 4], 8 * (n + 4) + 8 * task.indptr)
-    assert np.array_equal(data[n + 4 :], np.concatenate([task.indices, task.sizes, task.weights]))
+    head = np.fromfile(tmp_path / "g", np.uint64, n + 4).astype(np.int64)
+    assert head[:3].tolist() == [56, n, m]
+    assert np.array_equal(head[3:], 8 * (n + 4) + 4 * task.indptr)
+    rest = np.fromfile(tmp_path / "g", np.uint32, offset=8 * (n + 4))
+    assert np.array_equal(rest, np.concatenate([task.indices, task.sizes, task.weights]))
 
 
 def test_what_a_partitioner_cannot_do_is_refused_in_words():

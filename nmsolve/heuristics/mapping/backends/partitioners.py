@@ -49,15 +49,15 @@ def kaminpar(task: Task) -> IntArray:
 def write_parhip(file: Path, task: Task) -> None:
     """The binary graph format of ParHIP (KaHIP user guide), the fastest that KaMinPar reads.
 
-    Header: version, n, directed edges; then the byte offset of every node's edges, the edges, node weights, edge
-    weights, all in 64 bits. Version bits say what is missing or narrow; 0 means nothing is.
+    Header of three 64-bit numbers: version, n, directed edges; then the byte offset of every node's edges in 64 bits;
+    the edges, node weights and edge weights in 32 (which the version's bits 8, 16 and 32 say).
     """
     n, m = len(task.indptr) - 1, len(task.indices)
     with open(file, "wb") as out:
-        np.array([0, n, m], np.uint64).tofile(out)
-        (8 * (3 + n + 1) + 8 * task.indptr).astype(np.uint64).tofile(out)
+        np.array([8 + 16 + 32, n, m], np.uint64).tofile(out)
+        (8 * (3 + n + 1) + 4 * task.indptr).astype(np.uint64).tofile(out)
         for column in (task.indices, task.sizes, task.weights):
-            column.astype(np.uint64).tofile(out)
+            column.astype(np.uint32).tofile(out)
 
 
 def mtkahypar(task: Task) -> IntArray:
