@@ -96,9 +96,9 @@ def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[di
     if not has_routes(machine):
         return "", []
     links = working_links(machine)
-    loads = link_loads(graph, machine, core)[links]
+    loads = link_loads(graph, machine, core)
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
-    hot = hottest_links(graph, machine, core)
+    hot = hottest_links(graph, machine, core, loads=loads)
     position = {int(link): i for i, link in enumerate(links)}
     rows = [
         {
@@ -109,4 +109,4 @@ def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[di
         }
         for h in hot
     ]
-    return pictures.link_loads(machine, ends, loads, [position[h.link] for h in hot]), rows
+    return pictures.link_loads(machine, ends, loads[links], [position[h.link] for h in hot]), rows

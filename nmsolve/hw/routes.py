@@ -118,10 +118,18 @@ def load_histogram(machine: Machine, loads: FloatArray, bins: int = 10) -> tuple
 
 
 def hottest_links(
-    graph: LogicGraph, machine: Machine, core: AnyArray, count: int = 10, messages: int = 5
+    graph: LogicGraph,
+    machine: Machine,
+    core: AnyArray,
+    count: int = 10,
+    messages: int = 5,
+    loads: FloatArray | None = None,
 ) -> list[HotLink]:
-    """The ``count`` most loaded links (ties by number), each with the ``messages`` largest messages over it."""
-    loads = link_loads(graph, machine, core)
+    """The ``count`` most loaded links (ties by number), each with the ``messages`` largest messages over it.
+
+    ``loads`` : what :func:`link_loads` gives, if it is known.
+    """
+    loads = link_loads(graph, machine, core) if loads is None else loads
     order = np.argsort(-loads, kind="stable")[:count]
     order = order[loads[order] > 0]
     tops = _largest_messages(graph, machine, core, order, messages)

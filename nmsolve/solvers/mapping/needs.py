@@ -14,7 +14,7 @@ from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import StoredGraph, open_graph
 from nmsolve.model.store.graph import in_memory
-from nmsolve.solvers.search.memory import held_now
+from nmsolve.solvers.search.memory import held_now, return_freed
 
 #: Bytes per connection and per node at the peak of a search in memory, the graph included.
 PER_EDGE, PER_NODE = 150, 500
@@ -60,6 +60,8 @@ def load_within(path: str | Path, memory: int | None) -> LogicGraph:
     """
     if Path(path).suffix.lower() != ".nmz":
         return load_graph(path)
+    if memory is not None:
+        return_freed()
     graph = open_graph(path)
     most = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     if held_now() + FIXED + loaded_bytes(graph) > most:

@@ -6,6 +6,7 @@ share (the problem lies there once, however many of them map it).
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import sys
@@ -18,6 +19,8 @@ from nmsolve.model.errors import InputError
 
 #: Seconds between two looks at the memory.
 _EVERY = 0.05
+#: Numbers of glibc's malloc options (malloc.h).
+_MMAP_THRESHOLD, _TRIM_THRESHOLD, _ARENA_MAX = -3, -1, -8
 
 
 class Memory:
@@ -37,6 +40,8 @@ class Memory:
             raise InputError(f"the memory budget is {budget} bytes", "", "a number > 0")
         self.budget = budget
         self._most = 0
+        if budget is not None:
+            return_freed()
 
     def held(self) -> int:
         """Bytes that all processes hold now."""
@@ -84,6 +89,18 @@ class Memory:
         finally:
             ended.set()
             watcher.join()
+
+
+def return_freed() -> None:
+    """Make the C library give freed memory back to the system at once (glibc; elsewhere this does nothing).
+
+    It otherwise keeps what large arrays took, separately for every thread, so that a process that reads a file piece by
+    piece holds many more pieces than it uses.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if sys.platform == "linux" and mallopt is not None:
+        for option, value in ((_MMAP_THRESHOLD, 2**17), (_TRIM_THRESHOLD, 2**20), (_ARENA_MAX, 2)):
+            mallopt(option, value)
 
 
 def held_now() -> int:

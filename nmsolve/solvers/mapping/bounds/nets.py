@@ -27,9 +27,6 @@ from nmsolve.model.mapping.problem import UNLIMITED, MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, PairForm, ShouldStop, nearest, never
 
-#: Edges that are sorted at once.
-PIECE = 2**20
-
 
 @dataclass(frozen=True)
 class RowRoom:
@@ -58,7 +55,7 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
     cores = int(problem.machine.usable.sum())
     as_message = message_rows(problem) if uses_nets(problem) else np.zeros(graph.rows, bool)
     by_count, by_slot = np.zeros(cores), np.zeros(cores)
-    for rows, row in pieces(graph, PIECE):
+    for rows, row in pieces(graph):
         if should_stop():
             return nothing
         whole = as_message[rows.first : rows.first + len(rows.source)]
