@@ -60,7 +60,7 @@ def load(path: Path) -> LogicGraph:
 def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
     data = read_limited(path)
     words = data.split()
-    if not words or not words[0].isdigit() or not 1 <= int(words[0]) <= 10**6:
+    if not words or len(words[0]) > 7 or not words[0].isdigit() or not 1 <= int(words[0]) <= 10**6:
         raise InputError("the file does not begin with a size", f"{path}:1", "a whole number from 1 to 10^6")
     n = int(words[0])
     given = len(words) - 1
