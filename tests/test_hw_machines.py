@@ -158,7 +158,7 @@ def test_a_preset_with_changes(tmp_path):
     text = 'preset = "loihi1"\nchips = [2, 2]\ncrossing_weight = 8\n[capacity]\nneurons = 512\n[energy]\ncrossing = 90'
     m, base = load_machine(write(tmp_path, text)), load_machine("loihi1")
     assert (m.chips, m.cores, m.crossing_weight) == ((2, 2), base.cores, 8)
-    assert m.capacity == {"neurons": 512, "synapses": base.capacity["synapses"]}
+    assert m.capacity == {**base.capacity, "neurons": 512}
     assert m.energy["message"] == base.energy["message"] and m.energy["crossing"].value == 90
     assert energy_lines(m, 1)[15] == pytest.approx(93.0)
 

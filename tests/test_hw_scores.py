@@ -127,6 +127,7 @@ def test_objectives_by_hand_on_two_by_two():
 def test_a_mapping_on_one_core_costs_nothing():
     graph = LogicGraph.from_edges(3, [0, 1], [1, 2])
     s = score(graph, Machine("m", (1, 1), (2, 2)), np.full(3, 2))
+    assert (s.pop("axons-in"), s.pop("axons-out")) == (2.0, 2.0)  # entries of its own core's tables
     assert set(s.values()) == {0.0}
 
 

@@ -11,6 +11,7 @@ from nmsolve.cli import pictures
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import Report, in_words
 from nmsolve.model.bound import Result
+from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -61,7 +62,7 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
 
 
 def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[int | None]]:
-    """Use of every resource the graph names, per core: names, (cores, R) amounts, limits (None: unlimited)."""
+    """Use of every resource the graph names, and of limited axon tables, per core: names, (cores, R) amounts, limits (None: unlimited)."""
     graph, machine = problem.graph, problem.machine
     names, columns = list(graph.resources), [graph.sizes[:, i] for i in range(len(graph.resources))]
     limits: list[int | None] = [machine.capacity.get(r) for r in graph.resources]
@@ -74,6 +75,11 @@ def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], 
     used = np.zeros((machine.size, len(columns)), np.int64)
     for i, column in enumerate(columns):
         np.add.at(used[:, i], core, column)
+    tables = axon_limits(problem)
+    if tables:
+        usage = dict(zip((AXONS_IN, AXONS_OUT), axon_usage(graph, machine.size, core), strict=True))
+        names, limits = [*names, *tables], [*limits, *tables.values()]
+        used = np.column_stack([used, *(usage[name] for name in tables)])
     return names, used, limits
 
 

@@ -26,6 +26,7 @@ from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.axons import add_usage
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -155,17 +156,20 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``.
+    for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``; ``axons-in`` and ``axons-out``, the most entries that
+    any core needs in its axon tables.
     """
     problem = MappingProblem(graph, machine)
     ready = {name: prepared(replace(problem, objective=name)) for name in OBJECTIVES if name != "max-link"}
     at = checked_core(graph, machine, core)
     out, wait = dict.fromkeys(ready, 0.0), Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None
+    axons = np.zeros((2, machine.size), np.int64)
     for rows in graph.blocks(READERS):
         for name in ready:
             out[name] += float(_cost(ready[name], rows, at))
         wait.add(rows, at)
+        add_usage(axons, rows, at)
         if links is not None:
             links.add(rows)
     out["latency-average"], out["latency-max"] = wait.average, wait.largest
@@ -175,4 +179,5 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         out["total-link"] = float(loads.sum())
         spread = float(loads.var()) if len(loads) else 0.0
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
+    out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

@@ -21,6 +21,7 @@ from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Messages, pieces
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
@@ -97,6 +98,7 @@ def verify(
         checks.append(Check("routes", wrong is None, text))
         if wrong is None:
             scores |= routed_scores(routes, graph, machine, at)
+    checks += axon_checks(axon_limits(problem), scores)
     if claimed is not None:
         checks += claim_checks(claimed, scores)
     if machine.distance_matrix is None and routes is None:
@@ -112,13 +114,17 @@ def recompute(
     ``between`` : the mapping's messages between cores, if they are there already.
     """
     out = {"cut": 0.0, "connectivity": 0.0}
-    matrix = machine.distance_matrix
+    matrix, axons = machine.distance_matrix, np.zeros((2, machine.size), np.int64)
     given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
     for rows, row in pieces(graph):
         p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
         away = p != q
         out["cut"] += float(w[away].sum())
-        pairs = distinct([row[away] * machine.size + q[away]], len(rows.source) * machine.size)
+        reach = distinct([row * machine.size + q], len(rows.source) * machine.size)
+        home = core[rows.source[reach // machine.size]]
+        axons[0] += np.bincount(reach % machine.size, minlength=machine.size)
+        axons[1] += np.bincount(home, minlength=machine.size)
+        pairs = reach[home != reach % machine.size]
         out["connectivity"] += float(rows.rate[pairs // machine.size].sum())
         if matrix is not None:
             one = rows.multicast[row]
@@ -128,6 +134,7 @@ def recompute(
             given["multicast-hops"] += float(w[~one] @ matrix[p, q][~one])
             given["multicast-hops"] += float(rate @ matrix[core[source], tree % machine.size])
             given["once"] += float(w[away & ~one].sum()) + float(rate.sum())
+    out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     if matrix is not None:
         router, link, once = _matrix_energy(machine)
         out["hops"], out["multicast-hops"] = given["hops"], given["multicast-hops"]
@@ -143,6 +150,15 @@ def recompute(
         crossed = hops.loads > 0
         out["energy"] = float(hops.loads[crossed] @ b.cost.reshape(-1)[crossed]) + b.once * hops.remote
     out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
+    return out
+
+
+def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[Check]:
+    """The fullest core's axon tables, counted here, against what a core has; ``limits`` as the machine states them."""
+    out = []
+    for name, limit in limits.items():
+        most = int(scores[name.replace("_", "-")])
+        out.append(Check(name, most <= limit, f"the fullest core needs {most} of {limit} entries"))
     return out
 
 

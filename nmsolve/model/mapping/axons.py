@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.model.graph import LogicGraph, Rows
+from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.types import BoolArray, IntArray
 
 if TYPE_CHECKING:
@@ -78,15 +78,19 @@ def axon_usage(
     -----
     Looks at the graph block by block, so it works on graphs on disk.
     """
-    core = np.asarray(core, np.int64)
-    incoming, outgoing = np.zeros(cores, np.int64), np.zeros(cores, np.int64)
-    for rows in graph.blocks():
-        own = None if inner is None else inner[rows.first : rows.first + len(rows.source)]
-        for part, row, at in reached(rows, cores, core, own):
-            incoming += np.bincount(at, minlength=cores)
-            fan = np.bincount(row, minlength=part.stop - part.start)
-            outgoing += np.bincount(core[rows.source[part]], fan, cores).astype(np.int64)
-    return incoming, outgoing
+    used = np.zeros((2, cores), np.int64)
+    for rows in graph.blocks(READERS):
+        add_usage(used, rows, np.asarray(core, np.int64), inner)
+    return used[0], used[1]
+
+
+def add_usage(used: IntArray, rows: Rows, core: IntArray, inner: BoolArray | None = None) -> None:
+    """Add the incoming and outgoing entries of a block's messages to ``used`` (2, cores); see :func:`axon_usage`."""
+    cores = used.shape[1]
+    own = None if inner is None else inner[rows.first : rows.first + len(rows.source)]
+    for part, row, at in reached(rows, cores, core, own):
+        used[0] += np.bincount(at, minlength=cores)
+        used[1] += np.bincount(core[rows.source[part][row]], minlength=cores)
 
 
 def reached(
@@ -141,7 +145,7 @@ def most_axons(problem: MappingProblem) -> tuple[int, int]:
     graph, usable = problem.graph, int(problem.machine.usable.sum())
     received, sent = np.zeros(problem.n, np.int64), np.zeros(problem.n, np.int64)
     messages = 0
-    for rows in graph.blocks():
+    for rows in graph.blocks(READERS):
         targets = np.diff(rows.indptr)
         received += np.bincount(rows.targets, minlength=problem.n)
         if problem.inner is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.graph import Rows
+from nmsolve.model.graph import READERS, Rows
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, most_axons
 from nmsolve.model.mapping.groups import Groups, make_groups
 from nmsolve.model.mapping.problem import MappingProblem
@@ -59,7 +59,7 @@ def _needs(problem: MappingProblem, count: int) -> tuple[IntArray, IntArray, int
     group, graph = problem.group_of, problem.graph
     share = problem.sizes[:, :] / np.maximum(problem.capacity.max(axis=0, initial=1), 1)
     received, sent, total = np.zeros(count, np.int64), np.zeros(count, np.int64), 0
-    for rows in graph.blocks():
+    for rows in graph.blocks(READERS):
         received += _distinct(rows, group, count)
         fan = _least_cores(rows, share)
         np.add.at(sent, group[rows.source], fan)

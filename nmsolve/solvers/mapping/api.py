@@ -31,6 +31,8 @@ from nmsolve.solvers.search.portfolio import Portfolio
 RESERVE_PART, RESERVE = 0.03, 0.5
 #: Most of the time limit kept back to bound the final placement.
 PLACEMENT_PART = 0.1
+#: Seconds per connection for the last scores of a graph on disk, as measured on two cores.
+PASS = 1e-7
 #: Most of the time limit for making a warm start legal within a migration budget.
 REPAIR_PART = 0.3
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
@@ -261,8 +263,9 @@ def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, se
 
 
 def _reserve(problem: MappingProblem, time_limit: float) -> float:
-    """Seconds kept back at the end of the run."""
+    """Seconds kept back at the end of the run: for the bound of the placement, and to read a graph on disk once more."""
     needed = 0.0 if problem.one_per_core else 1.25 * least_seconds("projection", problem)
+    needed += PASS * problem.graph.m if problem.graph.on_disk else 0.0
     return max(min(RESERVE, RESERVE_PART * time_limit), min(needed, PLACEMENT_PART * time_limit))
 
 

@@ -37,7 +37,8 @@ def axon_data(problem: MappingProblem) -> AxonData | None:
     if limits is None:
         return None
     graph, usable = problem.graph, int(problem.machine.usable.sum())
-    messages, most_sent = [], {}
+    messages: list[AxonMessage] = []
+    most_sent: dict[int, int] = {}
     for e in range(graph.rows):
         source = int(graph.source[e])
         reaches = set(graph.targets[graph.indptr[e] : graph.indptr[e + 1]].tolist())
@@ -45,8 +46,8 @@ def axon_data(problem: MappingProblem) -> AxonData | None:
         if reaches:
             messages.append(AxonMessage(source, tuple(sorted(reaches))))
             most_sent[source] = most_sent.get(source, 0) + min(len(reaches), usable)
-    stated = (None if limit == BIG else limit for limit in (limits.most_in, limits.most_out))
-    return AxonData(*stated, tuple(messages), most_sent)
+    most_in, most_out = (None if limit == BIG else limit for limit in (limits.most_in, limits.most_out))
+    return AxonData(most_in, most_out, tuple(messages), most_sent)
 
 
 def axon_terms(problem: MappingProblem) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -12,7 +13,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 @dataclass(frozen=True)
 class Limit:
     """One thing that could be lifted: ``kind`` is the kind of a side constraint, ``capacity`` (``name`` is the
-    resource), ``node limit``, ``faulty`` or ``taken`` (all such cores together)."""
+    resource, or ``axons_in``, ``axons_out``), ``node limit``, ``faulty`` or ``taken`` (all such cores together)."""
 
     kind: str
     name: str = ""
@@ -40,6 +41,7 @@ def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
     if problem.node_limit is not None:
         out.append(Limit("node limit"))
     out += [Limit("capacity", r) for r in problem.graph.resources if r in problem.machine.capacity]
+    out += [Limit("capacity", name) for name in axon_limits(problem)]
     return tuple(out)
 
 

@@ -7,20 +7,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.heuristics.mapping.first_fit import first_mapping
+from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.explain.axons import add_axons, states_axons
 from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
 from nmsolve.solvers.mapping.explain.limits import Limit, restricted
+
+#: Part of the time for a first mapping, where that takes more than a moment.
+REPAIR_PART = 0.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,10 +53,12 @@ def has_mapping(problem: MappingProblem, limits: Sequence[Limit], seconds: float
     hopeless = bool(explain_misfit(alone))  # by counting; CP-SAT then says which limits it takes
     if not hopeless:
         merged = merge_together(alone)
-        found = first_fit(merged.reduced, seed)
+        end = time.monotonic() + REPAIR_PART * seconds
+        found = first_mapping(merged.reduced, seed, lambda: time.monotonic() >= end)
         if found is not None and not check_mapping(alone, merged.lift(found)):
             return Answer("feasible", merged.lift(found))
-    classes = classes_of(alone, alone.sizes)
+    classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
+    classes = classes or classes_of(alone, alone.sizes)
     answer = Answer("unknown")
     if classes is not None and seconds > 0:
         answer = _solve(alone, limits, classes, seconds, seed)
@@ -124,6 +132,10 @@ def add_limit(
         assert problem.node_limit is not None
         for p in range(problem.cores):
             model.add(_total([row[p] for row in y]) <= problem.node_limit).only_enforce_if(on)
+        return
+    if limit.kind == "capacity" and limit.name in axon_limits(problem):
+        if len(classes.count) == problem.n and states_axons(problem):
+            add_axons(model, problem, [y[k] for k in classes.of.tolist()], limit.name, on)
         return
     if limit.kind == "capacity":
         _capacity(model, problem, classes, y, limit.name, on)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
@@ -46,7 +47,7 @@ def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], se
     alone = restricted(problem, named)
     if not alone.machine.usable.any():
         return True
-    if problem.n * problem.cores > MOST_PLACES:
+    if problem.n * problem.cores > MOST_PLACES or _axon_pairs(alone) > MOST_PLACES:
         return False
     status = _status(merge_together(alone).reduced, seconds)
     if status in ("OPTIMAL", "FEASIBLE"):
@@ -93,7 +94,39 @@ def _status(problem: MappingProblem, seconds: float) -> str:
         for c in problem.constraints:
             if c.kind == "apart":
                 model.add(cp_model.LinearExpr.sum([x[u, p] for u in c.nodes if allowed[u, p]]) <= 1)
+    _axon_tables(model, problem, x)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = 1
     solver.parameters.max_time_in_seconds = max(0.01, seconds)
     return str(solver.status_name(solver.solve(model)))
+
+
+def _axon_pairs(problem: MappingProblem) -> int:
+    """Variables of :func:`_axon_tables`."""
+    return problem.graph.rows * problem.cores**2 if axon_limits(problem) else 0
+
+
+def _axon_tables(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
+    """Entries one by one: ``there[m,p]`` if message m reaches core p, ``pair[m,p,q]`` if it does so from core q."""
+    limits, graph, cores = axon_limits(problem), problem.graph, range(problem.cores)
+    incoming: list[list[Any]] = [[] for _ in cores]
+    outgoing: list[list[Any]] = [[] for _ in cores]
+    for m in range(graph.rows if limits else 0):
+        source = int(graph.source[m])
+        ends = set(graph.targets[graph.indptr[m] : graph.indptr[m + 1]].tolist())
+        if problem.inner is not None and problem.inner[m]:
+            ends.add(source)
+        for p in cores:
+            there = model.new_bool_var(f"there[{m},{p}]")
+            incoming[p].append(there)
+            for t in ends:
+                if (t, p) in x:
+                    model.add_implication(x[t, p], there)
+            for q in cores:
+                if (source, q) in x:
+                    pair = model.new_bool_var(f"pair[{m},{p},{q}]")
+                    model.add_bool_or([~x[source, q], ~there, pair])
+                    outgoing[q].append(pair)
+    for name, entries in (("axons_in", incoming), ("axons_out", outgoing)):
+        for used in entries if name in limits else ():
+            model.add(sum(used) <= limits[name])
