@@ -306,7 +306,7 @@ def test_npz_huge_header_allocates_nothing(tmp_path: Path) -> None:
 
 
 def test_npz_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmsolve.model.formats import npz
+    from nmsolve.model.formats import npz_members as npz
 
     monkeypatch.setattr(npz, "UNSUSPICIOUS", 1000)
     np.savez_compressed(tmp_path / "g.npz", **csr(weights=np.zeros(10**6)))

@@ -39,6 +39,7 @@ class Network:
     Attributes
     ----------
     messages : (n,) messages of every node, which follow one another in the order of nodes; None: one each
+    multicast : of all messages, or (messages,)
     rate : (messages,), or None for the largest weight of each message's connections
     sizes : (n, len(resources)) int64, or None for ones; complete when the last block has been taken
     unit : every weight is a whole multiple of it; None if there is no such unit
@@ -48,7 +49,7 @@ class Network:
     name: str
     blocks: Iterator[Connections]
     directed: bool = True
-    multicast: bool = True
+    multicast: bool | BoolArray = True
     messages: IntArray | None = None
     rate: FloatArray | None = None
     resources: tuple[str, ...] = ("neurons",)

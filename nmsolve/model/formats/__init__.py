@@ -84,7 +84,11 @@ def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[i
         network = module.stream(Path(source))
     if network is not None:
         return network.n, store(network, Path(target), workers)
-    graph = load_graph(source)
+    graph = (
+        module.open_graph(Path(source))
+        if into is module and hasattr(module, "open_graph")
+        else load_graph(source)
+    )
     save_graph(graph, target)
     return graph.n, graph.m
 

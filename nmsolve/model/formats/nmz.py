@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.store.coding import exact_coding
-from nmsolve.model.store.graph import StoredGraph, load
+from nmsolve.model.store.coding import exact_coding, in_pieces
+from nmsolve.model.store.graph import StoredGraph, load, open_graph
 from nmsolve.model.store.writer import StoreWriter
 from nmsolve.model.types import Int32Array
 
-__all__ = ["load", "save"]
+__all__ = ["load", "open_graph", "save"]
 
 
 def save(graph: LogicGraph, path: Path) -> None:
@@ -24,7 +24,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     InputError : a file that cannot be written
     """
     manifest = graph.store.manifest if isinstance(graph, StoredGraph) else None
-    coding = exact_coding(graph.weights) if manifest is None else manifest.weight
+    coding = exact_coding(in_pieces(graph.weights)) if manifest is None else manifest.weight
     workers = min(4, os.cpu_count() or 1)
     with StoreWriter(
         path,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
 
 from nmsolve.model.errors import InputError
@@ -12,6 +14,7 @@ from nmsolve.model.types import AnyArray, FloatArray
 #: Units per 1.0 that :func:`exact_coding` tries: whole numbers and decimals.
 _PER = (1, 10, 100, 1000, 10**4, 10**6)
 _MOST_UNITS = 2.0**51
+_PIECE = 2**18
 
 
 def coding_of(unit: float | None, where: str) -> Coding:
@@ -29,17 +32,31 @@ def coding_of(unit: float | None, where: str) -> Coding:
     return Coding("integer", per)
 
 
-def exact_coding(values: FloatArray) -> Coding:
-    """The coarsest coding that gives back every one of ``values`` (>= 0) to the last bit."""
-    for per in _PER:
-        for some in (values[:1000], values):
-            with np.errstate(over="ignore", invalid="ignore"):
-                units = np.rint(some * per)
-            if not ((units <= _MOST_UNITS).all() and (units / per == some).all()):
-                break
-        else:
-            return Coding("integer", per)
-    return Coding("float")
+def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
+    """The coarsest coding that gives back every value (>= 0) of all ``pieces`` to the last bit."""
+    tried, largest = 0, 0.0
+    for values in pieces:
+        while tried < len(_PER) and not _whole(values, _PER[tried]):
+            tried += 1  # what was in whole units before still is, as each unit divides those before it
+        if tried == len(_PER):
+            return Coding("float")
+        largest = max(largest, float(values.max(initial=0)))
+    return Coding("integer", _PER[tried]) if largest * _PER[tried] <= _MOST_UNITS else Coding("float")
+
+
+def _whole(values: FloatArray, per: int) -> bool:
+    """Whether every value is a whole number of units, at most 2^51, exactly."""
+    for some in (values[:1000], values):
+        with np.errstate(over="ignore", invalid="ignore"):
+            units = np.rint(some * per)
+        if not ((units <= _MOST_UNITS).all() and (units / per == some).all()):
+            return False
+    return True
+
+
+def in_pieces(values: FloatArray) -> Iterator[FloatArray]:
+    """An array cut so that what is computed of a piece takes little memory."""
+    return (values[i : i + _PIECE] for i in range(0, len(values), _PIECE))
 
 
 def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:

@@ -18,7 +18,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import atomic_file
 from nmsolve.model.graph import row_max
 from nmsolve.model.store.archive import ZipWriter, deflate
-from nmsolve.model.store.coding import coding_of, exact_coding, from_codes, pack_numbers, to_codes
+from nmsolve.model.store.coding import coding_of, exact_coding, from_codes, in_pieces, pack_numbers, to_codes
 from nmsolve.model.store.identity import Identity
 from nmsolve.model.store.manifest import MOST_MEMBER, VERSION, Coding, Column, Manifest, Shard
 from nmsolve.model.store.varint import COUNT_BYTES, OK, RECORD_BYTES, WORDS, encode_records, imbalance
@@ -273,7 +273,7 @@ class StoreWriter:
     def _rate_column(self, rate: FloatArray, count: int) -> None:
         if not (np.isfinite(rate).all() and (rate >= 0).all()):
             raise InputError("a rate is negative or not finite", str(self.path), "a finite number >= 0")
-        coding = exact_coding(rate)
+        coding = exact_coding(in_pieces(rate))
         codes = to_codes(rate, coding, str(self.path))
         self._column("rate", pack_numbers(codes), len(rate), count, coding)
 
