@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -15,8 +18,10 @@ from nmsolve.heuristics.mapping.axons.repair import within_axons
 from nmsolve.heuristics.mapping.axons.state import build_axons, recount
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.nets import Nets
-from nmsolve.hw.scores import objective_value
+from nmsolve.hw.scores import objective_value, score
+from nmsolve.hw.verify import verify
 from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping import axons as axons_module
@@ -29,7 +34,10 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.auto import _refusal
 from nmsolve.solvers.mapping.cpsat.engine import CpSat
+from nmsolve.solvers.mapping.explain import explain
+from nmsolve.solvers.mapping.explain.limits import restricted
 from nmsolve.solvers.mapping.mip.engine import Mip
+from nmsolve.solvers.mapping.recheck.conflict import recheck_conflict
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 SEEDS = st.integers(0, 10**6)
@@ -333,8 +341,8 @@ def test_a_run_gives_a_legal_mapping_or_says_that_there_is_none(objective):
     start = first_fit(wide, 0)
     usage = axon_usage(graph, 4, start)
     problem = limited(graph, int(usage[0].max()) - 1, int(usage[1].max()) - 1, (2, 2), 8, objective=objective)
-    for more in ({}, {"warm_start": start}, {"engines": ["first-fit"]}):
-        result = solve(problem, time_limit=2.5, **more)
+    for more in ({}, {"warm_start": start, "engines": ["nets", "cpsat"]}, {"engines": ["first-fit"]}):
+        result = solve(problem, time_limit=1.5, **more)
         assert result.core is not None and not check_mapping(problem, result.core)
         assert not [e for e in result.events if e.kind == "error" and e.engine != "warm-start"]
         assert "warm_start" not in more or any("repaired" in e.text for e in result.events)
@@ -342,3 +350,63 @@ def test_a_run_gives_a_legal_mapping_or_says_that_there_is_none(objective):
         InputError, match=r"multilevel: it knows no limits on axon tables \(axons_in, axons_out\)"
     ):
         solve(problem, time_limit=1, engines=["multilevel"])
+
+
+def test_explain_names_axon_tables_among_a_smallest_conflict():
+    """Against trying every mapping; the second model agrees."""
+    named = 0
+    for seed in range(12):
+        problem = small_limited(seed, "cut", tied=seed % 2 == 1)
+        found = explain(problem, 20)
+        assert (found.status == "feasible") == feasible(problem), seed
+        if found.conflict is None:
+            assert found.core is not None and not check_mapping(problem, found.core)
+            continue
+        limits = list(found.conflict.limits)
+        assert found.conflict.minimal and not feasible(restricted(problem, limits))
+        assert all(feasible(restricted(problem, [y for y in limits if y is not x])) for x in limits)
+        assert recheck_conflict(problem, found.conflict.certificate)
+        named += any(x.name.startswith("axons") for x in limits)
+    assert named > 1
+
+
+def test_verify_counts_axons_with_code_of_its_own():
+    """Scores, the check of a mapping that fits, and of one that does not."""
+    graph = random_graph(3, n=20, m=80)
+    core = np.random.default_rng(0).integers(0, 4, 20)
+    usage = plain_usage(graph, 4, core)
+    for spare in (0, -1):
+        problem = limited(graph, max(usage[0]) + spare, max(usage[1]), (2, 2), 20)
+        report = verify(graph, problem.machine, (), core, node_limit=20)
+        checks = {c.name: c for c in report.checks}
+        assert checks["axons_in"].ok == checks["feasible"].ok == (spare == 0)
+        assert checks["axons_out"].ok
+        assert (report.scores["axons-in"], report.scores["axons-out"]) == (max(usage[0]), max(usage[1]))
+        assert score(graph, problem.machine, core)["axons-in"] == max(usage[0])
+
+
+def test_command_line(tmp_path):
+    """One line for what cannot fit and for engines that do not know the tables; a report with their use."""
+    graph, board = tmp_path / "g.json", tmp_path / "b.toml"
+    save_graph(random_graph(2, n=12, m=36), graph)
+
+    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+    out = tmp_path / "out"
+    for most, code, engine, words in (
+        (1, 2, [], "distinct messages"),
+        (9, 2, ["--engines", "multilevel"], "axon tables (axons_in, axons_out)"),
+        (9, 0, [], ""),
+    ):
+        text = f"cores = [2, 2]\n[capacity]\nneurons = 6\naxons_in = {most}\naxons_out = 30\n"
+        board.write_text(text, "utf-8")
+        done = run("map", graph, "--machine", board, "-t", 2, "--out", out, *engine)
+        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+        assert code == 0 or words in done.stderr.splitlines()[-1]
+    report = json.loads((out / "report.json").read_text("utf-8"))
+    assert report["scores"]["axons-in"] <= 9
+    assert {"axons_in", "axons_out"} <= {c["name"] for c in report["checks"]}
+    assert "axons_in" in (out / "report.html").read_text("utf-8")
+    assert run("verify", out / "mapping.json").returncode == 0

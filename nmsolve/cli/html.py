@@ -62,7 +62,7 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
 
 
 def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[int | None]]:
-    """Use of every resource the graph names, and of limited axon tables, per core: names, (cores, R) amounts, limits (None: unlimited)."""
+    """Use of every resource the graph names and of limited axon tables, per core: names, (cores, R) amounts, limits."""
     graph, machine = problem.graph, problem.machine
     names, columns = list(graph.resources), [graph.sizes[:, i] for i in range(len(graph.resources))]
     limits: list[int | None] = [machine.capacity.get(r) for r in graph.resources]

@@ -140,6 +140,17 @@ def binding_axons(problem: MappingProblem) -> Axons | None:
     return Axons(BIG if free_in else limits[0], BIG if free_out else limits[1], inner)
 
 
+def idle_limits(problem: MappingProblem) -> str | None:
+    """The stated limits that were dropped because they cannot bind, in words; None if there are none."""
+    kept = problem.axons
+    idle = [
+        f"{name} {limit}"
+        for name, limit in axon_limits(problem).items()
+        if kept is None or (kept.most_in if name == AXONS_IN else kept.most_out) == BIG
+    ]
+    return f"{' and '.join(idle)} cannot bind: no core can hold nodes that need more" if idle else None
+
+
 def most_axons(problem: MappingProblem) -> tuple[int, int]:
     """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
     graph, usable = problem.graph, int(problem.machine.usable.sum())

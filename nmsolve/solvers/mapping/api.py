@@ -13,6 +13,7 @@ from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.axons import idle_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
@@ -178,6 +179,9 @@ def solve(
         incumbent.record(
             "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, seed {seed}"
         )
+        idle = idle_limits(referee.problem)
+        if idle is not None:
+            incumbent.record("note", "search", idle)
         if warm_start is None and problem.migration is not None:
             warm_start = problem.migration.reference
         if warm_start is not None:

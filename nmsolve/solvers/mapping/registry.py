@@ -56,7 +56,7 @@ REGISTRY: dict[str, Entry] = {
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
-    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, and under limits on axon tables", repeat=True, axons=True),
+    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
     "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
@@ -80,9 +80,9 @@ REGISTRY: dict[str, Entry] = {
     "link-load": Entry(_S + "bounds.engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for OR-Tools CP-SAT", child=True, budgeted=True, limited=True, axons=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes at a time", child=True, repeat=True, axons=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for HiGHS or other MIP solvers", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes", child=True, repeat=True, axons=True),
+    "mip": Entry(_S + "mip.engine", "Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
 }  # fmt: skip
 
 
