@@ -39,6 +39,8 @@ def _network(
     return Network(kind, tuple((k, str(v)) for k, v in parameters.items()), machine, balance, objective)
 
 
+#: Loihi 1 with unlimited axon tables.
+ANY_AXONS = str(Path(__file__).parent / "instances" / "loihi1_any_axons.toml")
 #: One node per core on square meshes: the published way to place networks that are already split.
 MESH = {
     "comm-64": _network("mesh-comm", None, None, "hops", nodes=64),
@@ -59,8 +61,8 @@ SNN = {
     ),
     "snn-2k-cut": _network("snn", "mesh:4x4", 0.03, "cut", nodes=2000, synapses=60000, layers=8),
     "reservoir-4k-hops": _network("reservoir", "mesh:8x8", 0.03, "hops", nodes=4096, fan=20),
-    "microcircuit-hops": _network("microcircuit", "loihi1", None, "hops", scale=0.05),
-    "microcircuit-multicast": _network("microcircuit", "loihi1", None, "multicast-hops", scale=0.05),
+    "microcircuit-hops": _network("microcircuit", ANY_AXONS, None, "hops", scale=0.05),
+    "microcircuit-multicast": _network("microcircuit", ANY_AXONS, None, "multicast-hops", scale=0.05),
     "snn-20k-hops": _network("snn", "mesh:8x8", 0.03, "hops", nodes=20000, synapses=600000, layers=8),
 }
 ABOUT = {

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from multiprocessing import get_context
 
 import numpy as np
@@ -105,6 +106,7 @@ def _problems() -> list[tuple[str, MappingProblem]]:
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
         ("link loads", make_problem(casts, mesh, balance=0.2, objective="max-link")),
+        ("limited axon tables", make_problem(casts, _few_axons(mesh), balance=0.2, objective="hops")),
         ("migration budget", make_problem(one, mesh, migration=Migration.of(place, 4))),
         (
             "migration budget, multicast hops",
@@ -117,6 +119,11 @@ def _problems() -> list[tuple[str, MappingProblem]]:
             ),
         ),
     ]
+
+
+def _few_axons(machine: Machine) -> Machine:
+    """The machine with axon tables so small that a first mapping exceeds them."""
+    return replace(machine, capacity={"axons_in": 5, "axons_out": 5})
 
 
 def _graph(n: int, multicast: bool) -> LogicGraph:
