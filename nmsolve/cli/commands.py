@@ -8,7 +8,9 @@ from typing import Annotated as A
 import typer
 from typer import Argument, Option
 
-Graph = A[Path, Argument(help="Graph: .json, .graph (METIS), .hgr (hMETIS), .mtx, .dat (QAPLIB) or .npz.")]
+Graph = A[
+    Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nmz, .snn, .csv, .h5, .nir ...")
+]
 Machine = A[
     str | None,
     Option(

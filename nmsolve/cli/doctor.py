@@ -21,6 +21,8 @@ EXTRA = {
     "pymetis": "metis",
     "kaminpar": "kaminpar",
     "mtkahypar": "mtkahypar",
+    "h5py": "sonata",
+    "nir": "nir",
 }
 
 

@@ -161,6 +161,7 @@ class _Parser:
         if status != OK:
             title = self._title(text, begin) if self.columns == edges == 0 and not self.titled else 0
             if not title:
+                self.columns = columns
                 raise self._refused(text, begin)
             self.titled, self.line = True, self.line + text.count(b"\n", 0, title)
             return self.take(text[title:])

@@ -1,0 +1,186 @@
+"""SONATA edges (Dai et al., PLoS Computational Biology 16:e1007696, 2020): synapses between populations, in HDF5.
+
+Every population of ``/edges`` has ``source_node_id`` and ``target_node_id``, whose attribute ``node_population`` says whose
+nodes they number, and perhaps ``nsyns``, synapses per connection, in its groups. Only these are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.hdf5 import opened
+from nmsolve.model.formats.sorting import rows_of
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.network import BLOCK, Connections, Network, graph
+from nmsolve.model.types import Int32Array, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.model.store.records import Records
+
+
+def load(path: Path) -> LogicGraph:
+    """Read the edges into memory; :func:`stream` says what becomes of them.
+
+    Raises
+    ------
+    InputError : h5py is not installed; no SONATA edges, truncated, node numbers out of range
+    """
+    return graph(stream(path))
+
+
+def stream(path: Path) -> Network:
+    """The edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
+
+    Synaptic weights are no traffic and are not read. Nodes are those of all populations, by name of population, each from
+    0 to the largest number that occurs; ids are ``population/number``, or numbers if there is one population. A node's
+    ``synapses`` are those that end there.
+
+    Raises
+    ------
+    InputError : as :func:`load`
+    """
+    with opened(path, "sonata") as file:
+        groups = _populations(file, path)
+        nodes: dict[str, int] = {}
+        for group in groups:
+            for end in (group.source, group.target):
+                nodes[end.nodes] = max(nodes.get(end.nodes, 0), _largest(group.edges, end, path) + 1)
+    first, n = {}, 0
+    for name in sorted(nodes):
+        first[name] = n
+        n += nodes[name]
+    if n >= 2**31:
+        raise InputError(f"there are {n} nodes", str(path), f"at most {2**31 - 1}")
+    sizes = np.zeros((n, 2), np.int64)
+    sizes[:, 0] = 1
+    return Network(
+        n=n,
+        name=path.stem,
+        blocks=_blocks(path, n, first, sizes[:, 1]),
+        rate=np.ones(n),
+        resources=("neurons", "synapses"),
+        sizes=sizes,
+        ids=None if len(nodes) == 1 else tuple(f"{p}/{i}" for p in sorted(nodes) for i in range(nodes[p])),
+        unit=1.0,
+    )
+
+
+@dataclass(frozen=True)
+class _End:
+    """One end of a population's edges: the data set of node numbers, and whose they are."""
+
+    data: Any
+    nodes: str
+
+
+@dataclass(frozen=True)
+class _Population:
+    """A population of ``edges`` edges; ``synapses`` are its ``nsyns`` by number of the group that has them."""
+
+    name: str
+    edges: int
+    source: _End
+    target: _End
+    synapses: dict[int, Any]
+    group: Any
+    index: Any
+
+
+def _populations(file: Any, path: Path) -> list[_Population]:
+    """All edge populations, checked."""
+    where = f"{path}: edges"
+    if "edges" not in file or not len(file["edges"]):
+        raise InputError("there are no edges", where, "a SONATA edges file")
+    out = []
+    for name, group in sorted(file["edges"].items()):
+        ends = []
+        for end in ("source_node_id", "target_node_id"):
+            data = group.get(end)
+            if data is None or getattr(data, "ndim", 0) != 1 or data.dtype.kind not in "iu":
+                raise InputError(
+                    f"there is no list of whole numbers {end!r}", f"{where}/{name}", "a SONATA edges file"
+                )
+            nodes = data.attrs.get("node_population", "nodes")
+            ends.append(_End(data, nodes.decode() if isinstance(nodes, bytes) else str(nodes)))
+        edges = len(ends[0].data)
+        synapses = {int(k): v["nsyns"] for k, v in group.items() if k.isdigit() and "nsyns" in v}
+        group_of, index = group.get("edge_group_id"), group.get("edge_group_index")
+        others = [ends[1].data, group_of, index] if synapses else [ends[1].data]
+        if any(d is None or d.shape != (edges,) or d.dtype.kind not in "iu" for d in others):
+            raise InputError("its data sets have different lengths", f"{where}/{name}", f"{edges} edges each")
+        out.append(_Population(name, edges, ends[0], ends[1], synapses, group_of, index))
+    return out
+
+
+def _pieces(edges: int) -> Iterator[slice]:
+    for begin in range(0, edges, BLOCK):
+        yield slice(begin, min(begin + BLOCK, edges))
+
+
+def _largest(edges: int, end: _End, path: Path) -> int:
+    """The largest node number; numbers must be believable for the size of the file."""
+    most = least = 0
+    for piece in _pieces(edges):
+        numbers = end.data[piece]
+        most, least = max(most, int(numbers.max())), min(least, int(numbers.min()))
+    limit = min(2**31 - 1, max(2**22, 64 * path.stat().st_size))
+    if least < 0 or most >= limit:
+        raise InputError(
+            f"found node {least if least < 0 else most}", f"{path}: {end.data.name}", f"0..{limit - 1}"
+        )
+    return most
+
+
+def _blocks(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Connections]:
+    """Rows of targets; adds to the ``synapses`` of every node."""
+    for block in rows_of(_records(path, n, first, synapses), n, drop_loops=True):
+        yield block._replace(weight=np.ones(len(block.neighbour)))
+
+
+def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Records]:
+    """Every edge as (source, target) with its number of synapses."""
+    from nmsolve.model.store.records import Records
+
+    with opened(path, "sonata") as file:
+        for group in _populations(file, path):
+            for piece in _pieces(group.edges):
+                source = (group.source.data[piece].astype(np.int64) + first[group.source.nodes]).astype(
+                    np.int32
+                )
+                target = (group.target.data[piece].astype(np.int64) + first[group.target.nodes]).astype(
+                    np.int32
+                )
+                size = _synapses(group, piece, path)
+                np.add.at(synapses, target, size if len(size) else 1)
+                yield Records(source, target, np.ones(len(source)), size)
+
+
+def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
+    """(edges,) synapses of every edge; empty if all are 1."""
+    if not group.synapses:
+        return np.empty(0, np.int32)
+    out = np.ones(piece.stop - piece.start, np.int64)
+    of, index = group.group[piece], group.index[piece].astype(np.int64)
+    for number, data in group.synapses.items():
+        mine = np.flatnonzero(of == number)
+        if not len(mine):
+            continue
+        low, high = int(index[mine].min()), int(index[mine].max()) + 1
+        if low < 0 or high > len(data):
+            raise InputError(
+                f"edge_group_index names {low if low < 0 else high - 1}",
+                f"{path}: {data.name}",
+                f"0..{len(data) - 1}",
+            )
+        out[mine] = data[low:high][index[mine] - low]
+    if out.min(initial=1) < 1 or out.max(initial=1) >= 2**31:
+        raise InputError(
+            f"{out.min()} to {out.max()} synapses", f"{path}: {group.name}/nsyns", "whole numbers from 1"
+        )
+    return out.astype(np.int32)
