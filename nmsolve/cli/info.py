@@ -34,6 +34,7 @@ def run_info(path: Path, memory: str | None, as_json: bool) -> int:
         "multicast_messages": int(graph.multicast.sum()),
         "total_traffic": traffic,
         "neighbours": neighbours,
+        "on_disk": graph.on_disk,
         "resources": {
             name: {"total": int(graph.sizes[:, i].sum()), "largest_node": int(graph.sizes[:, i].max())}
             for i, name in enumerate(graph.resources)

@@ -24,8 +24,8 @@ LOADED = 12
 PER_NODE_STORED = 120
 #: Bytes per connection of a shard that is being decoded and looked at.
 PER_DECODED = 24
-#: Bytes for compiled kernels and libraries that are loaded on the way.
-FIXED = 32 * 2**20
+#: Bytes for compiled kernels and libraries that are loaded on the way; for a graph on disk the first ones are there.
+FIXED, FIXED_STORED = 128 * 2**20, 32 * 2**20
 
 
 def loaded_bytes(graph: LogicGraph) -> int:
@@ -38,13 +38,14 @@ def search_bytes(problem: MappingProblem, workers: int) -> int:
     graph = problem.graph
     if isinstance(graph, StoredGraph):
         shard = max((s.connections for s in graph.store.shards), default=0)
-        return FIXED + PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
+        return FIXED_STORED + PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
     return FIXED + loaded_bytes(graph) - LOADED * graph.m
 
 
 def advice(problem: MappingProblem) -> str:
     """What else helps where a graph in memory leaves too little."""
-    return "" if problem.graph.on_disk else ", or the graph as .nmz, which can stay on disk"
+    small = problem.graph.on_disk or loaded_bytes(problem.graph) < FIXED
+    return "" if small else ", or the graph as .nmz, which can stay on disk"
 
 
 def load_within(path: str | Path, memory: int | None) -> LogicGraph:
@@ -64,7 +65,7 @@ def load_within(path: str | Path, memory: int | None) -> LogicGraph:
         return_freed()
     graph = open_graph(path)
     most = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    if held_now() + FIXED + loaded_bytes(graph) > most:
+    if held_now() + FIXED_STORED + loaded_bytes(graph) > most:
         return graph
     with graph.store:
         return in_memory(graph, READERS)

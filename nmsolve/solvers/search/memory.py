@@ -19,6 +19,8 @@ from nmsolve.model.errors import InputError
 
 #: Seconds between two looks at the memory.
 _EVERY = 0.05
+#: Budgets that are named as enough are multiples of this many bytes.
+_STEP = 4 * 2**20
 #: Numbers of glibc's malloc options (malloc.h).
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _ARENA_MAX = -3, -1, -8
 
@@ -67,9 +69,9 @@ class Memory:
         """
         least = self.held() + more
         if self.budget is not None and self.budget < least:
-            mebibytes = -(-least // 2**20)
+            enough = _STEP * (least // _STEP + 2) // 2**20  # what is held differs a little from run to run
             raise InputError(
-                f"{self.budget / 2**20:.0f} MiB are too little", "--memory", f"at least {mebibytes}MiB{hint}"
+                f"{self.budget / 2**20:.0f} MiB are too little", "--memory", f"at least {enough}MiB{hint}"
             )
 
     @contextmanager

@@ -1,0 +1,62 @@
+"""The command line on graphs that are too large for ``--memory``: they stay on disk, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from test_cli import run
+
+ENGINES = ("--engines", "first-fit,star", "--time-limit", "30")
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network with enough synapses for the way it is held to matter."""
+    path = tmp_path_factory.mktemp("store") / "net.nmz"
+    run("generate", "snn", "--nodes", "10000", "--synapses", "700000", "--layers", "4", "--out", path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def mapped(net: Path) -> tuple[Path, str]:
+    """A mapping made with the least memory that works, and that memory."""
+    out = net.parent / "disk"
+    words = ("map", net, "--machine", "mesh:4x4", *ENGINES, "--out", out, "--memory")
+    refused = run(*words, "60MiB", code=2).stderr
+    assert refused.count("\n") == 1 and not (out / "mapping.json").exists()
+    least = re.search(r"at least (\d+MiB)", refused)
+    assert least is not None, refused
+    run(*words, least[1])
+    return out, least[1]
+
+
+def test_the_least_memory_is_enough_and_the_report_says_so(mapped: tuple[Path, str], net: Path) -> None:
+    """The search kept to its budget; the graph was on disk."""
+    out, least = mapped
+    report = json.loads((out / "report.json").read_text())
+    assert report["memory"]["budget"] == int(least[:-3]) * 2**20 and report["stop_reason"] != "memory"
+    assert report["memory"]["peak"] <= 1.1 * report["memory"]["budget"]
+    assert json.loads(run("info", net, "--memory", least, "--json").stdout)["on_disk"]
+    assert not json.loads(run("info", net, "--json").stdout)["on_disk"]
+    assert all(c["ok"] for c in report["checks"])
+
+
+def test_disk_and_memory_agree(mapped: tuple[Path, str], net: Path) -> None:
+    """A mapping made on disk verifies on disk and in memory, bounds included, and scores the same."""
+    out, least = mapped
+    assert "FAILED" not in run("verify", out, "--bound", "--memory", least).stdout
+    assert "FAILED" not in run("verify", out, "--bound").stdout
+    on_disk = json.loads((out / "report.json").read_text())["scores"]
+    assert json.loads(run("score", out, "--json").stdout)["scores"] == pytest.approx(on_disk, rel=1e-9)
+
+
+def test_what_needs_the_graph_in_memory_says_so(mapped: tuple[Path, str], net: Path) -> None:
+    """One line each: an engine, free routes."""
+    out, least = mapped
+    words = ("map", net, "--machine", "mesh:4x4", "--memory", least, "--out", out.parent / "no", "-t", "5")
+    for more, text in ((("--engines", "multilevel"), "lies on disk"), (("--route", "joint"), "free routes")):
+        last = run(*words, *more, code=2).stderr.splitlines()[-1]
+        assert last.startswith("error: ") and text in last
