@@ -16,7 +16,7 @@ from store_support import some_graph, varint
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import convert, load_graph, nmz, save_graph
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.store import Block, Store, StoreWriter, open_graph, writer
+from nmsolve.model.store import Block, Store, StoreWriter, open_graph, shards
 from nmsolve.model.store.coding import (
     exact_coding,
     from_codes,
@@ -37,8 +37,8 @@ FIELDS = (
 @pytest.fixture(autouse=True)
 def small_shards(monkeypatch: pytest.MonkeyPatch) -> None:
     """Shards of about 40 connections: small graphs have many."""
-    monkeypatch.setattr(writer, "SHARD_CONNECTIONS", 40)
-    monkeypatch.setattr(writer, "SHARD_VERTICES", 16)
+    monkeypatch.setattr(shards, "SHARD_CONNECTIONS", 40)
+    monkeypatch.setattr(shards, "SHARD_VERTICES", 16)
 
 
 def assert_same(a: LogicGraph, b: LogicGraph) -> None:

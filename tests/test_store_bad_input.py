@@ -16,7 +16,7 @@ from store_support import forge, parts_of, varint
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph, save_graph
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.store import Store, writer
+from nmsolve.model.store import Store, shards
 
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 
@@ -24,7 +24,7 @@ Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 @pytest.fixture
 def good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ring of 10 vertices in five shards of two."""
-    monkeypatch.setattr(writer, "SHARD_CONNECTIONS", 2)
+    monkeypatch.setattr(shards, "SHARD_CONNECTIONS", 2)
     graph = LogicGraph.from_edges(10, np.arange(10), (np.arange(10) + 1) % 10, np.arange(10.0))
     save_graph(graph, tmp_path / "good.nmz")
     return tmp_path / "good.nmz"

@@ -12,7 +12,8 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
-from nmsolve.model.store.reader import Block, Store
+from nmsolve.model.store.block import Block
+from nmsolve.model.store.reader import Store
 from nmsolve.model.types import Int32Array, IntArray, frozen
 
 #: Bytes that a connection takes in memory: target and weight.

@@ -8,7 +8,8 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import array_digest, combined_hash
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.store.columns import Columns
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
 class Identity:
@@ -44,11 +45,7 @@ class Identity:
         n: int,
         directed: bool,
         resources: tuple[str, ...],
-        ids: tuple[str | int, ...] | None,
-        messages: IntArray | None,
-        multicast: BoolArray,
-        rate: FloatArray,
-        sizes: IntArray,
+        columns: Columns,
         where: str,
     ) -> str:
         """The hash, given everything else about the graph.
@@ -57,12 +54,12 @@ class Identity:
         ------
         InputError : a connection of a message that its vertex lacks; ``where`` is the place to name
         """
-        many = np.ones(n, np.int64) if messages is None else np.asarray(messages, np.int64)
+        many = np.ones(n, np.int64) if columns.messages is None else columns.messages
         indptr = self._row_starts(many, where)
         source = np.repeat(np.arange(n, dtype=np.int32), many)
         digests = [array_digest(indptr), self._targets.digest(), self._weights.digest()]
-        digests += [array_digest(a) for a in (source, multicast, rate, sizes)]
-        return combined_hash(n, directed, resources, ids, digests)
+        digests += [array_digest(a) for a in (source, columns.multicast, columns.rate, columns.sizes)]
+        return combined_hash(n, directed, resources, columns.ids, digests)
 
     def _row_starts(self, many: IntArray, where: str) -> IntArray:
         """(messages + 1,) where the targets of each message begin."""

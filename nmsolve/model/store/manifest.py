@@ -29,7 +29,7 @@ class Shard(msgspec.Struct, frozen=True):
     """The connections of ``vertices`` consecutive vertices from ``first`` on.
 
     ``bytes`` and ``crc32`` are of the unpacked data. ``imbalance`` (files with both directions) is the number that
-    :func:`nmsolve.model.store.varint.imbalance` gives; over the file they add up to 0 modulo 2^64.
+    :func:`nmsolve.model.store.balance.imbalance` gives; over the file they add up to 0 modulo 2^64.
     """
 
     first: Count
@@ -69,6 +69,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Version(msgspec.Struct):
     nmz: int
+
+
+def shard_name(number: int) -> str:
+    """Name of a shard in the archive."""
+    return f"shards/{number:06d}"
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:

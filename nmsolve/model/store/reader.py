@@ -8,35 +8,19 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import decode_json
 from nmsolve.model.store.archive import ZipReader
-from nmsolve.model.store.coding import from_codes, to_codes, unpack_numbers
-from nmsolve.model.store.manifest import MOST_MANIFEST, Column, Manifest, Shard, parse_manifest
-from nmsolve.model.store.varint import FULL, OK, WORDS, decode_records, imbalance
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
-
-_NONE: Int32Array = np.empty(0, np.int32)
-
-
-class Block(NamedTuple):
-    """Decoded connections of consecutive vertices.
-
-    ``first`` is the first vertex; ``indptr`` (k + 1,) starts at 0; ``neighbour`` (e,) rises within a vertex and tag;
-    ``tag`` (e,) has bit 0 for incoming connections and the number of the vertex's message above, or length 0 if all
-    are 0; ``size`` (e,) counts synapses, or has length 0 if all are 1; ``weight`` (e,) is traffic.
-    """
-
-    first: int
-    indptr: IntArray
-    tag: Int32Array
-    neighbour: Int32Array
-    size: Int32Array
-    weight: FloatArray
+from nmsolve.model.store.balance import imbalance
+from nmsolve.model.store.block import NONE, Block, cut, join
+from nmsolve.model.store.codec import decode_records
+from nmsolve.model.store.coding import to_codes
+from nmsolve.model.store.columns import read_columns
+from nmsolve.model.store.manifest import MOST_MANIFEST, Column, Manifest, Shard, parse_manifest, shard_name
+from nmsolve.model.store.varint import FULL, OK, WORDS
+from nmsolve.model.types import Int32Array
 
 
 class Store:
@@ -64,7 +48,9 @@ class Store:
             self.shards: tuple[Shard, ...] = tuple(self.manifest.shards)
             self._starts = np.array([s.first for s in self.shards], np.int64)
             self._check_members()
-            self._read_columns()
+            columns = read_columns(self.manifest, self._member, str(self.path))
+            self.sizes, self.rate, self.multicast = columns.sizes, columns.rate, columns.multicast
+            self.ids, self.messages, self.row = columns.ids, columns.messages, columns.row
         except BaseException:
             self._archive.close()
             raise
@@ -98,9 +84,12 @@ class Store:
             )
         return manifest
 
+    def _member(self, name: str, column: Column) -> bytes:
+        return self._archive.read(name, column.bytes, column.crc32)
+
     def _check_members(self) -> None:
         """Every part that the manifest names is there and of the size it says."""
-        parts: dict[str, Shard | Column] = {_shard_name(i): s for i, s in enumerate(self.shards)}
+        parts: dict[str, Shard | Column] = {shard_name(i): s for i, s in enumerate(self.shards)}
         parts |= {f"columns/{name}": column for name, column in self.manifest.columns.items()}
         for name, part in parts.items():
             where = f"{self.path}: {name}"
@@ -114,70 +103,6 @@ class Store:
                     f"{part.bytes} with {part.crc32:08x} as the manifest says",
                 )
 
-    def _read_columns(self) -> None:
-        m, n = self.manifest, self.n
-        messages = self._numbers("messages", n)
-        self.messages: IntArray | None = None if messages is None else messages.astype(np.int64)
-        total = n if messages is None else int(messages.sum())
-        if total != m.messages:
-            raise InputError(
-                f"the vertices have {total} messages", f"{self.path}: columns/messages", str(m.messages)
-            )
-        row = self._numbers("row", total)
-        if row is not None and not np.array_equal(np.sort(row), np.arange(total, dtype=np.uint64)):
-            raise InputError(
-                "not every message is there once", f"{self.path}: columns/row", f"0..{total - 1}"
-            )
-        self.row: IntArray | None = None if row is None else row.astype(np.int64)
-        multicast = self._numbers("multicast", total)
-        self.multicast: BoolArray = np.zeros(total, bool) if multicast is None else multicast != 0
-        sizes = self._numbers("sizes", n * len(m.resources))
-        if sizes is not None and sizes.size and sizes.max() > 2**62:
-            raise InputError(f"a size of {sizes.max()}", f"{self.path}: columns/sizes", "at most 2^62")
-        self.sizes: IntArray = (
-            np.ones((n, len(m.resources)), np.int64)
-            if sizes is None
-            else np.ascontiguousarray(sizes.astype(np.int64).reshape(len(m.resources), n).T)
-        )
-        self.rate: FloatArray = self._rates(total)
-        self.ids: tuple[int | str, ...] | None = self._names()
-
-    def _numbers(self, name: str, count: int) -> AnyArray | None:
-        """The column ``name`` of ``count`` whole numbers, or None if there is none."""
-        column, where = self.manifest.columns.get(name), f"{self.path}: columns/{name}"
-        if column is None:
-            return None
-        if column.values != count:
-            raise InputError(f"{column.values} values", where, str(count))
-        status, values = unpack_numbers(
-            self._archive.read(f"columns/{name}", column.bytes, column.crc32), count
-        )
-        if status != OK:
-            raise InputError(WORDS[status], where, f"{count} numbers")
-        return values
-
-    def _rates(self, count: int) -> FloatArray:
-        codes, where = self._numbers("rate", count), f"{self.path}: columns/rate"
-        coding = self.manifest.columns["rate"].coding if codes is not None else None
-        if codes is None or coding is None:
-            raise InputError(
-                "there are no rates, or not how they are coded", where, "a column with its coding"
-            )
-        return from_codes(codes, coding, where)
-
-    def _names(self) -> tuple[int | str, ...] | None:
-        column, where = self.manifest.columns.get("ids"), f"{self.path}: columns/ids"
-        if column is None:
-            return None
-        ids = decode_json(
-            self._archive.read("columns/ids", column.bytes, column.crc32), list[int | str], where
-        )
-        if len(ids) != self.n or len(set(ids)) != self.n:
-            raise InputError(
-                f"{len(ids)} ids, {len(set(ids))} different ones", where, f"{self.n} different ones"
-            )
-        return tuple(ids)
-
     def read(self, shard: int) -> Block:
         """Unpack, check and decode one shard. Threads may call this at once.
 
@@ -185,21 +110,21 @@ class Store:
         ------
         InputError : a shard that is damaged or says what cannot be; the message names it
         """
-        s, name = self.shards[shard], _shard_name(shard)
+        s, name = self.shards[shard], shard_name(shard)
         raw = np.frombuffer(self._archive.read(name, s.bytes, s.crc32), np.uint8)
         coding = self.manifest.weight
         per = coding.per if coding.code == "integer" else 0
         indptr = np.empty(s.vertices + 1, np.int64)
         neighbour, weight = np.empty(s.connections, np.int32), np.empty(s.connections)
         word = weight.view(np.uint64)
-        tag, size = _NONE, _NONE
+        tag, size = NONE, NONE
         status, at = decode_records(raw, s.first, self.n, per, indptr, tag, neighbour, size, weight, word)
         if status == FULL:
             tag, size = np.empty(s.connections, np.int32), np.empty(s.connections, np.int32)
             status, at = decode_records(raw, s.first, self.n, per, indptr, tag, neighbour, size, weight, word)
         if status != OK:
             raise InputError(f"{WORDS[status]} (at vertex {at})", f"{self.path}: {name}")
-        block = Block(s.first, indptr, tag if tag.any() else _NONE, neighbour, _all_ones(size), weight)
+        block = Block(s.first, indptr, tag if tag.any() else NONE, neighbour, _all_ones(size), weight)
         self._check_tags(shard, block)
         return block
 
@@ -209,7 +134,7 @@ class Store:
         With both directions, what the shard adds to their balance must be what the manifest says: then, as the
         manifest's numbers cancel out, so do the connections of the file.
         """
-        where = f"{self.path}: {_shard_name(shard)}"
+        where = f"{self.path}: {shard_name(shard)}"
         incoming = (block.tag & 1) == 1
         if self.manifest.directions == "out" and incoming.any():
             raise InputError("an incoming connection", where, "outgoing ones only")
@@ -241,19 +166,8 @@ class Store:
                 f"vertices {first} to {last - 1}", str(self.path), f"vertices from 0 to {self.n - 1}"
             )
         begin, end = (int(np.searchsorted(self._starts, v, "right")) for v in (first, last - 1))
-        parts = [_cut(self.read(i), first, last) for i in range(begin - 1, end)]
-        if len(parts) == 1:
-            return parts[0]
-        tagged, sized = any(len(p.tag) for p in parts), any(len(p.size) for p in parts)
-        counts = np.concatenate([np.diff(p.indptr) for p in parts])
-        return Block(
-            first,
-            np.concatenate([[0], np.cumsum(counts)]),
-            np.concatenate([_filled(p.tag, p, 0) for p in parts]) if tagged else _NONE,
-            np.concatenate([p.neighbour for p in parts]),
-            np.concatenate([_filled(p.size, p, 1) for p in parts]) if sized else _NONE,
-            np.concatenate([p.weight for p in parts]),
-        )
+        parts = [cut(self.read(i), first, last) for i in range(begin - 1, end)]
+        return join(parts)
 
     def blocks(self, order: Sequence[int] | None = None, workers: int = 1) -> Iterator[Block]:
         """Shards one after the other, in their own or the given ``order``.
@@ -290,28 +204,5 @@ class Store:
         self.close()
 
 
-def _shard_name(shard: int) -> str:
-    return f"shards/{shard:06d}"
-
-
 def _all_ones(size: Int32Array) -> Int32Array:
-    return size if (size != 1).any() else _NONE
-
-
-def _filled(values: Int32Array, block: Block, default: int) -> Int32Array:
-    return values if len(values) else np.full(len(block.neighbour), default, np.int32)
-
-
-def _cut(block: Block, first: int, last: int) -> Block:
-    """The part of a block that lies in ``first`` to ``last - 1``."""
-    begin = max(first - block.first, 0)
-    end = min(last - block.first, len(block.indptr) - 1)
-    a, b = int(block.indptr[begin]), int(block.indptr[end])
-    return Block(
-        block.first + begin,
-        block.indptr[begin : end + 1] - a,
-        block.tag[a:b],
-        block.neighbour[a:b],
-        block.size[a:b],
-        block.weight[a:b],
-    )
+    return size if (size != 1).any() else NONE

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.store.reader import Block
+from nmsolve.model.store.block import Block
 from nmsolve.model.store.regroup_kernels import relabelled, sources
 from nmsolve.model.types import AnyArray, FloatArray
 

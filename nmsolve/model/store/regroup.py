@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.store.reader import Block
+from nmsolve.model.store.block import Block
 from nmsolve.model.store.records import Records, joined
 from nmsolve.model.store.regroup_kernels import merge, scatter, sources
 from nmsolve.model.store.scratch import Scratch
