@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import pickle
 import zipfile
 from pathlib import Path
@@ -16,7 +18,7 @@ from store_support import some_graph, varint
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import convert, load_graph, nmz, save_graph
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.store import Block, Store, StoreWriter, open_graph, shards
+from nmsolve.model.store import Block, Store, StoreWriter, archive, open_graph, shards
 from nmsolve.model.store.coding import (
     exact_coding,
     from_codes,
@@ -320,8 +322,6 @@ def test_archives_beyond_the_32_bit_limits_are_read_by_any_unzip(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the limits lowered to 300 bytes and 5 members, the 64-bit records are written and understood."""
-    from nmsolve.model.store import archive
-
     graph = some_graph(0, ordinary=True)
     with monkeypatch.context() as m:
         m.setattr(archive, "_OFFSET_LIMIT", 300)
@@ -358,7 +358,7 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path: P
         assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
-def test_an_interrupt_or_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupt_or_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = some_graph(0, ordinary=True)
     with (
         pytest.raises(KeyboardInterrupt),
@@ -369,6 +369,16 @@ def test_an_interrupt_or_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     with pytest.raises(InputError, match="folder"):
         StoreWriter(tmp_path / "no" / "g.nmz", vertices=3)
+    for workers in (1, 2):
+        with monkeypatch.context() as m:
+            m.setattr(archive.ZipWriter, "_write", full)
+            with pytest.raises(InputError, match="no space left") as caught:
+                write(tmp_path / "g.nmz", graph, [], workers)
+        assert "g.nmz" in str(caught.value) and not list(tmp_path.iterdir())
+
+
+def full(self: archive.ZipWriter, data: bytes) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 # -- the committed files -------------------------------------------------------------------------------------
