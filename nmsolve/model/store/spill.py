@@ -117,5 +117,6 @@ def _narrow(column: AnyArray) -> AnyArray:
                 return small
     if column.dtype.kind == "i":
         return column
-    single = column.astype(np.float32)
+    with np.errstate(over="ignore"):  # what does not fit becomes infinite, hence unequal
+        single = column.astype(np.float32)
     return single if np.array_equal(single, column) else column
