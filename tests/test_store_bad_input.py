@@ -17,6 +17,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph, save_graph
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.store import Store, shards
+from nmsolve.model.store.codec import decode_records
+from nmsolve.model.store.varint import COUNT, CUT, FULL, NEIGHBOUR, OK, REST, RISING, SIZE, TAG
 
 Change = Callable[[dict[str, Any], dict[str, bytes]], None]
 
@@ -148,6 +150,31 @@ def test_rubbish_anywhere_never_crashes(good: Path) -> None:
             assert "\n" not in str(error)
         else:
             assert (back.targets == graph.targets).all() and (back.weights == graph.weights).all()
+
+
+def test_no_bytes_make_the_decoder_leave_its_arrays() -> None:
+    """Random data, biased towards what nearly is a shard: a status comes back and the margins stay as they were."""
+    rng = np.random.default_rng(5)
+    statuses = set()
+    for _ in range(8000):
+        k, e = rng.integers(1, 4), rng.integers(0, 10)
+        length = rng.integers(0, 4 * e + k + 12)
+        raw = rng.choice([0, 1, 2, 5, 127, 128, 255], length, p=[0.3, 0.4, 0.1, 0.1, 0.04, 0.03, 0.03])
+        room = e if rng.random() < 0.5 else 0  # for tags and sizes
+        ints = [
+            np.full(n + 2, -7, t)
+            for n, t in ((k + 1, np.int64), (room, np.int32), (e, np.int32), (room, np.int32))
+        ]
+        weight = np.full(e + 2, -7.0)
+        indptr, tag, neighbour, size = (a[1:-1] for a in ints)
+        inner = weight[1:-1]
+        status, at = decode_records(
+            raw.astype(np.uint8), 0, 9, int(rng.integers(3)), indptr, tag, neighbour, size, inner, inner.view(np.uint64)
+        )  # fmt: skip
+        statuses.add(int(status))
+        assert 0 <= at <= k
+        assert all(a[0] == a[-1] == -7 for a in (*ints, weight))
+    assert {OK, CUT, COUNT, RISING, NEIGHBOUR, TAG, SIZE, REST, FULL} <= statuses
 
 
 MANIFESTS: dict[str, tuple[Change, str]] = {

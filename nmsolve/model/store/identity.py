@@ -17,28 +17,28 @@ class Identity:
 
     def __init__(self) -> None:
         self._targets, self._weights = hashlib.sha256(), hashlib.sha256()
-        self._lengths: list[
-            tuple[Int32Array, Int32Array | None, Int32Array]
-        ] = []  # vertex, message (or 0), length
+        #: First vertex, or sender and number of each message; and lengths of the messages.
+        self._lengths: list[tuple[int | tuple[Int32Array, Int32Array], Int32Array]] = []
 
     def add(
         self, first: int, indptr: IntArray, tag: Int32Array, neighbour: Int32Array, weight: FloatArray
     ) -> None:
         """Connections of vertices ``first``, ``first + 1``, ... as in a block; weights as a reader will get them."""
-        vertex = np.arange(first, first + len(indptr) - 1, dtype=np.int32)
-        message, length = None, np.diff(indptr).astype(np.int32)
+        length = np.diff(indptr).astype(np.int32)
+        place: int | tuple[Int32Array, Int32Array] = first
         if len(tag):
             out = (tag & 1) == 0
             neighbour, weight = neighbour[out], weight[out]
-            sender, number = np.repeat(vertex, length)[out], tag[out] >> 1
+            sender = np.repeat(np.arange(first, first + len(length), dtype=np.int32), length)[out]
+            number = tag[out] >> 1
             new = np.ones(len(number), bool)
             new[1:] = (sender[1:] != sender[:-1]) | (number[1:] != number[:-1])
             start = np.flatnonzero(new)
-            vertex, message = sender[start], number[start]
+            place = sender[start], number[start]
             length = np.diff(start, append=len(number)).astype(np.int32)
         self._targets.update(np.ascontiguousarray(neighbour).data)
         self._weights.update(np.ascontiguousarray(weight).data)
-        self._lengths.append((vertex, message, length))
+        self._lengths.append((place, length))
 
     def value(
         self,
@@ -65,11 +65,11 @@ class Identity:
         """(messages + 1,) where the targets of each message begin."""
         first = np.cumsum(many) - many
         indptr = np.zeros(int(many.sum()) + 1, np.int64)
-        for vertex, message, length in self._lengths:
-            used = length > 0
-            number = 0 if message is None else message[used]
-            if (number >= many[vertex[used]]).any():
+        for place, length in self._lengths:
+            used = np.flatnonzero(length)
+            sender, number = (place + used, np.zeros(1, np.int32)) if isinstance(place, int) else place
+            if (number >= many[sender]).any():
                 raise InputError("a connection of a message that its vertex lacks", where)
-            indptr[first[vertex[used]] + number + 1] = length[used]
+            indptr[first[sender] + number + 1] = length[used]
         np.cumsum(indptr, out=indptr)
         return indptr

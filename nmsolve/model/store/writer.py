@@ -99,12 +99,12 @@ class StoreWriter:
         InputError : more vertices than promised, or connections that are not as above
         """
         indptr = np.asarray(indptr, np.int64)
-        e = int(indptr[-1])
+        e, where = int(indptr[-1]), str(self.path)
+        if indptr[0] != 0 or (np.diff(indptr) < 0).any():
+            raise InputError("indptr does not cut the connections", where, "rising numbers from 0")
         if not len(neighbour) == len(weight) == e or any(a is not None and len(a) != e for a in (size, tag)):
-            raise InputError(f"arrays of other lengths than {e}", str(self.path), "one value per connection")
-        neighbour = np.ascontiguousarray(neighbour, np.int32)
-        sizes = NONE if size is None else np.ascontiguousarray(size, np.int32)
-        tags = NONE if tag is None else np.ascontiguousarray(tag, np.int32)
+            raise InputError(f"arrays of other lengths than {e}", where, "one value per connection")
+        neighbour, sizes, tags = (_as_int32(a, where) for a in (neighbour, size, tag))
         weight = np.ascontiguousarray(weight, np.float64)
         begin, k = 0, len(indptr) - 1
         while begin < k:
@@ -225,3 +225,12 @@ class StoreWriter:
             self.close()
         else:
             self._end(error)
+
+
+def _as_int32(values: Int32Array | None, where: str) -> Int32Array:
+    """The values as int32; length 0 if there are none."""
+    if values is None:
+        return NONE
+    if values.dtype != np.int32 and len(values) and not -1 < values.min() <= values.max() < 2**31:
+        raise InputError(f"numbers from {values.min()} to {values.max()}", where, f"from 0 to {2**31 - 1}")
+    return np.ascontiguousarray(values, np.int32)
