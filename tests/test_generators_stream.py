@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nmsolve.cli.main import main
+from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph
 from nmsolve.model.generators import generate, generate_file, microcircuit, spiking
 from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
@@ -153,3 +154,10 @@ def test_generate_command(
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2 and "cannot write" in capsys.readouterr().err
+
+
+def test_an_unknown_extension_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    """This network would take minutes and more memory than there is."""
+    for name, message in (("g.nmx", "did you mean .nmz?"), ("g.h5", "only read")):
+        with pytest.raises(InputError, match=message):
+            generate_file("snn", tmp_path / name, nodes=10**8, synapses=10**9)

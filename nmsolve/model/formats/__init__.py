@@ -9,6 +9,7 @@ hold large networks have ``stream(path) -> Network``, with which :func:`convert`
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -61,10 +62,21 @@ def save_graph(graph: LogicGraph, path: str | Path) -> None:
     ------
     InputError : unknown extension, a graph the format cannot express, or a file that cannot be written
     """
+    writer(path)(graph, Path(path))
+
+
+def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
+    """What writes the format of this name, to be asked for before much is done for the file.
+
+    Raises
+    ------
+    InputError : unknown extension, or a format that is only read
+    """
     module = _module(path)
     if not hasattr(module, "save"):
         raise InputError("this format is only read", str(path), "one of " + ", ".join(FORMATS))
-    module.save(graph, Path(path))
+    save: Callable[[LogicGraph, Path], None] = module.save
+    return save
 
 
 def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[int, int]:
@@ -78,7 +90,7 @@ def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[i
     """
     from nmsolve.model.network import store
 
-    module, into = _module(source), _module(target)
+    module, into, write = _module(source), _module(target), writer(target)
     network = None
     if into is not module and Path(target).suffix.lower() == ".nmz" and hasattr(module, "stream"):
         network = module.stream(Path(source))
@@ -89,7 +101,7 @@ def convert(source: str | Path, target: str | Path, workers: int = 1) -> tuple[i
         if into is module and hasattr(module, "open_graph")
         else load_graph(source)
     )
-    save_graph(graph, target)
+    write(graph, Path(target))
     return graph.n, graph.m
 
 

@@ -142,14 +142,15 @@ def generate_file(
     ------
     InputError : as :func:`generate`, or a file that cannot be written
     """
-    from nmsolve.model.formats import save_graph
+    from nmsolve.model.formats import writer
 
+    write = writer(path)
     made = _make(kind, options)
     if isinstance(made, Network):
         if path.suffix.lower() == ".nmz":
             return made.name, made.n, store(made, path, workers)
         made = graph(made)
-    save_graph(made, path)
+    write(made, path)
     return made.name, made.n, made.m
 
 
