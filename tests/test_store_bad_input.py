@@ -135,6 +135,17 @@ def test_a_file_cut_anywhere_is_refused(good: Path) -> None:
         refuse(good, "no zip archive")
 
 
+def test_a_shard_that_ends_too_early_is_named(good: Path) -> None:
+    """The directory gives it three bytes less than the deflate stream has."""
+    with zipfile.ZipFile(good) as archive:
+        packed = archive.getinfo("shards/000003").compress_size
+    data = bytearray(good.read_bytes())
+    at = data.rindex(b"shards/000003") - 46
+    data[at + 20 : at + 24] = (packed - 3).to_bytes(4, "little")
+    good.write_bytes(data)
+    refuse(good, "shards/000003: unpacks to", "as the manifest says")
+
+
 def test_rubbish_anywhere_never_crashes(good: Path) -> None:
     """Whatever two bytes are changed, reading gives the same graph or one clear error."""
     data, graph = good.read_bytes(), load_graph(good)
