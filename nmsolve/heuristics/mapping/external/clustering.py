@@ -1,0 +1,148 @@
+"""Size-constrained label propagation, batch by batch: proposals from frozen labels, accepted in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.levels import Arcs, Level
+from nmsolve.heuristics.mapping.external.propose import RUN, hashed
+from nmsolve.heuristics.mapping.external.sweep import Crew, parts
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
+
+#: Every so many-th run of nodes of a block decides at the same time. More than in refinement: all clusters start as single nodes.
+STRIDE = 16
+
+
+@nb.njit(cache=True, nogil=True)
+def _propose(
+    first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, begin: int, end: int, stride: int,
+    label: Int32Array, filled: AnyArray, volume: AnyArray, domain: Int32Array, apart_ptr: IntArray, pos: Int32Array,
+    limit: float, key: int, to: Int32Array,
+) -> None:  # fmt: skip
+    """The cluster with room that each node of a batch talks to most; its own if there is none, ties by chance.
+
+    ``pos``: cores that clusters must not span, or empty. A cluster is called by one of its nodes.
+    """
+    most = 1
+    for i in range(begin, end):
+        most = max(most, indptr[i + 1] - indptr[i])
+    slots = 4
+    while slots < 2 * most:
+        slots *= 2
+    name, heard = np.full(slots, -1, np.int32), np.zeros(slots, np.float32)
+    used = np.empty(most, np.int32)
+    for group in range(begin, end, stride):
+        for i in range(group, min(end, group + RUN)):
+            u = first + i
+            own = label[u]
+            to[i] = own
+            if apart_ptr[u + 1] > apart_ptr[u]:
+                continue
+            mask = 3
+            while mask + 1 < 2 * (indptr[i + 1] - indptr[i]):
+                mask = 2 * mask + 1
+            k = 0
+            for e in range(indptr[i], indptr[i + 1]):
+                c = label[neighbour[e]]
+                j = (c * np.uint32(2654435769) >> np.uint32(7)) & mask
+                while name[j] != c and name[j] >= 0:
+                    j = (j + 1) & mask
+                if name[j] < 0:
+                    name[j] = c
+                    used[k] = j
+                    k += 1
+                heard[j] += weight[e]
+            best, loudest, luck = own, np.float32(0.0), hashed(key, u)
+            for t in range(k):
+                c, f = name[used[t]], heard[used[t]]
+                name[used[t]] = -1
+                heard[used[t]] = 0.0
+                if f < loudest:
+                    continue
+                if c != own:
+                    if (
+                        filled[c] + volume[u] > limit
+                        or domain[c] != domain[u]
+                        or apart_ptr[c + 1] > apart_ptr[c]
+                    ):
+                        continue
+                    if len(pos) > 0 and pos[c] != pos[u]:
+                        continue
+                if f > loudest or (hashed(luck, c) & np.uint64(1)) == np.uint64(1):
+                    best, loudest = c, f
+            to[i] = best
+
+
+@nb.njit(cache=True, nogil=True)
+def _accept(
+    first: int, begin: int, end: int, stride: int, label: Int32Array, filled: AnyArray, volume: AnyArray, limit: float,
+    to: Int32Array,
+) -> int:  # fmt: skip
+    """Move nodes to the clusters ``to`` that still have room. Returns the moves."""
+    moves = 0
+    for group in range(begin, end, stride):
+        for i in range(group, min(end, group + RUN)):
+            u = first + i
+            if to[i] != label[u] and filled[to[i]] + volume[u] <= limit:
+                filled[label[u]] -= volume[u]
+                filled[to[i]] += volume[u]
+                label[u] = to[i]
+                moves += 1
+    return moves
+
+
+@nb.njit(cache=True, nogil=True)
+def _numbered(label: Int32Array) -> int:
+    """Rename labels to 0..k-1 in order of first use, in place. Returns k."""
+    name = np.full(len(label), -1, np.int32)
+    k = 0
+    for u in range(len(label)):
+        if name[label[u]] < 0:
+            name[label[u]] = k
+            k += 1
+        label[u] = name[label[u]]
+    return k
+
+
+def cluster(
+    level: Level, limit: float, key: int, crew: Crew, pos: Int32Array | None = None, rounds: int = 3
+) -> tuple[Int32Array, int]:
+    """Cluster (n,) int32 of every node, numbered from 0, and how many there are.
+
+    Parameters
+    ----------
+    limit : the most volume (share of a core) that a cluster may have
+    key : decides the random numbers
+    pos : (n,) cores; clusters then never span cores
+    """
+    label = np.arange(level.n, dtype=np.int32)
+    filled = level.volume.copy()
+    where = np.zeros(0, np.int32) if pos is None else pos
+    to = np.empty(0, np.int32)
+
+    def propose(arcs: Arcs, luck: int, to: Int32Array) -> Callable[[int, int], None]:
+        def part(begin: int, end: int) -> None:
+            _propose(
+                arcs.first, arcs.indptr, arcs.neighbour, arcs.weight, begin, end, STRIDE * RUN, label, filled,
+                level.volume, level.domain, level.apart_ptr, where, limit, luck, to,
+            )  # fmt: skip
+
+        return part
+
+    for turn in range(rounds):
+        moves = 0
+        for arcs in level.source.blocks():
+            to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
+            for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
+                if crew.should_stop():
+                    return label, _numbered(label)
+                parts(crew, arcs.nodes, offset, STRIDE * RUN, propose(arcs, key + turn, to))
+                moves += _accept(
+                    arcs.first, offset, arcs.nodes, STRIDE * RUN, label, filled, level.volume, limit, to
+                )
+        if moves < level.n // 50:
+            break
+    return label, _numbered(label)

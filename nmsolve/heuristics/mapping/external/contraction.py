@@ -1,0 +1,111 @@
+"""The graph of clusters: connections inside vanish, parallel ones add up."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
+from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+
+#: Connections of one piece of a contraction: what one thread does at a time.
+PIECE = 1 << 21
+
+
+@nb.njit(cache=True, nogil=True)
+def members(label: Int32Array, k: int) -> tuple[IntArray, Int32Array]:
+    """Nodes of every cluster: ``member[start[c]:start[c + 1]]``, in order."""
+    start = np.zeros(k + 1, np.int64)
+    for c in label:
+        start[c + 1] += 1
+    for c in range(k):
+        start[c + 1] += start[c]
+    member, end = np.empty(len(label), np.int32), start[:-1].copy()
+    for u in range(len(label)):
+        member[end[label[u]]] = u
+        end[label[u]] += 1
+    return start, member
+
+
+@nb.njit(cache=True, nogil=True)
+def _merge(
+    indptr: IntArray, neighbour: Int32Array, weight: AnyArray, label: Int32Array, start: IntArray, member: Int32Array,
+    first: int, last: int, seen: IntArray, to: Int32Array, add: AnyArray, degree: IntArray,
+) -> int:  # fmt: skip
+    """Rows of the clusters ``first`` to ``last`` into ``to`` and ``add``; ``seen`` (k,) is all -1 before and after."""
+    end = 0
+    for c in range(first, last):
+        begin = end
+        for i in range(start[c], start[c + 1]):
+            for e in range(indptr[member[i]], indptr[member[i] + 1]):
+                d = label[neighbour[e]]
+                if d == c:
+                    continue
+                if seen[d] < 0:
+                    seen[d] = end
+                    to[end] = d
+                    add[end] = 0.0
+                    end += 1
+                add[seen[d]] += weight[e]
+        for e in range(begin, end):
+            seen[to[e]] = -1
+        degree[c] = end - begin
+    return end
+
+
+def contract_source(fine: Resident, label: Int32Array, k: int, crew: Crew) -> Resident:
+    """Connections of the clusters, merged piece by piece in parallel; rows unsorted.
+
+    The result is written into reserved but untouched memory, of which only what is used is ever real.
+    """
+    start, member = members(label, k)
+    degree_of = np.diff(fine.indptr)
+    volume = np.concatenate([[0], np.cumsum(degree_of[member])])[start]
+    goal = np.arange(1, max(1, round(fine.arcs / PIECE))) * PIECE
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(volume, goal), [k]]))
+    degree = np.zeros(k, np.int64)
+    neighbour, weight = np.empty(fine.arcs, np.int32), np.empty(fine.arcs, np.float32)
+
+    def piece(b: int) -> tuple[Int32Array, AnyArray]:
+        first, last = int(cuts[b]), int(cuts[b + 1])
+        most = int(volume[last] - volume[first])
+        to, add = np.empty(most, np.int32), np.empty(most, np.float32)
+        seen = np.full(k, -1, np.int64)
+        used = _merge(
+            fine.indptr, fine.neighbour, fine.weight, label, start, member, first, last, seen, to, add, degree
+        )  # fmt: skip
+        return to[:used], add[:used]
+
+    end = 0
+    for begin in range(0, len(cuts) - 1, crew.workers):
+        numbers = range(begin, min(begin + crew.workers, len(cuts) - 1))
+        for to, add in map(piece, numbers) if crew.pool is None else crew.pool.map(piece, numbers):
+            neighbour[end : end + len(to)] = to
+            weight[end : end + len(to)] = add
+            end += len(to)
+    neighbour.resize(end, refcheck=False)
+    weight.resize(end, refcheck=False)
+    indptr = np.zeros(k + 1, np.int64)
+    np.cumsum(degree, out=indptr[1:])
+    return Resident.of(indptr, neighbour, weight)
+
+
+def contract(fine: Level, label: Int32Array, k: int, source: Source) -> Level:
+    """The level of ``k`` clusters with the connections ``source``; ``label`` is what :func:`.clustering.cluster` returned."""
+    sizes = np.zeros((k, fine.sizes.shape[1]), np.int64)
+    for r in range(fine.sizes.shape[1]):
+        sizes[:, r] = np.bincount(label, fine.sizes[:, r], k)
+    domain = np.zeros(k, np.int32)
+    domain[label] = fine.domain
+    alone: BoolArray = np.diff(fine.apart_ptr) > 0
+    apart_ptr = np.zeros(k + 1, np.int64)
+    np.cumsum(
+        np.bincount(label[alone], np.diff(fine.apart_ptr)[alone], k).astype(np.int64), out=apart_ptr[1:]
+    )
+    apart = np.empty(apart_ptr[-1], np.int32)
+    for u in np.flatnonzero(alone).tolist():  # nodes with apart lists are alone in their cluster
+        c = label[u]
+        apart[apart_ptr[c] : apart_ptr[c + 1]] = label[fine.apart[fine.apart_ptr[u] : fine.apart_ptr[u + 1]]]
+    volume = np.bincount(label, fine.volume, k).astype(np.float32)
+    return Level(source, sizes, volume, domain, apart_ptr, apart)

@@ -1,0 +1,148 @@
+"""The engine ``external``: sums over pairs of nodes, and over messages, on graphs of any size, in memory or on disk."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.external.anneal import Run
+from nmsolve.heuristics.mapping.external.build import finest, symmetric
+from nmsolve.heuristics.mapping.external.levels import Source
+from nmsolve.heuristics.mapping.external.nets_engine import refine_nets, refuses_nets
+from nmsolve.heuristics.mapping.external.propose import Cores
+from nmsolve.heuristics.mapping.external.residence import ARC_BYTES
+from nmsolve.heuristics.mapping.external.search import again, search
+from nmsolve.heuristics.mapping.external.spilled import Disk, Stopped, stored_source
+from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.multilevel.levels import line_distances
+from nmsolve.heuristics.mapping.multilevel.schedule import Budget
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.store.graph import StoredGraph
+from nmsolve.model.store.scratch import Scratch
+from nmsolve.model.types import AnyArray
+
+#: Work units per second of time limit. One unit is about one nanosecond of one thread; the work planned for a time limit
+#: does not depend on the number of threads, so that the answer does not either.
+WORK_PER_SECOND = 0.8e9
+#: Part of the time for the search; the rest is for checking and scoring its answer.
+SEARCH = 0.97
+#: Bytes per node of everything that is held per node, and bytes without which nothing works.
+NODE_BYTES, LEAST = 80, 16 << 20
+
+
+class External:
+    """Coarsening, and annealing at every level in which batches of nodes choose their cores at market prices."""
+
+    name = "external"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Why the problem is not for this engine, or None."""
+        if uses_nets(problem):
+            return refuses_nets(problem)
+        if uses_links(problem):
+            return f"{problem.objective} is no sum over pairs of nodes"
+        if problem.one_per_core:
+            return "one node per core"
+        return None
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Search from scratch, or go on from the mapping known at the start; the work follows from the time left.
+
+        Raises
+        ------
+        NmsolveError : not even the nodes fit in the memory left; the scratch disk is full
+        """
+        if uses_nets(problem):
+            refine_nets(problem, context)
+            return
+        seconds = max(1e-3, context.time_left())
+        budget = Budget(
+            seconds * WORK_PER_SECOND, context.should_stop, lambda: 1.0 - context.time_left() / seconds
+        )
+        with ExitStack() as stack:
+            pool = ThreadPoolExecutor(context.workers) if context.workers > 1 else None
+            if pool is not None:
+                stack.callback(pool.shutdown, cancel_futures=True)
+            crew = Crew(context.workers, pool, context.should_stop)
+            cores = cores_of(problem)
+            cut = bool(cores.step > 0 and not cores.lines_x.any() and not cores.lines_y.any())
+            run = Run(cores, cut, crew, budget, new_rng(context.seed))
+            disk = disk_for(problem, context, stack)
+            try:
+                self._search(problem, context, run, disk)
+            except Stopped:
+                context.note("stopped before the connections were sorted")
+
+    def _search(self, problem: MappingProblem, context: Context, run: Run, disk: Disk | None) -> None:
+        """Place the problem, its connections in memory unless there is a ``disk``."""
+
+        def offer(pos: AnyArray, move: str) -> object:
+            return context.offer(pos.astype(np.int64), move)
+
+        graph = problem.graph
+        if disk is None:
+            source: Source = symmetric(graph)
+        else:
+            assert isinstance(graph, StoredGraph)
+            source = stored_source(graph, disk, run.crew)
+        level = finest(problem, source)
+        run.budget.spent += 40.0 * source.arcs
+        known = context.incumbent()[0]
+        if known is None or context.seed % 2 == 0:
+            search(level, run, SEARCH, offer, disk)
+        else:
+            again(level, known, run, SEARCH, offer)
+
+
+def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Disk | None:
+    """Where connections go that do not fit in the memory left, or None if they do.
+
+    Raises
+    ------
+    NmsolveError : not even the nodes fit
+    """
+    graph, memory = problem.graph, context.memory
+    if not isinstance(graph, StoredGraph) or memory is None:
+        return None
+    nodes = NODE_BYTES * problem.n + LEAST
+    if nodes + 2 * (ARC_BYTES * 2 * graph.m) <= memory:  # all levels take about as much as the finest again
+        return None
+    if nodes > memory:
+        raise NmsolveError(
+            f"the nodes alone take {nodes / 2**20:.0f} MiB here, {memory / 2**20:.0f} MiB of --memory are left"
+        )
+    place = context.scratch
+    scratch = Scratch(place.folder, key=f"{problem.hash} {context.seed} external", resume=place.resume)
+    coding = graph.store.manifest.weight
+    unit = 1.0 / coding.per if coding.code == "integer" else None
+    return Disk(stack.enter_context(scratch), memory - nodes, unit)
+
+
+def cores_of(problem: MappingProblem) -> Cores:
+    """The cores of a problem: distances as a sum over column and row, or a matrix as one row of all cores."""
+    distance = core_distance(problem)
+    cores = np.arange(problem.cores)
+    allowed, capacity = np.array(problem.domains), np.array(problem.capacity)
+    if not distance.separable:
+        both = np.ascontiguousarray((distance.matrix + distance.matrix.T) / 2, np.float32)
+        return Cores(
+            cores.astype(np.int32), np.zeros(len(cores), np.int32), both, np.zeros((1, 1), np.float32), 0.0,
+            capacity, allowed,
+        )  # fmt: skip
+    row, col = np.divmod(cores, distance.cols)
+    return Cores(
+        col.astype(np.int32),
+        row.astype(np.int32),
+        line_distances(distance.x, distance.wrap_x),
+        line_distances(distance.y, distance.wrap_y),
+        distance.step,
+        capacity,
+        allowed,
+    )

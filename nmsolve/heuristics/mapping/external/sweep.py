@@ -1,0 +1,112 @@
+"""One pass over all nodes of a level: propose in parallel, accept in order, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.accept import Placement, accept, reprice
+from nmsolve.heuristics.mapping.external.levels import Arcs, Level
+from nmsolve.heuristics.mapping.external.propose import RUN, Cores, propose_cut, propose_lines
+from nmsolve.model.types import Int32Array
+
+#: Every so many-th run of nodes of a block is in the same batch: neighbours seldom move at the same time.
+STRIDE = 8
+
+Part = TypeVar("Part")
+
+
+@dataclass
+class Crew:
+    """The threads of a run, and how it is told to stop."""
+
+    workers: int
+    pool: ThreadPoolExecutor | None
+    should_stop: Callable[[], bool]
+
+
+def parts(crew: Crew, nodes: int, offset: int, stride: int, work: Callable[[int, int], Part]) -> list[Part]:
+    """``work(begin, end)`` on as many parts of ``range(offset, nodes, stride)`` as there are threads, at the same time."""
+    rounds = -(-(nodes - offset) // stride)
+    if crew.pool is None or rounds < 8 * crew.workers:  # not worth waking anybody
+        return [work(offset, nodes)]
+    ends = [offset + stride * (rounds * t // crew.workers) for t in range(crew.workers)] + [nodes]
+    return list(crew.pool.map(work, ends[:-1], ends[1:]))
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What a sweep did: ``cost`` of the placement as the nodes saw it, by how much their draws wanted to raise what they
+    pay (prices included), ``moves``; ``whole`` unless it was cut short.
+    """
+
+    cost: float
+    rise: float
+    moves: int
+    whole: bool
+
+
+def sweep(
+    level: Level,
+    cores: Cores,
+    s: Placement,
+    cut: bool,
+    temperature: float,
+    key: int,
+    crew: Crew,
+    evict: bool = False,
+) -> Swept:
+    """Let every node draw a new core once at ``temperature``; ``key`` decides the random numbers.
+
+    With ``evict`` only nodes of overfull cores move, and prices stay.
+    """
+    to = np.empty(0, np.int32)
+    cost, rise, moves = 0.0, 0.0, 0
+    for arcs in level.source.blocks():
+        to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
+        for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
+            if crew.should_stop():
+                return Swept(cost / 2, rise, moves, False)
+            for paid, more in _propose(
+                level, cores, s, cut, temperature, key, crew, arcs, offset, STRIDE * RUN, to
+            ):
+                cost, rise = cost + paid, rise + more
+            moves += accept(
+                s, level.sizes, level.volume, level.apart_ptr, level.apart, arcs.first, offset, arcs.nodes, STRIDE * RUN, to,
+                evict,
+            )  # fmt: skip
+    if not evict:
+        reprice(s, temperature, float(level.volume.mean()))
+    return Swept(cost / 2, rise, moves, True)
+
+
+def survey(
+    level: Level, cores: Cores, s: Placement, cut: bool, temperature: float, key: int, crew: Crew
+) -> float:
+    """By how much draws of about 16,000 nodes of the first block would raise what they pay; nothing moves."""
+    arcs = next(iter(level.source.blocks()))
+    stride = RUN * max(1, arcs.nodes // 16384)
+    to = np.empty(arcs.nodes, np.int32)
+    both = _propose(level, cores, s, cut, temperature, key, crew, arcs, 0, stride, to)
+    return sum(rise for _, rise in both)
+
+
+def _propose(
+    level: Level, cores: Cores, s: Placement, cut: bool, temperature: float, key: int, crew: Crew, arcs: Arcs,
+    offset: int, stride: int, to: Int32Array,
+) -> list[tuple[float, float]]:  # fmt: skip
+    """What the kernel says of the runs of nodes at every ``stride``-th place, part by part."""
+    kernel = propose_cut if cut else propose_lines
+
+    def part(begin: int, end: int) -> tuple[float, float]:
+        paid, more = kernel(
+            arcs.first, arcs.indptr, arcs.neighbour, arcs.weight, begin, end, stride, s.pos, cores,
+            level.volume, level.domain, s.price, temperature, key, to,
+        )  # fmt: skip
+        return float(paid), float(more)
+
+    return parts(crew, arcs.nodes, offset, stride, part)
