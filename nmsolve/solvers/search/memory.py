@@ -101,7 +101,7 @@ def return_freed() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if sys.platform == "linux" and mallopt is not None:
-        for option, value in ((_MMAP_THRESHOLD, 2**17), (_TRIM_THRESHOLD, 2**20), (_ARENA_MAX, 2)):
+        for option, value in ((_MMAP_THRESHOLD, 2**20), (_TRIM_THRESHOLD, 2**22), (_ARENA_MAX, 2)):
             mallopt(option, value)
 
 
