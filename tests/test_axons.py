@@ -225,13 +225,13 @@ def test_counts_stay_exact_while_nodes_move(seed, nets, wide):
         u, v, q = int(rng.integers(problem.n)), int(rng.integers(problem.n)), int(rng.integers(cores))
         before, p = int(state.excess[0]), int(state.core[u])
         if q != p and rng.random() < 0.5:
-            if try_shift(state, u, q):
+            if try_shift(state, u, q, 0.0):
                 state.core[u] = q
             check_counts(state, problem)
         elif state.core[v] != p:
             q = int(state.core[v])
             state.core[u] = q
-            done = try_exchange(state, u, v, p, q)
+            done = try_exchange(state, u, v, p, q, 0.0)
             state.core[u], state.core[v] = (q, p) if done else (p, q)
             check_counts(state, problem)
         assert state.excess[0] <= before

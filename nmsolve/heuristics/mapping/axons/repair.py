@@ -8,7 +8,7 @@ from itertools import cycle
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.axons.moves import shift
+from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
 from nmsolve.heuristics.mapping.common.rng import below, new_rng, uniform
 from nmsolve.heuristics.mapping.common.room import fits
@@ -64,7 +64,7 @@ def _relieve(
     """Try moves and swaps until no entry is too many or ``work`` is used up."""
     core = a.core
     while a.excess[0] > 0 and work > 0:
-        u = _crowded(a, rng)
+        u = crowded(a, below(rng, len(core)), DRAWS, rng)
         q, v = _goal(a, u, pin_ptr, pins, rng)
         p = core[u]
         work -= 4
@@ -81,19 +81,9 @@ def _relieve(
 
 
 @nb.njit(cache=True, nogil=True)
-def _crowded(a: AxonState, rng: AnyArray) -> int:
-    """A random node, if possible on a core with too many entries."""
-    u = below(rng, len(a.core))
-    for _ in range(DRAWS):
-        p = a.core[u]
-        if a.used[0, p] > a.most[0] or a.used[1, p] > a.most[1]:
-            break
-        u = below(rng, len(a.core))
-    return u  # type: ignore[no-any-return]
-
-
-@nb.njit(cache=True, nogil=True)
-def _goal(a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray) -> tuple[np.int64, np.int64]:
+def _goal(
+    a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray
+) -> tuple[np.int64, np.int64]:
     """Where ``u`` might go: ``(core, node there)``; the node is -1 where the core was drawn."""
     count = a.in_ptr[u + 1] - a.in_ptr[u]
     way = below(rng, 4)
