@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
-from nmsolve.heuristics.mapping.nets.anneal import STRICT, anneal, measure
-from nmsolve.heuristics.mapping.nets.changes import new_ramps
-from nmsolve.heuristics.mapping.nets.model import build, state_bytes, supports
+from nmsolve.heuristics.mapping.nets.anneal import STRICT, measure
+from nmsolve.heuristics.mapping.nets.model import state_bytes, supports
+from nmsolve.heuristics.mapping.nets.search import Search
 from nmsolve.heuristics.mapping.nets.tables import reset, total_cost
+from nmsolve.heuristics.mapping.nets.within import start_without_limits, within_tables
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -29,11 +29,6 @@ GREEDY = 0.06
 LEAST_NEWS = 0.01
 #: Seconds of work in one kernel call, and nodes measured for the temperature scale.
 SLICE, SAMPLES = 0.05, 1000
-#: Part of the time for a start that ignores limits on axon tables, where no mapping is known.
-UNLIMITED_PART = 0.3
-#: Price of an entry too many, at first and at last, and in which part of the time left it grows. Its unit is the first
-#: temperature, or the median cost of a random move for each message that a node receives.
-PRICES, PRESS = (0.1, 20.0), 0.5
 #: Largest state in bytes.
 MEMORY = 16 * 2**30
 
@@ -86,7 +81,7 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
 
     core, _ = context.incumbent()
     if core is None and problem.axons is not None:
-        return _start_without_limits(problem, context)
+        return start_without_limits(problem, context)
     if core is None and M2().refuses(problem) is None:
         M2().run(problem, context)
         core, _ = context.incumbent()
@@ -95,46 +90,6 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
         if core is not None:
             context.offer(core, "nearest room")
     return core
-
-
-def _start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
-    """A mapping by the multilevel mapper, which knows no axon tables, in part of the time; offered if it obeys them."""
-    from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND as MULTILEVEL_WORK
-    from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
-    from nmsolve.model.mapping.axons import axon_overflows, without_axons
-
-    seconds = max(1e-3, UNLIMITED_PART * context.time_left())
-    end = context.time_left() - seconds
-    core = map_multilevel(
-        without_axons(problem),
-        context.seed,
-        seconds * MULTILEVEL_WORK,
-        lambda: context.should_stop() or context.time_left() <= end,
-        lambda core, move: None,
-        lambda: 1.0 - (context.time_left() - end) / seconds,
-    )
-    if core is not None and not axon_overflows(problem, core):
-        context.offer(core, "multilevel")
-    return core
-
-
-class _Search:
-    """A state with everything a kernel call needs."""
-
-    def __init__(self, problem: MappingProblem, core: IntArray, seed: int) -> None:
-        self.state, self.rng = build(problem, core), new_rng(seed)
-        self.ramps, self.change = new_ramps(self.state), np.zeros(problem.cores)
-        self.tally = np.zeros(3, np.int64)
-
-    def anneal(self, heat: float, work: int, price: float = STRICT) -> float:
-        """One kernel call; the change of the objective."""
-        change: float = anneal(self.state, self.ramps, self.change, heat, work, self.rng, self.tally, price)
-        return change
-
-    @property
-    def excess(self) -> int:
-        """Entries of axon tables that are too many."""
-        return int(self.state.axons.excess[0]) if self.state.axons.on else 0
 
 
 def refine(
@@ -148,7 +103,7 @@ def refine(
 ) -> IntArray:
     """Anneal a legal mapping on a net objective, then descend; returns the last mapping (offered, too).
 
-    One that is legal but for axon tables is first brought within them (:func:`_within_tables`).
+    One that is legal but for axon tables is first brought within them (:func:`within_tables`).
 
     The first temperature is one that neither raises nor lowers the cost of ``core``, a little more with ample time. It
     falls geometrically with the share of the work done, or with ``clock()`` (share of the time gone) where that is
@@ -160,13 +115,13 @@ def refine(
     work : table entries to look at
     offer : called with mappings that beat the best cost of this run
     """
-    search = _Search(problem, core, seed)
+    search = Search(problem, core, seed)
     piece = int(SLICE * WORK_PER_SECOND[problem.objective != "connectivity"])
     price = STRICT if search.excess == 0 else 0.0
     hot, done, typical = _first_heat(search, core, work, piece, should_stop, price)
     if price != STRICT:
         unit = max(hot, typical * problem.n / max(1, len(search.state.axons.in_row)), 1e-9)
-        done = _within_tables(search, problem, hot, unit, done, work, piece, should_stop, clock)
+        done = within_tables(search, problem, hot, unit, done, work, piece, should_stop, clock)
         if search.excess == 0:
             offer(search.state.core.copy(), "within axon tables")
     cost = best = total_cost(search.state)
@@ -186,34 +141,8 @@ def refine(
     return search.state.core.copy()
 
 
-def _within_tables(
-    search: _Search, problem: MappingProblem, heat: float, unit: float, done: float, work: float, piece: int,
-    should_stop: Callable[[], bool], clock: Callable[[], float],
-) -> float:  # fmt: skip
-    """Anneal at ``heat`` and a rising price of entries until none is too many; the work done by then.
-
-    The price grows from PRICES[0] to PRICES[1] times ``unit`` over PRESS of what is left of the run. If that does not do,
-    the entries alone are annealed (:func:`~nmsolve.heuristics.mapping.axons.repair.within_axons`).
-    """
-    from nmsolve.heuristics.mapping.axons.repair import within_axons
-
-    begin = max(done / work, clock())
-    low, high = PRICES
-    while search.excess > 0 and not should_stop():
-        share = (max(done / work, clock()) - begin) / (PRESS * (1.0 - begin) + 1e-9)
-        if share >= 1.0:
-            break
-        search.anneal(heat, piece, unit * low * (high / low) ** share)
-        done += piece
-    if search.excess > 0:
-        core = within_axons(problem, search.state.core, int(search.rng[0] % 2**31), should_stop)
-        if core is not None:
-            reset(search.state, core)
-    return done
-
-
 def _first_heat(
-    search: _Search, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool], price: float
+    search: Search, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool], price: float
 ) -> tuple[float, float, float]:
     """The first temperature, the work spent on finding it, and the median cost of a random move; back at ``core``.
 
