@@ -79,6 +79,10 @@ def run_map(o: MapOptions) -> int:
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
+    if many and problem.graph.on_disk:
+        raise InputError(
+            "several objectives on a graph that lies on disk", "--memory", "more of it, or one objective"
+        )
     prepare_folder(o.out)
     if o.scratch is not None:
         prepare_folder(o.scratch)

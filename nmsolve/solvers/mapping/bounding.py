@@ -108,7 +108,8 @@ def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
     the exact engines where they have a chance to prove something (as in automatic mode)."""
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     wanted = ("bounds", "both") if small else ("bounds",)
-    made = [(name, make_engine(name)) for name in REGISTRY]
+    takes = [name for name in REGISTRY if REGISTRY[name].stored or not problem.graph.on_disk]
+    made = [(name, make_engine(name)) for name in takes]
     named = [
         (wanted.index(engine.finds), name)
         for name, engine in made
