@@ -7,7 +7,11 @@ that lies on disk is evaluated as it is read, all objectives in one pass.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
+from operator import methodcaller
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -165,13 +169,17 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     out, wait = dict.fromkeys(ready, 0.0), Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None
     axons = np.zeros((2, machine.size), np.int64)
-    for rows in graph.blocks(READERS):
-        for name in ready:
-            out[name] += float(_cost(ready[name], rows, at))
-        wait.add(rows, at)
-        add_usage(axons, rows, at)
-        if links is not None:
-            links.add(rows)
+
+    def add_cost(name: str, rows: Rows) -> None:
+        out[name] += float(_cost(ready[name], rows, at))
+
+    adders: list[Callable[[Rows], object]] = [partial(add_cost, name) for name in ready]
+    adders += [partial(wait.add, at=at), partial(add_usage, axons, core=at)]
+    adders += [] if links is None else [links.add]
+    with ThreadPoolExecutor(READERS) as pool:
+        each = pool.map if graph.on_disk else map
+        for rows in graph.blocks(READERS):
+            list(each(methodcaller("__call__", rows), adders))  # each adds to numbers of its own
     out["latency-average"], out["latency-max"] = wait.average, wait.largest
     if links is not None:
         loads = links.loads[working_links(machine)]
