@@ -9,12 +9,15 @@ import numpy as np
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores, hashed
+from nmsolve.heuristics.mapping.external.residence import Streamed
 from nmsolve.heuristics.mapping.external.sweep import Crew, Swept, survey, sweep
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.model.types import AnyArray
 
 #: Quick cooling looks for the temperature at which order sets in: factor per sweep, and the fall of the cost that shows it.
 QUICK, ORDER = 0.75, 0.97
+#: Work units of reading a connection from a store.
+READING = 35.0
 
 
 @dataclass
@@ -44,7 +47,10 @@ class Run:
         """Work units (about nanoseconds of one thread) of a sweep."""
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
         node = 150.0 if self.cut else 200.0 + 8.0 * width
-        return (5.0 if self.cut else 6.0) * level.source.arcs + node * level.n
+        work = (5.0 if self.cut else 6.0) * level.source.arcs + node * level.n
+        if isinstance(level.source, Streamed):
+            work += READING * (level.source.arcs - level.source.held)
+        return work
 
     @property
     def spread(self) -> float:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import volumes
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+#: Connections between two looks at the clock.
+PIECE = 1 << 22
 
 
 @nb.njit(cache=True, nogil=True)
@@ -45,20 +52,35 @@ def _fill(
         end[u] = own
 
 
-def symmetric(graph: LogicGraph) -> Resident:
+def symmetric(graph: LogicGraph, crew: Crew) -> Resident:
     """The traffic of ``graph`` with every connection at both ends: ``w_uv`` and ``w_vu`` as separate entries.
 
     Two passes over the messages; peak memory is the result and 16 bytes per node.
+
+    Raises
+    ------
+    Stopped : the run was told to stop
     """
     indptr = np.zeros(graph.n + 1, np.int64)
-    for rows in graph.blocks():
+    for rows in _pieces(graph, crew):
         _count(rows.indptr, rows.source, rows.targets, indptr)
     np.cumsum(indptr, out=indptr)
     neighbour, weight = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
     end = indptr[:-1].copy()
-    for rows in graph.blocks():
+    for rows in _pieces(graph, crew):
         _fill(rows.indptr, rows.source, rows.targets, rows.weights, end, neighbour, weight)
     return Resident.of(indptr, neighbour, weight)
+
+
+def _pieces(graph: LogicGraph, crew: Crew) -> Iterator[Rows]:
+    """The messages in pieces of at most about :data:`PIECE` connections, until the run is told to stop."""
+    for rows in graph.blocks(crew.workers):
+        goal = np.arange(rows.indptr[0] + PIECE, rows.indptr[-1], PIECE)
+        cuts = np.unique(np.concatenate([[0], np.searchsorted(rows.indptr, goal), [len(rows.source)]]))
+        for a, b in pairwise(cuts.tolist()):
+            if crew.should_stop():
+                raise Stopped
+            yield rows._replace(indptr=rows.indptr[a : b + 1], source=rows.source[a:b])
 
 
 def finest(problem: MappingProblem, source: Source) -> Level:

@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
-from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Connections of one piece of a contraction: what one thread does at a time.
@@ -79,6 +79,8 @@ def contract_source(fine: Resident, label: Int32Array, k: int, crew: Crew) -> Re
 
     end = 0
     for begin in range(0, len(cuts) - 1, crew.workers):
+        if crew.should_stop():
+            raise Stopped
         numbers = range(begin, min(begin + crew.workers, len(cuts) - 1))
         for to, add in map(piece, numbers) if crew.pool is None else crew.pool.map(piece, numbers):
             neighbour[end : end + len(to)] = to

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -14,9 +15,9 @@ from nmsolve.heuristics.mapping.external.levels import Source
 from nmsolve.heuristics.mapping.external.nets_engine import refine_nets, refuses_nets
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES
-from nmsolve.heuristics.mapping.external.search import again, search
-from nmsolve.heuristics.mapping.external.spilled import Disk, Stopped, stored_source
-from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.external.search import again, legal, search
+from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
@@ -60,45 +61,55 @@ class External:
         NmsolveError : not even the nodes fit in the memory left; the scratch disk is full
         """
         if uses_nets(problem):
-            refine_nets(problem, context)
-            return
-        seconds = max(1e-3, context.time_left())
-        budget = Budget(
-            seconds * WORK_PER_SECOND, context.should_stop, lambda: 1.0 - context.time_left() / seconds
-        )
-        with ExitStack() as stack:
-            pool = ThreadPoolExecutor(context.workers) if context.workers > 1 else None
-            if pool is not None:
-                stack.callback(pool.shutdown, cancel_futures=True)
-            crew = Crew(context.workers, pool, context.should_stop)
-            cores = cores_of(problem)
-            cut = bool(cores.step > 0 and not cores.lines_x.any() and not cores.lines_y.any())
-            run = Run(cores, cut, crew, budget, new_rng(context.seed))
-            disk = disk_for(problem, context, stack)
-            try:
-                self._search(problem, context, run, disk)
-            except Stopped:
-                context.note("stopped before the connections were sorted")
-
-    def _search(self, problem: MappingProblem, context: Context, run: Run, disk: Disk | None) -> None:
-        """Place the problem, its connections in memory unless there is a ``disk``."""
-
-        def offer(pos: AnyArray, move: str) -> object:
-            return context.offer(pos.astype(np.int64), move)
-
-        graph = problem.graph
-        if disk is None:
-            source: Source = symmetric(graph)
+            refine_nets(problem, context, search_pairs)
         else:
-            assert isinstance(graph, StoredGraph)
-            source = stored_source(graph, disk, run.crew)
-        level = finest(problem, source)
-        run.budget.spent += 40.0 * source.arcs
-        known = context.incumbent()[0]
-        if known is None or context.seed % 2 == 0:
-            search(level, run, SEARCH, offer, disk)
-        else:
-            again(level, known, run, SEARCH, offer)
+            search_pairs(problem, context)
+
+
+def search_pairs(problem: MappingProblem, context: Context) -> None:
+    """Search for a mapping of least traffic between pairs of nodes, as :meth:`External.run` says."""
+    seconds = max(1e-3, context.time_left())
+    budget = Budget(
+        seconds * WORK_PER_SECOND, context.should_stop, lambda: 1.0 - context.time_left() / seconds
+    )
+    with ExitStack() as stack:
+        pool = ThreadPoolExecutor(context.workers) if context.workers > 1 else None
+        if pool is not None:
+            stack.callback(pool.shutdown, cancel_futures=True)
+        crew = Crew(context.workers, pool, context.should_stop)
+        cores = cores_of(problem)
+        cut = bool(cores.step > 0 and not cores.lines_x.any() and not cores.lines_y.any())
+        run = Run(cores, cut, crew, budget, new_rng(context.seed))
+        disk = disk_for(problem, context, stack)
+        try:
+            _search(problem, context, run, disk)
+        except Stopped:
+            if context.incumbent()[0] is None:
+                _offer(context)(
+                    legal(problem, run), "legal, nothing more: stopped before the connections were sorted"
+                )
+
+
+def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | None) -> None:
+    """Place the problem, its connections in memory unless there is a ``disk``."""
+    graph, offer = problem.graph, _offer(context)
+    if disk is None:
+        source: Source = symmetric(graph, run.crew)
+    else:
+        assert isinstance(graph, StoredGraph)
+        source = stored_source(graph, disk, run.crew)
+    level = finest(problem, source)
+    run.budget.spent += 40.0 * source.arcs
+    known = context.incumbent()[0]
+    if known is None:
+        search(level, run, SEARCH, offer, disk)
+    else:
+        again(level, known, run, SEARCH, offer)
+
+
+def _offer(context: Context) -> Callable[[AnyArray | None, str], object]:
+    """What search calls with every mapping it finds."""
+    return lambda pos, move: pos is not None and context.offer(pos.astype(np.int64), move)
 
 
 def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Disk | None:
@@ -122,7 +133,12 @@ def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Dis
     scratch = Scratch(place.folder, key=f"{problem.hash} {context.seed} external", resume=place.resume)
     coding = graph.store.manifest.weight
     unit = 1.0 / coding.per if coding.code == "integer" else None
-    return Disk(stack.enter_context(scratch), memory - nodes, unit)
+    return Disk(
+        stack.enter_context(scratch),
+        memory - nodes,
+        unit,
+        lambda: (context.memory or 0) - LEAST - 16 * problem.n,
+    )
 
 
 def cores_of(problem: MappingProblem) -> Cores:

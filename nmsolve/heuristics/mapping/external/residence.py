@@ -52,8 +52,8 @@ class Streamed:
 
     @property
     def held(self) -> int:
-        """Number of blocks held in memory."""
-        return len(self._held)
+        """Connections held in memory."""
+        return sum(len(a.neighbour) for a in self._held.values())
 
     def blocks(self, order: IntArray | None = None) -> Iterator[Arcs]:
         """All blocks once, in the order of their numbers or the one given."""
@@ -69,23 +69,19 @@ class Streamed:
             yield arcs
 
     def _read(self, shards: list[int]) -> Arcs:
-        parts = list(
-            map(self._decoded, shards)
-            if self._crew.pool is None
-            else self._crew.pool.map(self._decoded, shards)
-        )
-        if len(parts) == 1:
-            return parts[0]
-        degrees = np.concatenate([np.diff(p.indptr) for p in parts])
-        indptr = np.zeros(len(degrees) + 1, np.int64)
-        np.cumsum(degrees, out=indptr[1:])
-        return Arcs(
-            parts[0].first,
-            indptr,
-            np.concatenate([p.neighbour for p in parts]),
-            np.concatenate([p.weight for p in parts]),
-        )
+        """Decode shards at the same time, into one block."""
+        listed = [self._store.shards[i] for i in shards]
+        ends = np.cumsum([s.connections for s in listed])
+        indptr = np.zeros(sum(s.vertices for s in listed) + 1, np.int64)
+        neighbour, weight = np.empty(ends[-1], np.int32), np.empty(ends[-1], np.float32)
 
-    def _decoded(self, shard: int) -> Arcs:
-        block = self._store.read(shard)
-        return Arcs(block.first, block.indptr, block.neighbour, block.weight.astype(np.float32))
+        def decode(k: int) -> None:
+            block = self._store.read(shards[k])
+            begin, at = int(ends[k]) - listed[k].connections, block.first - listed[0].first
+            neighbour[begin : ends[k]], weight[begin : ends[k]] = block.neighbour, block.weight
+            indptr[at + 1 : at + len(block.indptr)] = block.indptr[1:] + begin
+
+        numbers = range(len(shards))
+        for _ in map(decode, numbers) if self._crew.pool is None else self._crew.pool.map(decode, numbers):
+            pass
+        return Arcs(listed[0].first, indptr, neighbour, weight)

@@ -9,6 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement, placement
 from nmsolve.heuristics.mapping.external.anneal import Run, anneal, order_sets_in, temperature_of
+from nmsolve.heuristics.mapping.external.build import finest
 from nmsolve.heuristics.mapping.external.clustering import cluster
 from nmsolve.heuristics.mapping.external.contraction import contract, contract_source
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
@@ -17,6 +18,7 @@ from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored
 from nmsolve.heuristics.mapping.external.sweep import sweep
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: A cluster takes at most this many times the mean volume of the level below.
@@ -33,7 +35,7 @@ MARGIN = 50
 #: Sweeps at the lowest temperature that a mapping may need to get within its capacities.
 SETTLING = 12
 
-Offer = Callable[[Int32Array, str], object]
+Offer = Callable[[AnyArray, str], object]
 
 
 @dataclass
@@ -48,11 +50,12 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
     """Coarsen until about :data:`COARSEST` nodes per core are left."""
     out = Levels([level], [])
     usable = int(run.cores.allowed.any(axis=0).sum())
-    while out.levels[-1].n > 2 * COARSEST * usable and not run.budget.stop():
+    fewest = COARSEST if disk is None else COARSEST // 2  # its connections must fit in memory
+    while out.levels[-1].n > 2 * fewest * usable and not run.budget.stop():
         fine, name = out.levels[-1], f"labels-{len(out.labels)}"
         kept = None if disk is None else disk.load(name)
         if kept is None:
-            limit = min(1 / COARSEST, GROWTH * float(fine.volume.mean()))
+            limit = min(1 / fewest, GROWTH * float(fine.volume.mean()))
             label, k = cluster(fine, limit, run.key(), run.crew)
         else:
             label, k = kept[0], int(kept[0].max()) + 1
@@ -69,7 +72,7 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
             disk.save(name, label)
     if disk is not None and isinstance(level.source, Streamed):
         coarse = sum(x.source.arcs for x in out.levels if isinstance(x.source, Resident))
-        level.source.hold(disk.memory - ARC_BYTES * coarse)
+        level.source.hold(min(disk.memory - ARC_BYTES * coarse, disk.left()))
     return out
 
 
@@ -165,7 +168,7 @@ def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> Non
     if (s.load <= s.goal).all() and not _quarrels(level, s.pos):
         offer(s.pos, move)
         return
-    pos = make_feasible(_edgeless(level), _board(run), s.pos, run.random, run.budget.stop)
+    pos = repaired(level, s.pos, run)
     if pos is not None:
         offer(pos, move + ", repaired")
 
@@ -179,21 +182,29 @@ def settle(level: Level, s: Placement, cold: float, run: Run) -> None:
     np.copyto(s.price, price)
 
 
-def _quarrels(level: Level, pos: Int32Array) -> bool:
-    """True if two nodes that must be apart are not."""
-    who = np.repeat(np.arange(level.n), np.diff(level.apart_ptr))
-    return bool((pos[who] == pos[level.apart]).any())
+def legal(problem: MappingProblem, run: Run) -> Int32Array | None:
+    """A mapping that keeps all rules, made without a look at the traffic; None if none was found."""
+    none = np.zeros(problem.n + 1, np.int64)
+    level = finest(problem, Resident.of(none, np.zeros(0, np.int32), np.zeros(0, np.float32)))
+    return repaired(level, scattered(level, run.cores.allowed), run)
 
 
-def _edgeless(level: Level) -> Net:
-    """The level as the feasibility search knows it: that looks at sizes and rules only."""
+def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
+    """A placement near ``pos`` that keeps capacities and rules, whatever it costs; None if none was found.
+
+    The feasibility search looks at sizes and rules only, so it gets the level without its connections.
+    """
     none = np.zeros(level.n + 1, np.int64)
-    return Net(
+    net = Net(
         none, np.zeros(0, np.int32), np.zeros(0, np.float32), level.sizes, level.volume, level.domain,
         level.apart_ptr, level.apart,
     )  # fmt: skip
-
-
-def _board(run: Run) -> Board:
     c = run.cores
-    return Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed)
+    board = Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed)
+    return make_feasible(net, board, pos.astype(np.int32), run.random, run.budget.stop)
+
+
+def _quarrels(level: Level, pos: AnyArray) -> bool:
+    """True if two nodes that must be apart are not."""
+    who = np.repeat(np.arange(level.n), np.diff(level.apart_ptr))
+    return bool((pos[who] == pos[level.apart]).any())

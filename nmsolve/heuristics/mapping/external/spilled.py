@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Resident, Source
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
-from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.model.store.block import Block
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.reader import Store
@@ -27,12 +27,14 @@ class Disk:
     """Where a run puts what does not fit in memory.
 
     scratch : the run's folder; memory : bytes for connections, shared by a coarse level and sorting, later by all coarse
-    levels and the blocks that are held of the finest one; unit : of weights, None for floats
+    levels and the blocks that are held of the finest one; unit : of weights, None for floats; left : asks how many bytes
+    are left now
     """
 
     scratch: Scratch
     memory: int
     unit: float | None
+    left: Callable[[], int]
 
     @property
     def sorting(self) -> int:
@@ -72,10 +74,6 @@ def stored_source(graph: StoredGraph, disk: Disk, crew: Crew) -> Streamed:
         _write(rows, graph.n, path, disk.unit, crew)
         disk.scratch.finish("level-0")
     return Streamed(Store.open(path), crew)
-
-
-class Stopped(Exception):
-    """The run was told to stop while connections were being sorted; there is nothing to offer yet."""
 
 
 def _watched(blocks: Iterable[Block], crew: Crew) -> Iterator[Block]:

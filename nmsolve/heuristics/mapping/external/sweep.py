@@ -20,6 +20,10 @@ STRIDE = 8
 Part = TypeVar("Part")
 
 
+class Stopped(Exception):
+    """The run was told to stop while connections were being sorted; there is nothing to offer yet."""
+
+
 @dataclass
 class Crew:
     """The threads of a run, and how it is told to stop."""
