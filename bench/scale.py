@@ -189,9 +189,10 @@ def main() -> None:
     if "generated" in names:
         say(generation(bench))
     wins = compare(bench, [run for run in RUNS if run.name in names], a.tools.split(","), say)
-    say(
-        f"\nnmsolve's value is the better one in {wins[0]} of {sum(wins)} comparisons with a tool that finished."
-    )
+    if sum(wins):
+        say(
+            f"\nnmsolve's value is the better one in {wins[0]} of {sum(wins)} comparisons with a tool that finished."
+        )
     if a.out:
         a.out.write_text("\n".join(table) + "\n")
 

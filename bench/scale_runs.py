@@ -56,7 +56,7 @@ NETS: dict[str, tuple[str, ...]] = {
     "microcircuit.nmz": ("microcircuit", "--scale", "1"),
     "snn20k.nmz": ("snn", "--nodes", "20000", "--synapses", "600000", "--layers", "8", "--directed", "1"),
     "snn100k.nmz": ("snn", "--nodes", "100000", "--synapses", "5000000", "--layers", "16"),
-    "snn1m.nmz": ("snn", "--nodes", "1000000", "--synapses", "50000000", "--layers", "16"),
+    "snn1m.nmz": ("snn", "--nodes", "1000000", "--synapses", "50000000", "--layers", "16", "--sigma", "0.02"),
     "layered4k.nmz": ("layered", "--exponent", "12"),
     "layered64k.nmz": ("layered", "--exponent", "16"),
 }

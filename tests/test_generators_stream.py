@@ -12,7 +12,7 @@ import pytest
 from nmsolve.cli.main import main
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_graph
-from nmsolve.model.generators import generate, generate_file, microcircuit, spiking
+from nmsolve.model.generators import generate, generate_file, microcircuit
 from nmsolve.model.generators.draws import mark, pieces, row_blocks, skip
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.store import Store
@@ -106,7 +106,13 @@ def test_snn_traffic_is_the_sum_of_both_directions() -> None:
     found = np.zeros_like(sums)
     found[traffic.edge_source, traffic.targets] = traffic.weights
     assert np.array_equal(found, sums)
-    assert spiking.SPREAD > 0 and traffic.directed is False
+    assert traffic.directed is False
+
+
+def test_a_smaller_sigma_keeps_synapses_together() -> None:
+    """Neurons then share more of their targets, and more synapses become one connection."""
+    wide, narrow = (generate("snn", nodes=5000, synapses=200000, layers=2, sigma=s).m for s in (0.06, 0.02))
+    assert narrow < 0.8 * wide
 
 
 def test_skip_stands_at_the_beginning_and_the_end_of_an_array() -> None:

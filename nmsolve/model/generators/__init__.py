@@ -96,13 +96,16 @@ GENERATORS: dict[str, Generator] = {
         ),
     ),
     "snn": Generator(
-        "traffic of a layered spiking network (the snn20k and snn100k instances)",
+        "traffic of a layered spiking network (the snn20k, snn100k and, with sigma 0.02, snn1m instances)",
         "spiking",
         "snn",
         (
             Parameter("nodes", 20000, "number of neurons, rounded to square layers", 4, 10**8),
             Parameter("synapses", 600000, "number of synapses", 1, 10**9),
             Parameter("layers", 8, "number of layers", 1, 10**4),
+            Parameter(
+                "sigma", 0.06, "standard deviation of where a synapse lands, in sides of a layer", 0.0, 10.0
+            ),
             Parameter("directed", 0, "1: directed, every neuron multicasts; 0: undirected traffic", 0, 1),
             _SEED,
         ),

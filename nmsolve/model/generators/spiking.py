@@ -15,19 +15,25 @@ from nmsolve.model.types import FloatArray, Int32Array, IntArray
 #: Where a synapse goes: next layer, same layer, the one after next, back (cumulative probabilities).
 NEXT, SAME, SKIP = 0.80, 0.92, 0.97
 FAR = 0.05
-SPREAD = 0.06
 
 
 def snn(
-    nodes: int = 20000, synapses: int = 600000, layers: int = 8, directed: int = 0, seed: int = 1
+    nodes: int = 20000,
+    synapses: int = 600000,
+    layers: int = 8,
+    sigma: float = 0.06,
+    directed: int = 0,
+    seed: int = 1,
 ) -> Network:
     """Traffic of ``layers`` square sheets of neurons.
 
     Every neuron has ``synapses // nodes`` outputs: 80 % to the next sheet, 12 % to its own, 5 % skip one, 3 % go
-    back; each lands around the same place of the sheet (Gaussian, 6 % of the side, wrapping round), 5 % anywhere.
+    back; each lands around the same place of the sheet (Gaussian, ``sigma`` of the side, wrapping round), 5 %
+    anywhere.
     All synapses of a neuron carry its firing rate (log-normal, a whole number from 1 to 200); what two neurons
     send each other is added up. Nodes are shuffled. ``snn(20000, 600000, 8)`` has 20,000 nodes, 543,501 edges;
-    ``snn(100000, 5000000, 16)`` 99,856 and 4,693,805.
+    ``snn(100000, 5000000, 16)`` 99,856 and 4,693,805; ``snn(1000000, 50000000, 16, 0.02)``, whose neurons reach as many
+    neighbours as those of the smaller ones, 1,000,000 and 47,305,548.
 
     With ``directed`` (1) it is the same network as it spikes: every neuron multicasts at its rate.
 
@@ -46,7 +52,9 @@ def snn(
     return Network(
         n=n,
         name=f"snn-{n}-s{seed}",
-        blocks=(_directed if directed else _undirected)(begins, side, layers, fan, rate, order),
+        blocks=(_directed if directed else _undirected)(
+            begins, Sheets(side, layers, sigma), fan, rate, order
+        ),
         directed=bool(directed),
         multicast=bool(directed),
         rate=rate[order] if directed else None,
@@ -55,12 +63,12 @@ def snn(
 
 
 def _directed(
-    begins: Begins, side: int, layers: int, fan: int, rate: FloatArray, order: IntArray
+    begins: Begins, sheets: Sheets, fan: int, rate: FloatArray, order: IntArray
 ) -> Iterator[Connections]:
     """Node ``i`` of the graph is neuron ``order[i]``; ``rate`` and targets are in the order of neurons."""
     from nmsolve.model.generators.kernels import merged
 
-    target = _targets(begins, side, layers, fan).reshape(len(order), fan)
+    target = _targets(begins, sheets, fan).reshape(len(order), fan)
     new = np.empty(len(order), np.int32)
     new[order] = np.arange(len(order))
     degree, ordered = np.full(len(order), fan), rate[order]
@@ -69,12 +77,12 @@ def _directed(
 
 
 def _undirected(
-    begins: Begins, side: int, layers: int, fan: int, rate: FloatArray, order: IntArray
+    begins: Begins, sheets: Sheets, fan: int, rate: FloatArray, order: IntArray
 ) -> Iterator[Connections]:
     """As :func:`_directed`, every connection at its lower node with the traffic of both directions."""
     from nmsolve.model.generators.kernels import degrees_both_ways, merged_both_ways, place_both_ways
 
-    target = _targets(begins, side, layers, fan)
+    target = _targets(begins, sheets, fan)
     new = np.empty(len(order), np.int64)
     new[order] = np.arange(len(order))
     degree = degrees_both_ways(target, fan, new)
@@ -85,6 +93,14 @@ def _undirected(
     ordered = rate[order]
     for a, b in row_blocks(degree):
         yield merged_both_ways(a, degree[a:b], partner[indptr[a] : indptr[b]], ordered)
+
+
+class Sheets(NamedTuple):
+    """``layers`` squares of ``side`` neurons; ``sigma`` is how far a synapse goes, as a fraction of the side."""
+
+    side: int
+    layers: int
+    sigma: float
 
 
 class Begins(NamedTuple):
@@ -111,8 +127,9 @@ def _begins(rng: np.random.Generator, synapses: int, side: int) -> Begins:
     return Begins(jump, dx, dy, far, far_x, far_y)
 
 
-def _targets(begins: Begins, side: int, layers: int, fan: int) -> Int32Array:
+def _targets(begins: Begins, sheets: Sheets, fan: int) -> Int32Array:
     """(n * fan,) target of every synapse, neuron by neuron."""
+    side, layers, spread = sheets.side, sheets.layers, sheets.side * sheets.sigma
     out = np.empty(side * side * layers * fan, np.int32)
     at = 0
     for length in pieces(len(out)):
@@ -121,7 +138,6 @@ def _targets(begins: Begins, side: int, layers: int, fan: int) -> Int32Array:
         draw = begins.jump.random(length)
         sheet += np.where(draw < NEXT, 1, np.where(draw < SAME, 0, np.where(draw < SKIP, 2, -1)))
         sheet = np.clip(sheet, 0, layers - 1)
-        spread = side * SPREAD
         x = (x + np.rint(begins.dx.normal(0, spread, length)).astype(np.int64)) % side
         y = (y + np.rint(begins.dy.normal(0, spread, length)).astype(np.int64)) % side
         far = begins.far.random(length) < FAR
