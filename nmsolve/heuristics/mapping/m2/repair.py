@@ -7,7 +7,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits, nearest
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 
 def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
@@ -23,23 +23,34 @@ def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     ----------
     wish : (n,) int64 core numbers in range, otherwise arbitrary
     """
-    capacity = problem.capacity
-    share = (problem.sizes / np.maximum(capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
-    choices = problem.domains.sum(axis=1)[problem.domain_of]
-    alone = np.diff(problem.apart[0]) == 0
-    order = np.lexsort((-share, alone, choices))
-    core = np.full(problem.n, -1, np.int64)
-    done = _place(
-        order,
-        np.ascontiguousarray(wish, np.int64),
-        problem.machine.cols,
+    return placed(
+        wish,
         problem.sizes,
-        capacity.copy(),
+        problem.capacity,
         problem.domain_of,
         problem.domains,
-        *problem.apart,
-        core,
+        problem.apart,
+        problem.machine.cols,
     )
+
+
+def placed(
+    wish: AnyArray,
+    sizes: IntArray,
+    capacity: IntArray,
+    domain_of: Int32Array,
+    domains: BoolArray,
+    apart: tuple[IntArray, Int32Array],
+    cols: int,
+) -> IntArray | None:
+    """:func:`repair` for nodes given by their arrays, which are those of ``MappingProblem`` (n, of any level)."""
+    share = (sizes / np.maximum(capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
+    choices = domains.sum(axis=1)[domain_of]
+    alone = np.diff(apart[0]) == 0
+    order = np.lexsort((-share, alone, choices))
+    core = np.full(len(sizes), -1, np.int64)
+    at = np.ascontiguousarray(wish, np.int64)
+    done = _place(order, at, cols, sizes, capacity.copy(), domain_of, domains, *apart, core)
     return core if done else None
 
 

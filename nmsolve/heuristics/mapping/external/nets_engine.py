@@ -1,0 +1,263 @@
+"""Net objectives (multicast hops, connectivity, multicast energy) of networks that need not fit in memory.
+
+Levels of clusters, each annealed on the true objective from its tables. Memory is three bytes per message and core plus
+about one byte per connection, and a scratch file takes the latter where that is too much.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.nets_levels import (
+    Messages,
+    NetLevel,
+    Plan,
+    coarsen,
+    grouped,
+    in_order,
+    level_of,
+    numbering,
+    on_level,
+    overlap,
+)
+from nmsolve.heuristics.mapping.external.nets_state import empty_tables, table_bytes
+from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
+from nmsolve.heuristics.mapping.nets.model import supports
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import Int32Array, IntArray
+
+#: Work (``Sweeper.done``) per second of time limit; fixed, so that equal runs are equal. On a slower machine the clock
+#: drives the schedule instead.
+WORK_PER_SECOND = 15e6
+#: The last temperature of a level in parts of its first, and the share of improvements only at its end.
+COOLING, GREEDY = 0.02, 0.08
+#: Share of the time left that a level takes if there are finer ones.
+LEVEL_SHARE = 0.12
+#: An offer on the way is worth its evaluation if it is better by this share and takes at most this share of the time.
+LEAST_NEWS, OFFER_SHARE = 0.01, 0.1
+#: Memory in bytes without which nothing works: blocks being decoded, scratch of the kernels.
+LEAST = 64 << 20
+#: Clusters mean something if their lists hold at most this share of what random ones would.
+STRUCTURE = 0.95
+#: Then the search starts from a mapping for pairwise traffic, which takes this share of the time ...
+PAIRWISE_SHARE = 0.35
+#: ... and so many bytes per connection.
+PAIRWISE_BYTES = 40
+
+Offer = Callable[[Callable[[], IntArray], float, bool], None]
+
+
+def refuses_nets(problem: MappingProblem) -> str | None:
+    """Why the tables cannot hold this problem's objective exactly, or None."""
+    reason = supports(problem)
+    if reason is None and problem.objective != "connectivity" and not problem.graph.multicast.all():
+        reason = "some messages are multicast and others are not"
+    return reason
+
+
+def refine_nets(
+    problem: MappingProblem, context: Context, pairwise: Callable[[MappingProblem, Context], None]
+) -> None:
+    """Search until the time is up; offers a first mapping, better ones on the way, and the last one.
+
+    Parameters
+    ----------
+    pairwise : how an engine searches for a mapping of the problem as one of unicast traffic
+
+    Raises
+    ------
+    NmsolveError : the memory left does not hold the tables, or no legal first mapping was found
+    """
+    with ExitStack() as stack:
+
+        def scratch() -> int:
+            """A file without a name: nothing is left of it whatever happens."""
+            return stack.enter_context(tempfile.TemporaryFile(dir=context.scratch.folder)).fileno()
+
+        plan = Plan(
+            context.seed, context.workers, _list_memory(problem, context), scratch, context.should_stop
+        )
+        offers = _Offers(context)
+        known, _ = context.incumbent()
+        nodes = _first(problem, offers) if known is None else known
+        messages = Messages.of(problem)
+        finest = level_of(problem, messages, numbering(problem, plan.seed), plan, [])
+        if finest is None:
+            return
+        levels = [finest]
+        label, _ = grouped(problem, messages, finest, plan)
+        if not plan.should_stop() and overlap(finest.lists, label, len(messages.rate)) < STRUCTURE:
+            if known is None:
+                nodes = _by_pairs(problem, context, pairwise, nodes)
+            levels = coarsen(problem, messages, finest, plan, nodes)
+        search_levels(problem, messages, levels, plan, nodes, offers, offers.seconds)
+
+
+def _first(problem: MappingProblem, offers: _Offers) -> IntArray:
+    """The nodes in order of their numbers; offered.
+
+    Raises
+    ------
+    NmsolveError : that is not legal and cannot be repaired
+    """
+    nodes = in_order(problem)
+    if nodes is None:
+        raise NmsolveError("no legal first mapping was found")
+    offers(lambda: nodes, math.inf, True)
+    return nodes
+
+
+def _by_pairs(
+    problem: MappingProblem,
+    context: Context,
+    pairwise: Callable[[MappingProblem, Context], None],
+    nodes: IntArray,
+) -> IntArray:
+    """A mapping for pairwise traffic, or ``nodes`` where that is better or the other would take too much memory."""
+    if context.memory is not None and PAIRWISE_BYTES * problem.graph.m > context.memory:
+        return nodes
+    part = PartOfTime(context, PAIRWISE_SHARE * context.time_left())
+    pairwise(replace(problem, objective="cut" if problem.objective == "connectivity" else "hops"), part)
+    better = part.found is not None and objective_value(problem, part.found) < objective_value(problem, nodes)
+    return part.found if part.found is not None and better else nodes
+
+
+class PartOfTime:
+    """The context of an engine that works within another: it has ``seconds``, and its best mapping is ``found``."""
+
+    def __init__(self, context: Context, seconds: float) -> None:
+        self._context, self._end = context, context.time_left() - seconds
+        self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
+        self.memory = context.memory
+        self.found: IntArray | None = None
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        """None: the engine starts from nothing."""
+        return None, math.inf
+
+    def bound(self) -> float:
+        """0: nothing is known."""
+        return 0.0
+
+    def time_left(self) -> float:
+        """Seconds left of the part."""
+        return self._context.time_left() - self._end
+
+    def should_stop(self) -> bool:
+        """True when the part or the whole is over."""
+        return self.time_left() <= 0 or self._context.should_stop()
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        """Keep the mapping."""
+        self.found = core
+        return True
+
+    def raise_bound(self, bound: Bound) -> bool:
+        """Bounds on another problem are of no use here."""
+        return False
+
+    def note(self, text: str) -> None:
+        """Notes go where the whole's go."""
+        self._context.note(text)
+
+
+def _list_memory(problem: MappingProblem, context: Context) -> int | None:
+    """Bytes for the lists of all levels.
+
+    Raises
+    ------
+    NmsolveError : there are none left
+    """
+    if context.memory is None:
+        return None
+    graph, machine = problem.graph, problem.machine
+    tables = table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
+    if context.memory < tables:
+        raise NmsolveError(
+            f"its tables take {tables / 2**20:.0f} MiB, {context.memory / 2**20:.0f} MiB of --memory are left"
+        )
+    return context.memory - tables
+
+
+class _Offers:
+    """Offers mappings that are worth their evaluation, which takes a while for a graph that lies on disk."""
+
+    def __init__(self, context: Context) -> None:
+        self.context, self.best, self.took, self.next = context, math.inf, 0.0, math.inf
+
+    def seconds(self) -> float:
+        """Time left for the search: all but one evaluation."""
+        return self.context.time_left() - 1.5 * self.took
+
+    def __call__(self, core: Callable[[], IntArray], cost: float, last: bool) -> None:
+        """Offer ``core()`` (n,) of known ``cost`` (inf: not known) if that is news."""
+        left = self.context.time_left()
+        if not last and (cost >= self.best * (1 - LEAST_NEWS) or left > self.next):
+            return
+        if cost < self.best or self.best == math.inf:
+            self.context.offer(core(), "annealing")
+            self.best = cost
+            self.took = left - self.context.time_left()
+            self.next = left - self.took / OFFER_SHARE
+
+
+def search_levels(
+    problem: MappingProblem, messages: Messages, levels: list[NetLevel], plan: Plan, nodes: IntArray, offer: Offer,
+    seconds: Callable[[], float],
+) -> IntArray:  # fmt: skip
+    """Anneal every level, coarsest first, from the legal mapping ``nodes`` (nodes,); the last mapping (nodes,).
+
+    Parameters
+    ----------
+    offer : called with a function that makes the mapping, its cost, and whether a level is done
+    seconds : time left. Work is planned from it at the start of each level.
+    """
+    for k, level in reversed(list(enumerate(levels))):
+        label = level.vertices.label
+        tables = empty_tables(problem, level.vertices, messages.rate)
+        with Sweeper(
+            tables, level.lists, level.source, plan.seed + k, plan.workers, plan.should_stop
+        ) as sweeper:
+            if not sweeper.put(on_level(level.vertices, nodes)):
+                break
+            anneal(sweeper, label, (LEVEL_SHARE if k else 1.0) * max(0.0, seconds()), seconds, offer)
+            nodes = tables.core[label].astype(np.int64)
+        if plan.should_stop():
+            break
+    return nodes
+
+
+def anneal(
+    sweeper: Sweeper, label: Int32Array, span: float, seconds: Callable[[], float], offer: Offer
+) -> None:
+    """One cooling schedule of ``span`` seconds, or of the work planned for it; the last part takes improvements only.
+
+    It starts at the temperature at which moves neither raise nor lower the cost.
+    """
+    end, work = seconds() - span, max(1.0, span * WORK_PER_SECOND)
+
+    def nodes() -> IntArray:
+        return sweeper.tables.core[label].astype(np.int64)
+
+    def share() -> float:
+        return max(sweeper.done / work, 1.0 - (seconds() - end) / max(span, 1e-9))
+
+    def heat() -> float:
+        cooled = share() / (1.0 - GREEDY)
+        return hot * COOLING**cooled if cooled < 1.0 else 0.0
+
+    offer(nodes, sweeper.cost, False)
+    hot = sweeper.neutral_heat()
+    while share() < 1.0 and sweeper.sweep(heat):
+        offer(nodes, sweeper.cost, False)
+    offer(nodes, sweeper.cost, True)

@@ -1,0 +1,239 @@
+"""Which messages reach each vertex of a level: the graph's transpose, about one byte per connection.
+
+Built from the graph's blocks alone, in two passes (measure, then write) for each part that fits in memory, so that the
+graph may lie on disk; a part too many goes to a scratch file. Contraction is the same thing with fewer vertices:
+messages come one after another, so a vertex that a message reached already is seen at once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+
+#: Bytes of a block, the piece that a sweep reads at once.
+BLOCK = 4 << 20
+
+
+class Piece(NamedTuple):
+    """The lists of consecutive vertices: vertex ``v``'s is ``data[at[v] - base : at[v + 1] - base]``."""
+
+    first: int
+    last: int
+    base: int
+    data: AnyArray
+
+
+@dataclass(frozen=True, eq=False)
+class Incidence:
+    """For every vertex the rows that reach it, rising, as gaps minus one in varints (7 bits a byte, low ones first).
+
+    A row that starts in a vertex is not in that vertex's list: it never leaves its core.
+
+    Attributes
+    ----------
+    at : (n + 1,) int64, where each vertex's list begins, in bytes
+    entries : number of (vertex, row) pairs
+    data : the bytes, or None where they lie in ``file``, an open scratch file
+    """
+
+    at: IntArray
+    entries: int
+    data: AnyArray | None
+    file: int = -1
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return len(self.at) - 1
+
+    def pieces(self) -> list[tuple[int, int]]:
+        """(first, last) vertices of the blocks; depends on the lists alone, not on where they lie."""
+        marks = np.arange(0, int(self.at[-1]) + BLOCK, BLOCK)
+        cuts = np.unique(np.append(np.searchsorted(self.at[:-1], marks), self.n)).tolist()
+        return [(a, b) for a, b in itertools.pairwise(cuts) if b > a]
+
+    def read(self, first: int, last: int) -> Piece:
+        """The lists of vertices ``first`` to ``last - 1``."""
+        begin, end = int(self.at[first]), int(self.at[last])
+        if self.data is not None:
+            return Piece(first, last, begin, self.data[begin:end])
+        got = os.pread(self.file, end - begin, begin)
+        if len(got) != end - begin:
+            raise OSError(f"the scratch file ends {end - begin - len(got)} bytes early")
+        return Piece(first, last, begin, np.frombuffer(got, np.uint8))
+
+
+def charged_rows(graph: LogicGraph, every: bool) -> BoolArray:
+    """(rows,) bool: the messages charged by their route tree that cost anything at all."""
+    whole = np.ones(graph.rows, bool) if every else graph.multicast
+    out: BoolArray = whole & (graph.rate > 0)
+    return out
+
+
+def incidence(
+    graph: LogicGraph,
+    charged: BoolArray,
+    label: Int32Array,
+    n: int,
+    *,
+    workers: int = 1,
+    memory: int | None = None,
+    scratch: Callable[[], int] | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Incidence | None:
+    """The incidence of the graph with nodes contracted to ``label`` (nodes,), ``n`` vertices; None if stopped.
+
+    Parameters
+    ----------
+    charged : (rows,) bool, the rows to list
+    memory : most bytes the lists may take in memory; what is longer goes to the file that ``scratch`` opens
+    """
+    length = np.zeros(n, np.int64)
+    seen = np.full(n, -1, np.int32)
+    entries = np.zeros(workers, np.int64)
+    if not _walk(graph, charged, label, (0, n), workers, should_stop, _measure, seen, length, entries):
+        return None
+    at = np.zeros(n + 1, np.int64)
+    np.cumsum(length, out=at[1:])
+    total = int(at[-1])
+    room = total if memory is None else max(memory, int(length.max(initial=0)))
+    file = -1 if total <= room or scratch is None else scratch()
+    buffer = np.empty(min(total, room) if file >= 0 else total, np.uint8)
+    first = 0
+    while first < n:
+        last = n if file < 0 else int(np.searchsorted(at, at[first] + room, side="right")) - 1
+        seen[:] = -1
+        free = at[:-1] - at[first]
+        if not _walk(graph, charged, label, (first, last), workers, should_stop, _write, seen, free, buffer):
+            return None
+        if file >= 0:
+            _write_all(file, buffer[: int(at[last] - at[first])], int(at[first]))
+        first = last
+    return Incidence(at, int(entries.sum()), None if file >= 0 else buffer, file)
+
+
+def _write_all(file: int, data: AnyArray, offset: int) -> None:
+    """Write all bytes, in pieces that the system takes at once."""
+    done = 0
+    while done < len(data):
+        done += os.pwrite(file, data[done : done + (1 << 28)].data, offset + done)
+
+
+def _walk(
+    graph: LogicGraph,
+    charged: BoolArray,
+    label: Int32Array,
+    span: tuple[int, int],
+    workers: int,
+    should_stop: Callable[[], bool],
+    kernel: Callable[..., None],
+    seen: Int32Array,
+    state: IntArray,
+    out: AnyArray,
+) -> bool:
+    """Run ``kernel`` over all blocks of the graph; each thread does a part of the vertices ``span``."""
+    cuts = np.linspace(span[0], span[1], workers + 1).astype(np.int64).tolist()
+    with ThreadPoolExecutor(workers) as pool:
+        for rows in graph.blocks(workers):
+            if should_stop():
+                return False
+            jobs = [
+                pool.submit(
+                    kernel, rows.first, rows.indptr, rows.source, rows.targets, charged, label,
+                    cuts[k], cuts[k + 1], seen, state, out, k,
+                )
+                for k in range(workers)
+            ]  # fmt: skip
+            for job in jobs:
+                job.result()
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _measure(
+    first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
+    begin: int, end: int, seen: Int32Array, length: IntArray, entries: IntArray, part: int,
+) -> None:  # fmt: skip
+    """Add the bytes that a block's rows take in the lists of vertices ``begin`` to ``end - 1``."""
+    many = 0
+    for i in range(len(source)):
+        row = first + i
+        if not charged[row]:
+            continue
+        own = label[source[i]]
+        for k in range(indptr[i], indptr[i + 1]):
+            v = label[targets[k]]
+            if v < begin or v >= end or v == own or seen[v] == row:
+                continue
+            gap = row - seen[v] - 1
+            seen[v] = row
+            many += 1
+            size = 1
+            while gap >= 128:
+                gap >>= 7
+                size += 1
+            length[v] += size
+    entries[part] += many
+
+
+@nb.njit(cache=True, nogil=True)
+def _write(
+    first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
+    begin: int, end: int, seen: Int32Array, free: IntArray, data: AnyArray, part: int,
+) -> None:  # fmt: skip
+    """Append a block's rows to the lists of vertices ``begin`` to ``end - 1``; ``free`` is where each goes on."""
+    for i in range(len(source)):
+        row = first + i
+        if not charged[row]:
+            continue
+        own = label[source[i]]
+        for k in range(indptr[i], indptr[i + 1]):
+            v = label[targets[k]]
+            if v < begin or v >= end or v == own or seen[v] == row:
+                continue
+            gap = row - seen[v] - 1
+            seen[v] = row
+            at = free[v]
+            while gap >= 128:
+                data[at] = (gap & 127) | 128
+                at += 1
+                gap >>= 7
+            data[at] = gap
+            free[v] = at + 1
+
+
+@nb.njit(cache=True, nogil=True)
+def unpack(data: AnyArray, begin: int, end: int, out: Int32Array) -> int:
+    """Decode one vertex's list into ``out``; returns its length."""
+    k, row, many = begin, -1, 0
+    while k < end:
+        byte = int(data[k])
+        k += 1
+        gap = byte & 127
+        shift = 7
+        while byte >= 128:
+            byte = int(data[k])
+            k += 1
+            gap |= (byte & 127) << shift
+            shift += 7
+        row += gap + 1
+        out[many] = row
+        many += 1
+    return many
+
+
+def one_list(lists: Incidence, v: int) -> Int32Array:
+    """The rows that reach vertex ``v``, rising."""
+    piece = lists.read(v, v + 1)
+    out = np.empty(len(piece.data), np.int32)
+    return out[: unpack(piece.data, 0, len(piece.data), out)]

@@ -1,0 +1,264 @@
+"""Tables that make the change of a net objective cheap: who is reached where, and what one more core would cost.
+
+A message (row) from core ``o`` costs ``rate * (step * remote destination cores + length of its XY-route union)``. Kept
+for every row: how many vertices of each core it reaches (``hits``), the lines it reaches in every board column, and the
+*price* of every core, what the row would pay on top if it had to reach that core, too. A core that is reached already
+has price 0. Moving a vertex then costs the sum of the prices of its rows, but for rows that reach nothing else on the
+vertex's old core: their trees get shorter.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.cost import core_distance
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+#: Prices are kept in bytes: multiples of ``unit``. They choose moves; whether a move pays is computed exactly.
+TOP = 255
+#: Prices per row are padded to a multiple of so many cores (whole vectors).
+PAD = 32
+#: Bits of ``busy``: some price is not 0; some core holds just one destination.
+PRICED, LONE = np.uint8(1), np.uint8(2)
+
+
+class NetTables(NamedTuple):
+    """Everything the kernels need at one level; a tuple of flat arrays, changed in place.
+
+    Fixed: ``rate`` (R,); ``out_ptr``, ``out_row``: CSR of the rows that start in each vertex; ``x`` (cols,), ``y``
+    (rows,), ``step`` as in ``CoreDistance`` (connectivity takes all cores as one column without length); ``unit`` of
+    the prices; sizes and side constraints of the vertices as in ``MappingProblem``.
+
+    Changing: ``core`` (n,), ``load`` (P, resources); per row ``origin`` (R,) core of its source, ``hits`` (R, P)
+    vertices reached on each core, ``fan`` (R,) cores reached, ``lone`` (R,) cores on which just one vertex is reached,
+    ``low``, ``high`` (R, cols) first and last board row reached in every column (``low`` > ``high``: none), ``span``
+    (R, 2) first and last column of its tree, ``paid`` (R,) cost per message, ``price`` (R, P padded) uint8 and ``busy``
+    (R,) bits, 0 for rows that no move of a vertex they reach can change.
+    """
+
+    rate: FloatArray
+    out_ptr: IntArray
+    out_row: Int32Array
+    x: FloatArray
+    y: FloatArray
+    step: float
+    unit: float
+    sizes: IntArray
+    capacity: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
+    core: Int32Array
+    load: IntArray
+    origin: Int32Array
+    hits: AnyArray
+    fan: Int32Array
+    lone: Int32Array
+    low: AnyArray
+    high: AnyArray
+    span: Int32Array
+    paid: FloatArray
+    price: AnyArray
+    busy: AnyArray
+
+
+class Vertices(NamedTuple):
+    """The vertices of a level: ``label`` (nodes,) int32 and, per vertex, sizes, allowed cores and ``apart``."""
+
+    label: Int32Array
+    sizes: IntArray
+    domain_of: Int32Array
+    apart_ptr: IntArray
+    apart: Int32Array
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+        return len(self.sizes)
+
+
+class Work(NamedTuple):
+    """Scratch of a thread: ``fine`` (P,) and ``side`` (cols,) sums, ``total`` (P padded) float32, lines and columns."""
+
+    fine: FloatArray
+    side: FloatArray
+    total: AnyArray
+    down: FloatArray
+    top: FloatArray
+    bottom: FloatArray
+    across: FloatArray
+
+
+def table_bytes(rows: int, machine_rows: int, machine_cols: int, largest: int) -> int:
+    """Memory of the tables of ``rows`` messages, the longest with ``largest`` destinations, in bytes."""
+    cores = machine_rows * machine_cols
+    return rows * ((2 if largest < 2**16 else 4) * cores + _padded(cores) + 4 * machine_cols + 50)
+
+
+def _padded(cores: int) -> int:
+    return -(-cores // PAD) * PAD
+
+
+def empty_tables(problem: MappingProblem, vertices: Vertices, rate: FloatArray) -> NetTables:
+    """Tables for one level, to be filled by ``Sweeper.put``; ``rate`` (rows,) is 0 for messages without cost."""
+    distance, machine = core_distance(problem), problem.machine
+    tall = problem.objective != "connectivity"
+    x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
+    rows, cores = len(rate), machine.size
+    source = vertices.label[problem.graph.source]
+    out_ptr = np.zeros(vertices.n + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=vertices.n), out=out_ptr[1:])
+    return NetTables(
+        rate=rate,
+        out_ptr=out_ptr,
+        out_row=np.argsort(source, kind="stable").astype(np.int32),
+        x=x,
+        y=y,
+        step=distance.step,
+        unit=price_unit(x, y, distance.step),
+        sizes=vertices.sizes,
+        capacity=problem.capacity,
+        domain_of=vertices.domain_of,
+        domains=problem.domains,
+        apart_ptr=vertices.apart_ptr,
+        apart=vertices.apart,
+        core=np.zeros(vertices.n, np.int32),
+        load=np.zeros(problem.capacity.shape, np.int64),
+        origin=np.zeros(rows, np.int32),
+        hits=np.zeros((rows, cores), np.uint16 if vertices.n < 2**16 else np.int32),
+        fan=np.zeros(rows, np.int32),
+        lone=np.zeros(rows, np.int32),
+        low=np.zeros((rows, len(x)), np.int16),
+        high=np.zeros((rows, len(x)), np.int16),
+        span=np.zeros((rows, 2), np.int32),
+        paid=np.zeros(rows),
+        price=np.zeros((rows, _padded(cores)), np.uint8),
+        busy=np.zeros(rows, np.uint8),
+    )
+
+
+def price_unit(x: FloatArray, y: FloatArray, step: float) -> float:
+    """1 where all prices are whole numbers up to 255, else the 255th part of the largest price there can be."""
+    top = float(x[-1] - x[0] + y[-1] - y[0] + step)
+    whole = all(bool((v == np.rint(v)).all()) for v in (x, y, np.array([step])))
+    return 1.0 if (whole and top <= TOP) or top <= 0.0 else top / TOP
+
+
+def new_work(t: NetTables) -> Work:
+    """Scratch space for the kernels."""
+    cols, rows, cores = len(t.x), len(t.y), t.hits.shape[1]
+    wide = np.zeros(t.price.shape[1], np.float32)
+    return Work(
+        np.zeros(cores), np.zeros(cols), wide, np.zeros(rows), np.zeros(cols), np.zeros(cols), np.zeros(cols)
+    )
+
+
+def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:
+    """Put the vertices on ``core`` (n,), with no hits; ``source`` (rows,) is the vertex in which each row starts."""
+    t.core[:] = core
+    t.origin[:] = t.core[source]
+    t.load[:] = 0
+    np.add.at(t.load, t.core, t.sizes)
+    t.hits[:] = 0
+
+
+@nb.njit(cache=True, nogil=True)
+def count_hits(
+    t: NetTables, data: AnyArray, base: int, at: IntArray, begin: int, end: int, first: int, last: int
+) -> None:
+    """Count the lists of vertices ``begin`` to ``end - 1`` for the rows ``first`` to ``last - 1``."""
+    hits = t.hits
+    for v in range(begin, end):
+        p = t.core[v]
+        k, stop, row = at[v] - base, at[v + 1] - base, -1
+        while k < stop:
+            byte = int(data[k])
+            k += 1
+            gap = byte & 127
+            shift = 7
+            while byte >= 128:
+                byte = int(data[k])
+                k += 1
+                gap |= (byte & 127) << shift
+                shift += 7
+            row += gap + 1
+            if row >= last:
+                break
+            if row >= first:
+                hits[row, p] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def fill_rows(t: NetTables, s: Work, first: int, last: int) -> float:
+    """Work out everything else from the hits of rows ``first`` to ``last - 1``; what they cost together."""
+    total, cols = 0.0, len(t.x)
+    for row in range(first, last):
+        t.low[row, :] = 32767
+        t.high[row, :] = -1
+        fan, lone, p = 0, 0, 0
+        for i in range(len(t.y)):
+            for c in range(cols):
+                many = t.hits[row, p]
+                if many > 0:
+                    fan += 1
+                    lone += many == 1
+                    t.low[row, c] = min(t.low[row, c], i)
+                    t.high[row, c] = i
+                p += 1
+        t.fan[row], t.lone[row], t.busy[row] = fan, lone, 0
+        if lone > 0:
+            t.busy[row] |= LONE
+        if t.rate[row] > 0.0:
+            total += t.rate[row] * price_row(t, s, row)
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
+    """Cost per message of ``row`` if its source were on core ``origin``; first and last column of the tree."""
+    cols = len(t.x)
+    low, high = t.low, t.high
+    line = origin // cols
+    first = final = origin % cols
+    down = 0.0
+    for c in range(cols):
+        if high[row, c] >= 0:
+            first, final = min(first, c), max(final, c)
+            down += t.y[max(line, high[row, c])] - t.y[min(line, low[row, c])]
+    remote = t.fan[row] - (t.hits[row, origin] > 0)
+    return t.step * remote + t.x[final] - t.x[first] + down, first, final
+
+
+@nb.njit(cache=True, nogil=True)
+def price_row(t: NetTables, s: Work, row: int) -> float:
+    """Bring cost and prices of ``row`` up to date; returns its cost per message."""
+    cols, o = len(t.x), t.origin[row]
+    line = o // cols
+    cost, first, final = tree(t, row, o)
+    t.paid[row], t.span[row, 0], t.span[row, 1] = cost, first, final
+    x, y, price, hits, unit = t.x, t.y, t.price, t.hits, t.unit
+    top, bottom, across = s.top, s.bottom, s.across
+    for c in range(cols):
+        some = t.high[row, c] >= 0
+        top[c] = y[min(line, t.low[row, c])] if some else y[line]
+        bottom[c] = y[max(line, t.high[row, c])] if some else y[line]
+        across[c] = max(0.0, x[first] - x[c]) + max(0.0, x[c] - x[final])
+    most = 0.0
+    scale = 1.0 / unit
+    for i in range(len(y)):
+        for c in range(cols):
+            p = i * cols + c
+            extra = max(0.0, top[c] - y[i]) + max(0.0, y[i] - bottom[c]) + across[c]
+            if t.step > 0.0 and p != o and hits[row, p] == 0:
+                extra += t.step
+            most = max(most, extra)
+            price[row, p] = np.uint8(
+                min(255.0, np.ceil(extra * scale - 1e-6))
+            )  # 0 only for what really is free
+    t.busy[row] = (t.busy[row] & LONE) | (PRICED if most > 0.0 else np.uint8(0))
+    return float(cost)

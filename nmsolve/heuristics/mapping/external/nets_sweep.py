@@ -1,0 +1,285 @@
+"""One pass over all vertices of a level: threads propose moves from frozen tables, one accepts them in order.
+
+A batch is some vertices of one block. Every random number is a hash of seed, pass and vertex, batches depend on the
+lists alone, and proposals are taken in the order of the vertices: the answer does not depend on how many threads work.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
+from nmsolve.heuristics.mapping.external.nets_moves import may_move, one_change, shift, weigh
+from nmsolve.heuristics.mapping.external.nets_state import (
+    NetTables,
+    Work,
+    count_hits,
+    fill_rows,
+    new_work,
+    reset,
+)
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+#: A batch has about so many (vertex, row) pairs, and at most this share of the level's vertices.
+BATCH, SHARE = 400_000, 0.01
+#: Partners tried for a vertex that wants to go to a full core.
+PARTNERS = 2
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def draw(key: int, v: int, turn: int) -> float:
+    """Random number in [0, 1) that depends on ``key`` (seed and pass), vertex and turn alone (splitmix64)."""
+    z = (
+        np.uint64(key)
+        + np.uint64(v) * np.uint64(0x9E3779B97F4A7C15)
+        + np.uint64(turn) * np.uint64(0xD1B54A32D192ED03)
+    )
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def by_core(core: Int32Array, first: int, last: int, members: Int32Array, start: IntArray) -> None:
+    """Vertices ``first`` to ``last - 1`` in order of their cores, core ``p``'s from ``start[p]`` (P + 1,)."""
+    start[:] = 0
+    for v in range(first, last):
+        start[core[v] + 1] += 1
+    for p in range(len(start) - 1):
+        start[p + 1] += start[p]
+    free = start[:-1].copy()
+    for v in range(first, last):
+        members[free[core[v]]] = v
+        free[core[v]] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def propose(
+    t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, heat: float, key: int,
+    members: Int32Array, start: IntArray, rows: Int32Array, goal: Int32Array, partner: Int32Array,
+    limit: FloatArray, change: FloatArray,
+) -> None:  # fmt: skip
+    """For vertices ``begin`` to ``end - 1``: a core to go to (-1: none), a partner to swap with (-1: none).
+
+    Each accepts changes up to ``limit`` (Metropolis: ``-heat * log(random)``; improvements only for ``heat`` 0) and
+    wants to go to a random core within it; to a full one only if a random vertex of it in the block (``members``, by
+    core from ``start``) makes the sum small enough when they swap. ``change``: what the tables say it will be.
+    """
+    for v in range(begin, end):
+        goal[v], partner[v] = -1, -1
+        many = unpack(data, at[v] - base, at[v + 1] - base, rows)
+        weigh(t, s, v, rows[:many])
+        limit[v] = -heat * np.log(draw(key, v, 0) + 1e-300) - 1e-9
+        here = t.core[v]
+        other, some = -1, 0
+        for q in range(t.hits.shape[1]):
+            if s.fine[q] <= limit[v] and q != here and t.domains[t.domain_of[v], q]:
+                some += 1
+                if draw(key, v, q + 1) * some < 1.0:
+                    other = q
+        if other < 0:
+            continue
+        if may_move(t, v, other, -1):
+            goal[v], change[v] = other, s.fine[other]
+            continue
+        first = s.fine[other]
+        for k in range(PARTNERS):
+            crowd = start[other + 1] - start[other]
+            if crowd == 0:
+                break
+            u = members[start[other] + int(draw(key, v, -1 - k) * crowd)]
+            if t.core[u] != other or not (may_move(t, v, other, u) and may_move(t, u, here, v)):
+                continue
+            many = unpack(data, at[u] - base, at[u + 1] - base, rows)
+            both = first + one_change(t, s, u, here, rows[:many])
+            if both <= limit[v]:
+                goal[v], partner[v], change[v] = other, u, both
+                break
+
+
+@nb.njit(cache=True, nogil=True)
+def accept(
+    t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, rows: Int32Array,
+    goal: Int32Array, partner: Int32Array, limit: FloatArray, tally: IntArray,
+) -> float:  # fmt: skip
+    """Make the proposals that still fit and still pay by the live tables; the change of the objective.
+
+    ``tally`` counts [proposals, moves and swaps made, taken back].
+    """
+    total = 0.0
+    for v in range(begin, end):
+        q, u = goal[v], partner[v]
+        if q < 0:
+            continue
+        tally[0] += 1
+        p = t.core[v]
+        if p == q or not may_move(t, v, q, u):
+            continue
+        if u >= 0 and (t.core[u] != q or not may_move(t, u, p, v)):
+            continue
+        many = unpack(data, at[v] - base, at[v + 1] - base, rows)
+        change = shift(t, s, v, q, rows[:many])
+        if u >= 0:
+            many = unpack(data, at[u] - base, at[u + 1] - base, rows)
+            change += shift(t, s, u, p, rows[:many])
+        if change <= limit[v]:
+            total += change
+            tally[1] += 1
+            continue
+        tally[2] += 1
+        if u >= 0:
+            change += shift(t, s, u, q, rows[:many])
+            many = unpack(data, at[v] - base, at[v + 1] - base, rows)
+        change += shift(t, s, v, p, rows[:many])
+        total += change
+    return total
+
+
+class Sweeper:
+    """Passes over one level with ``workers`` threads.
+
+    Attributes
+    ----------
+    cost : objective of the mapping in the tables, kept up to date exactly (up to rounding of sums)
+    tally : proposals, moves made, moves taken back
+    done : work of all sweeps: bytes of lists read, and two units per vertex and core
+    """
+
+    def __init__(
+        self, tables: NetTables, lists: Incidence, source: Int32Array, seed: int, workers: int,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        self.tables, self.lists, self.source, self.workers = tables, lists, source, workers
+        self.should_stop, self.seed, self.turn = should_stop, seed, 0
+        self.pool = ThreadPoolExecutor(workers)
+        self.scratch = [new_work(tables) for _ in range(workers)]
+        longest = int(np.diff(lists.at).max(initial=0)) + 1
+        self.rows = [np.zeros(longest, np.int32) for _ in range(workers)]
+        self.goal, self.partner = np.zeros(lists.n, np.int32), np.zeros(lists.n, np.int32)
+        self.limit, self.change = np.zeros(lists.n), np.zeros(lists.n)
+        self.tally = np.zeros(3, np.int64)
+        self.cost, self.done = 0.0, 0
+
+    def __enter__(self) -> Sweeper:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.pool.shutdown()
+
+    def put(self, core: AnyArray) -> bool:
+        """Put the level on ``core`` (n,) and fill all tables; False if stopped before they are full."""
+        reset(self.tables, self.source, core)
+        for first, last in self.lists.pieces():
+            if self.should_stop():
+                return False
+            piece = self.lists.read(first, last)
+            self._by_rows(count_hits, piece.data, piece.base, self.lists.at, first, last)
+        self.refresh()
+        return True
+
+    def refresh(self) -> None:
+        """Work out all prices and the cost anew."""
+        rows = len(self.tables.rate)
+        cuts = np.linspace(0, rows, min(rows, 64) + 1).astype(np.int64).tolist()
+        groups = [range(k, len(cuts) - 1, self.workers) for k in range(self.workers)]
+
+        def work(k: int) -> list[float]:
+            return [float(fill_rows(self.tables, self.scratch[k], cuts[i], cuts[i + 1])) for i in groups[k]]
+
+        parts = [job.result() for job in [self.pool.submit(work, k) for k in range(self.workers)]]
+        sums = np.zeros(len(cuts) - 1)
+        for group, part in zip(groups, parts, strict=True):
+            sums[list(group)] = part
+        self.cost = float(sums.sum())
+
+    def _by_rows(self, kernel: Callable[..., object], *args: object) -> None:
+        """Run a kernel for parts of the rows."""
+        cuts = np.linspace(0, len(self.tables.rate), self.workers + 1).astype(np.int64).tolist()
+        jobs = [
+            self.pool.submit(kernel, self.tables, *args, low, high) for low, high in itertools.pairwise(cuts)
+        ]
+        for job in jobs:
+            job.result()
+
+    def sweep(self, heat: Callable[[], float]) -> bool:
+        """Visit every vertex once, block by block, each at the temperature of its moment; False if stopped."""
+        pieces = self.lists.pieces()
+        seed = self.seed & (2**63 - 1)
+        key = int(np.random.SeedSequence([seed, self.turn]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+        order = np.random.default_rng([seed, self.turn]).permutation(len(pieces))
+        self.turn += 1
+        for k in order.tolist():
+            piece = self.lists.read(*pieces[k])
+            if not self.block(piece, heat(), key):
+                return False
+            begin, end = (int(self.lists.at[i]) for i in pieces[k])
+            self.done += end - begin + 2 * len(self.tables.load) * (piece.last - piece.first)
+        return True
+
+    def block(self, piece: Piece, heat: float, key: int) -> bool:
+        """Visit the vertices of a block, batch by batch."""
+        first, last = piece.first, piece.last
+        size = BATCH * max(1, last - first) // max(1, int(self.lists.at[last] - self.lists.at[first]))
+        size = int(max(1, min(size, SHARE * self.lists.n)))
+        for begin in range(first, last, size):
+            if self.should_stop():
+                return False
+            end = min(last, begin + size)
+            self.propose(piece, begin, end, heat, key)
+            self.cost += accept(
+                self.tables, self.scratch[0], piece.data, piece.base, self.lists.at, begin, end, self.rows[0],
+                self.goal, self.partner, self.limit, self.tally,
+            )  # fmt: skip
+        return True
+
+    def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int) -> None:
+        """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
+        members, start = (
+            np.zeros(piece.last - piece.first, np.int32),
+            np.zeros(len(self.tables.load) + 1, np.int64),
+        )
+        by_core(self.tables.core, piece.first, piece.last, members, start)
+        cuts = np.linspace(begin, end, self.workers + 1).astype(np.int64).tolist()
+        jobs = [
+            self.pool.submit(
+                propose, self.tables, self.scratch[k], piece.data, piece.base, self.lists.at, cuts[k], cuts[k + 1],
+                heat, key, members, start, self.rows[k], self.goal, self.partner, self.limit, self.change,
+            )
+            for k in range(self.workers)
+        ]  # fmt: skip
+        for job in jobs:
+            job.result()
+
+    def neutral_heat(self, sample: int = 2000) -> float:
+        """The temperature at which the moves that a sample of vertices wants leave the cost as it is; 0 if none.
+
+        Judged from frozen tables: the hottest of a falling series (factors of 2, then bisected) whose proposals
+        do not add up to a rise.
+        """
+        piece = self.lists.read(*self.lists.pieces()[0])
+        end = min(piece.last, piece.first + sample)
+
+        def rise(heat: float) -> float:
+            self.propose(piece, piece.first, end, heat, self.seed)
+            going = self.goal[piece.first : end] >= 0
+            return float(self.change[piece.first : end][going].sum())
+
+        share = self.cost / max(1, self.lists.n)
+        high = share
+        for _ in range(20):
+            if rise(high) <= 0.0 or self.should_stop():
+                break
+            high *= 0.5
+        else:
+            return 0.0
+        low, high = high, 2.0 * high
+        for _ in range(3):
+            middle = (low * high) ** 0.5
+            low, high = (middle, high) if rise(middle) <= 0.0 else (low, middle)
+        return low
