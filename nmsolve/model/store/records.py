@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.store.block import Block
-from nmsolve.model.store.regroup_kernels import relabelled, sources
+from nmsolve.model.store.regroup_kernels import sources
 from nmsolve.model.types import AnyArray, FloatArray
 
 
@@ -38,30 +38,11 @@ def joined(parts: Sequence[Records]) -> Records:
     return Records(key, neighbour, weight, size)
 
 
-def transposed(blocks: Iterable[Block]) -> Iterator[Records]:
-    """Every connection u -> v as (v, u)."""
-    for out in _outgoing(blocks):
-        yield Records(out.neighbour, out.key, out.weight, out.size)
-
-
 def symmetric(blocks: Iterable[Block]) -> Iterator[Records]:
     """Every connection u -> v as (u, v) and as (v, u): the sum is the traffic between both, at both."""
     for out in _outgoing(blocks):
         yield out
         yield Records(out.neighbour, out.key, out.weight, out.size)
-
-
-def contracted(blocks: Iterable[Block], label: AnyArray, *, both_sides: bool = False) -> Iterator[Records]:
-    """Every connection u -> v as (label[u], label[v]); with ``both_sides`` as (label[v], label[u]) too.
-
-    Connections inside a cluster become loops: regroup with ``drop_loops``. Give ``both_sides`` if the blocks hold each
-    connection once and the coarse graph should hold it at both ends.
-    """
-    for out in _outgoing(blocks):
-        key, other = relabelled(out.key, out.neighbour, label)
-        yield Records(key, other, out.weight, out.size)
-        if both_sides:
-            yield Records(other, key, out.weight, out.size)
 
 
 def _outgoing(blocks: Iterable[Block]) -> Iterator[Records]:

@@ -22,7 +22,6 @@ from nmsolve.model.store.records import Records, joined
 from nmsolve.model.store.regroup_kernels import merge, scatter, sources
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.store.spill import Spill, packed
-from nmsolve.model.store.writer import StoreWriter
 from nmsolve.model.types import IntArray
 
 T = TypeVar("T")
@@ -40,21 +39,19 @@ def regrouped(
     *,
     memory: int,
     scratch: Scratch,
-    counts: IntArray | None = None,
     drop_loops: bool = False,
     workers: int = 1,
 ) -> Iterator[Block]:
     """Rows of the keys ``0 .. keys - 1`` from records in any order, as blocks of consecutive keys.
 
-    Equal (key, neighbour) are merged: sizes and weights are added, in the order of the records.
+    Equal (key, neighbour) are merged: sizes and weights are added, in the order of the records. Where a few keys have
+    most of the records, their bucket is read several times.
 
     Parameters
     ----------
     records : pieces of any length; indices below 2**31
     memory : bytes this may use at a time, beside the pieces of ``records`` and the block handed out
     scratch : where records lie beyond that
-    counts : (keys,) about how many records each key has; without it, keys are taken to be alike (a very uneven
-        input then costs extra passes over its fullest buckets)
     drop_loops : leave out records whose key is their neighbour
     workers : threads
 
@@ -62,7 +59,7 @@ def regrouped(
     ------
     InputError : the scratch disk is full; a merged size does not fit in 31 bits
     """
-    bounds = _bounds(keys, counts)
+    bounds = _bounds(keys)
     spill = Spill(scratch, memory // 2)
     try:
         ends = _distribute(records, bounds, spill, memory // 8, drop_loops, workers)
@@ -73,35 +70,12 @@ def regrouped(
         spill.close()
 
 
-def regroup(
-    records: Iterable[Records],
-    writer: StoreWriter,
-    keys: int,
-    *,
-    memory: int,
-    scratch: Scratch,
-    counts: IntArray | None = None,
-    workers: int = 1,
-) -> None:
-    """:func:`regrouped` into a store, which takes no loops: they are dropped. The writer stays open."""
-    blocks = regrouped(
-        records, keys, memory=memory, scratch=scratch, counts=counts, drop_loops=True, workers=workers
-    )
-    for block in blocks:
-        size = block.size if len(block.size) else None
-        writer.append(block.indptr, block.neighbour, block.weight, size)
-
-
-def _bounds(keys: int, counts: IntArray | None) -> IntArray:
-    """Keys at which buckets begin, and ``keys`` at the end; about equal shares of the records each."""
+def _bounds(keys: int) -> IntArray:
+    """Keys at which buckets begin, and ``keys`` at the end: about as many keys in each."""
     if not 1 <= keys < 2**31:
         raise InputError(f"{keys} keys", "regroup", "1 to 2147483647")
-    if counts is None:
-        inner = np.arange(1, BUCKETS, dtype=np.int64) * keys // BUCKETS
-    else:
-        before = np.cumsum(counts)
-        inner = np.searchsorted(before, np.arange(1, BUCKETS) * (before[-1] / BUCKETS)) + 1
-    return np.unique(np.concatenate([[0], inner[inner < keys], [keys]]))
+    buckets = min(BUCKETS, keys)
+    return np.arange(buckets + 1, dtype=np.int64) * keys // buckets
 
 
 def _distribute(

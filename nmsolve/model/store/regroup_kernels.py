@@ -144,14 +144,3 @@ def sources(first: int, indptr: IntArray) -> Int32Array:
     for k in range(len(indptr) - 1):
         out[indptr[k] : indptr[k + 1]] = first + k
     return out
-
-
-@nb.njit(cache=True, nogil=True)
-def relabelled(key: AnyArray, neighbour: AnyArray, label: AnyArray) -> tuple[Int32Array, Int32Array]:
-    """Labels of both ends of every record."""
-    one = np.empty(len(key), np.int32)
-    other = np.empty(len(key), np.int32)
-    for i in range(len(key)):
-        one[i] = label[key[i]]
-        other[i] = label[neighbour[i]]
-    return one, other
