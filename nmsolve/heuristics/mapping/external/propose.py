@@ -22,6 +22,10 @@ from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Cores that cost this many T more than the best one are never drawn (their probability is below 1e-5).
 WINDOW = 12.0
+#: What a forbidden core costs: no infinity, which fast arithmetic does not know.
+NEVER = np.float32(1e30)
+#: The bits of 1 as a float32, less what makes the mean error of :func:`boltzmann` 0.
+ZERO = np.float32(1064866805.0)
 #: Batches consist of runs of so many nodes, whose connections lie together in memory.
 RUN = 16
 
@@ -62,10 +66,10 @@ def fraction(bits: int) -> Any:
 def boltzmann(saving: float, scale: float) -> Any:
     """The bits of ``exp(saving / T)`` as a float32, for ``saving <= 0`` and ``scale = 2**23 / (T ln 2)``.
 
-    Schraudolph 1999: the exponential is built from its bits, with an error below 6 %.
+    Schraudolph 1999: the exponential is built from its bits, with an error below 6 %. Exactly 0 below about -88 T.
     """
     power: Any = saving * scale
-    return np.int32(max(power, np.float32(-1.06e9)) + np.float32(1064866805.0))
+    return np.int32(max(power, -ZERO) + ZERO)
 
 
 @nb.njit(cache=True, nogil=True, fastmath=True, inline="always")
@@ -82,10 +86,84 @@ def _near(cost: AnyArray, end: int, window: float, out: Int32Array) -> int:
     return k
 
 
+class Scratch(NamedTuple):
+    """Buffers of one thread: costs of columns (and the least they can be) and rows, candidates, and traffic by core."""
+
+    x: AnyArray
+    low: AnyArray
+    y: AnyArray
+    near_x: Int32Array
+    near_y: Int32Array
+    value: AnyArray
+    prob: AnyArray
+    bits: Int32Array
+    here: AnyArray
+
+
+@nb.njit(cache=True, nogil=True, fastmath=True)
+def _costs(indptr: IntArray, neighbour: Int32Array, weight: AnyArray, i: int, pos: AnyArray, cores: Cores, b: Scratch,
+           in_col: AnyArray, in_row: AnyArray) -> None:  # fmt: skip
+    """What node ``i`` of a block pays along x in every column and along y in every row; traffic by core if there is a step."""
+    in_col[:] = 0.0
+    in_row[:] = 0.0
+    for e in range(indptr[i], indptr[i + 1]):
+        p = pos[neighbour[e]]
+        in_col[cores.col[p]] += weight[e]
+        in_row[cores.row[p]] += weight[e]
+    b.x[:] = 0.0
+    b.y[:] = 0.0
+    for c in range(len(in_col)):
+        f = in_col[c]
+        if f > 0.0:
+            for j in range(len(b.x)):
+                b.x[j] += f * cores.lines_x[c, j]
+    for r in range(len(in_row)):
+        f = in_row[r]
+        if f > 0.0:
+            for j in range(len(b.y)):
+                b.y[j] += f * cores.lines_y[r, j]
+    b.low[:] = b.x
+    if cores.step > 0.0:
+        step, whole = np.float32(cores.step), np.float32(0.0)
+        for e in range(indptr[i], indptr[i + 1]):
+            b.here[pos[neighbour[e]]] += step * weight[e]
+            whole += step * weight[e]
+        b.x[:] += whole
+        for j in range(len(b.x)):  # all of the column's traffic might be on the same core
+            b.low[j] = b.x[j] - step * in_col[j]
+
+
+@nb.njit(cache=True, nogil=True, fastmath=True)
+def _candidates(
+    b: Scratch, cores: Cores, domain: int, price: AnyArray, share: float, window: float, base: float
+) -> tuple[int, int, float]:  # fmt: skip
+    """Fill ``b.value`` with the costs of all cores that could be within ``window`` of the best allowed one.
+
+    They are in the first columns and rows of ``near_x`` and ``near_y``, whose numbers and least cost are returned. The
+    window grows until it holds an allowed core that no core outside can beat.
+    """
+    w, floor = len(b.x), b.low.min() + b.y.min()
+    while True:
+        kx, ky = _near(b.low, w, window, b.near_x), _near(b.y, len(b.y), window, b.near_y)
+        least, k = NEVER, 0
+        for a in range(ky):
+            for c in range(kx):
+                p = b.near_y[a] * w + b.near_x[c]
+                z = b.y[b.near_y[a]] + b.x[b.near_x[c]] + price[p] * share
+                if cores.step > 0.0:
+                    z -= b.here[p]
+                b.value[k] = z if cores.allowed[domain, p] else NEVER
+                least = min(least, b.value[k])
+                k += 1
+        if least <= floor + window or k == len(b.value):
+            return kx, ky, float(least)
+        window = max(np.float32(8.0) * window, np.float32(0.02) * (base - floor))
+
+
 @nb.njit(cache=True, nogil=True, fastmath=True)
 def propose_lines(
     first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, begin: int, end: int, stride: int,
-    pos: Int32Array, cores: Cores, volume: AnyArray, domain: Int32Array, price: AnyArray, temperature: float, key: int,
+    pos: AnyArray, cores: Cores, volume: AnyArray, domain: Int32Array, price: AnyArray, temperature: float, key: int,
     to: Int32Array,
 ) -> tuple[float, float]:  # fmt: skip
     """Draw a core for the runs of nodes at ``begin, begin + stride, ...`` below ``end`` of a block; distances are lines
@@ -96,91 +174,43 @@ def propose_lines(
     """
     w, h = len(cores.lines_x), len(cores.lines_y)
     in_col, in_row = np.zeros(w, np.float32), np.zeros(h, np.float32)
-    along_x, along_y = np.empty(w, np.float32), np.empty(h, np.float32)
-    near_x, near_y = np.empty(w, np.int32), np.empty(h, np.int32)
     prob = np.empty(w * h, np.float32)
-    bits = prob.view(np.int32)
-    value = np.empty(w * h, np.float32)
-    stepped = cores.step > 0.0
-    here = np.zeros(w * h if stepped else 1, np.float32)
+    b = Scratch(
+        np.empty(w, np.float32), np.empty(w, np.float32), np.empty(h, np.float32), np.empty(w, np.int32),
+        np.empty(h, np.int32), np.empty(w * h, np.float32), prob, prob.view(np.int32),
+        np.zeros(w * h if cores.step > 0.0 else 1, np.float32),
+    )  # fmt: skip
     dearest, scale = price.max(), np.float32(min(12102203.16 / temperature, 1e30))
     total, rise = 0.0, 0.0
     for group in range(begin, end, stride):
         for i in range(group, min(end, group + RUN)):
             u = first + i
-            own = pos[u]
-            in_col[:] = 0.0
-            in_row[:] = 0.0
-            for e in range(indptr[i], indptr[i + 1]):
-                p = pos[neighbour[e]]
-                in_col[cores.col[p]] += weight[e]
-                in_row[cores.row[p]] += weight[e]
-            if stepped:
-                for e in range(indptr[i], indptr[i + 1]):
-                    here[pos[neighbour[e]]] += weight[e]
-            along_x[:] = 0.0
-            along_y[:] = 0.0
-            for c in range(w):
-                f = in_col[c]
-                if f > 0.0:
-                    for j in range(w):
-                        along_x[j] += f * cores.lines_x[c, j]
-            for r in range(h):
-                f = in_row[r]
-                if f > 0.0:
-                    for j in range(h):
-                        along_y[j] += f * cores.lines_y[r, j]
-            total += along_x[cores.col[own]] + along_y[cores.row[own]]
-            if stepped:
-                total -= cores.step * here[own]
-                for j in range(w):
-                    total += cores.step * in_col[j]
-                in_col[:] *= np.float32(cores.step)
-            share = volume[u]
+            own, share = pos[u], volume[u]
+            _costs(indptr, neighbour, weight, i, pos, cores, b, in_col, in_row)
+            paid = b.x[cores.col[own]] + b.y[cores.row[own]]
+            if cores.step > 0.0:
+                paid -= b.here[own]
+            total += paid
+            base = paid + price[own] * share
             window = np.float32(WINDOW * temperature + dearest * share)
-            if stepped:  # a lower bound along x: all of the column's traffic might be on the same core
-                for j in range(w):
-                    along_x[j] -= in_col[j]
-            kx, ky = _near(along_x, w, window, near_x), _near(along_y, h, window, near_y)
-            if stepped:
-                for j in range(w):
-                    along_x[j] += in_col[j]
-            base = along_x[cores.col[own]] + along_y[cores.row[own]] + price[own] * share
-            if stepped:
-                base -= cores.step * here[own]
-            least = base
-            d = domain[u]
-            k = 0
-            for a in range(ky):
-                y = along_y[near_y[a]]
-                at = near_y[a] * w
-                for b in range(kx):
-                    p = at + near_x[b]
-                    z = y + along_x[near_x[b]] + price[p] * share
-                    if stepped:
-                        z -= cores.step * here[p]
-                    if not cores.allowed[d, p]:
-                        z = np.float32(np.inf)
-                    value[k] = z
-                    least = min(least, z)
-                    k += 1
-            for j in range(k):
-                bits[j] = boltzmann(least - value[j], scale)
+            kx, ky, least = _candidates(b, cores, domain[u], price, share, window, base)
+            least = np.float32(min(least, base))
             mass = np.float32(0.0)
-            for j in range(k):
-                mass += prob[j]
+            for j in range(kx * ky):
+                b.bits[j] = boltzmann(least - b.value[j], scale)
+            for j in range(kx * ky):
+                mass += b.prob[j]
             rest = fraction(hashed(key, u)) * mass
             to[i] = own
-            if mass > 0.0:
-                for j in range(k):
-                    rest -= prob[j]
-                    if rest < np.float32(0.0):
-                        to[i] = near_y[j // kx] * w + near_x[j % kx]
-                        rise += value[j] - base
-                        break
-            if stepped:
+            for j in range(kx * ky):
+                rest -= b.prob[j]
+                if rest < np.float32(0.0):
+                    to[i] = b.near_y[j // kx] * w + b.near_x[j % kx]
+                    rise += b.value[j] - base
+                    break
+            if cores.step > 0.0:
                 for e in range(indptr[i], indptr[i + 1]):
-                    here[pos[neighbour[e]]] = 0.0
+                    b.here[pos[neighbour[e]]] = 0.0
     return total, rise
 
 
@@ -215,13 +245,13 @@ def propose_cut(
             total += whole - here[own]
             touched[k] = cheapest
             k += here[cheapest] == np.float32(0.0)
-            best = np.float32(-np.inf)
+            best = -NEVER
             for j in range(k):
                 p = touched[j]
                 value[j] = here[p] - price[p] * share
                 here[p] = 0.0
                 if j > 0 and not cores.allowed[d, p]:
-                    value[j] = np.float32(-np.inf)
+                    value[j] = -NEVER
                 best = max(best, value[j])
             for j in range(k):
                 bits[j] = boltzmann(value[j] - best, scale)

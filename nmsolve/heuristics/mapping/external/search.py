@@ -165,7 +165,8 @@ def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> Non
         if (s.load <= s.goal).all() or run.budget.stop():
             break
         settle(level, s, cold, run)
-    if (s.load <= s.goal).all() and not _quarrels(level, s.pos):
+    lawful = bool(run.cores.allowed[level.domain, s.pos].all()) and not _quarrels(level, s.pos)
+    if lawful and (s.load <= s.goal).all():
         offer(s.pos, move)
         return
     pos = repaired(level, s.pos, run)
