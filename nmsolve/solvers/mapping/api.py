@@ -32,7 +32,7 @@ from nmsolve.solvers.search.portfolio import Portfolio
 RESERVE_PART, RESERVE = 0.03, 0.5
 #: Most of the time limit kept back to bound the final placement.
 PLACEMENT_PART = 0.1
-#: Seconds per connection for the last scores of a graph on disk, as measured on two cores.
+#: Seconds per connection to read a graph on disk once and look at its messages, as measured on two cores.
 PASS = 1e-7
 #: Most of the time limit for making a warm start legal within a migration budget.
 REPAIR_PART = 0.3
@@ -281,6 +281,8 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
     from nmsolve.solvers.mapping.bounds import placement_bound
 
     end = max(budget.limit, time.monotonic() + RESERVE) - least_seconds("projection", problem)
+    if problem.graph.on_disk and time.monotonic() + PASS * problem.graph.m > end:
+        return None  # summing up the parts cannot be interrupted
     return placement_bound(problem, core, incumbent.objective, lambda: time.monotonic() >= end)
 
 
