@@ -33,7 +33,7 @@ def _propose(
     while slots < 2 * most:
         slots *= 2
     name, heard = np.full(slots, -1, np.int32), np.zeros(slots, np.float32)
-    used = np.empty(most, np.int32)
+    used, theirs = np.empty(most, np.int32), np.empty(most, np.int32)
     for group in range(begin, end, stride):
         for i in range(group, min(end, group + RUN)):
             u = first + i
@@ -45,8 +45,11 @@ def _propose(
             while mask + 1 < 2 * (indptr[i + 1] - indptr[i]):
                 mask = 2 * mask + 1
             k = 0
-            for e in range(indptr[i], indptr[i + 1]):
-                c = label[neighbour[e]]
+            degree = indptr[i + 1] - indptr[i]
+            for t in range(degree):  # apart from what follows, so that several can be on their way from memory
+                theirs[t] = label[neighbour[indptr[i] + t]]
+            for t in range(degree):
+                c = theirs[t]
                 j = (c * np.uint32(2654435769) >> np.uint32(7)) & mask
                 while name[j] != c and name[j] >= 0:
                     j = (j + 1) & mask
@@ -54,7 +57,7 @@ def _propose(
                     name[j] = c
                     used[k] = j
                     k += 1
-                heard[j] += weight[e]
+                heard[j] += weight[indptr[i] + t]
             best, loudest, luck = own, np.float32(0.0), hashed(key, u)
             for t in range(k):
                 c, f = name[used[t]], heard[used[t]]
