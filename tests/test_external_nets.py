@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external import nets_engine, nets_incidence
 from nmsolve.heuristics.mapping.external.nets_engine import PartOfTime, refine_nets, refuses_nets
 from nmsolve.heuristics.mapping.external.nets_incidence import incidence, one_list
@@ -28,6 +29,7 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
 from nmsolve.heuristics.mapping.external.nets_moves import may_move, one_change, shift, weigh
 from nmsolve.heuristics.mapping.external.nets_state import empty_tables, new_work
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
+from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import NmsolveError
@@ -389,3 +391,41 @@ def test_may_move_is_the_checkers_word():
             moved = core.copy()
             moved[v] = q
             assert q == core[v] or may_move(t, v, q, -1) == (not check_mapping(problem, moved))
+
+
+@pytest.mark.parametrize("objective", ["multicast-hops", "energy"])
+def test_whole_cores_trade_places_at_the_evaluators_price(objective):
+    """The level of whole cores costs what the nodes cost; trades keep the checker content and know their change."""
+    constraints = (SideConstraint("f", "forbid", (5, 6, 7), (0, 1)), SideConstraint("a", "apart", (0, 1, 2)))
+    problem = some_problem(41, objective, capacity=5, n=60, chips=(2, 1), constraints=constraints)
+    nodes, rate = in_order(problem), Messages.of(problem).rate
+    label = np.arange(problem.n)
+    fine = sweeper_of(problem, level_with(problem, label, problem.n), nodes)
+    whole, allowed = whole_cores(fine.tables, nodes, sampled(rate, 1))
+    t = empty_tables(problem, whole.vertices, rate)._replace(domains=allowed)
+    with Sweeper(t, whole.lists, whole.source, 0, 1) as sweeper:
+        assert sweeper.put(on_level(whole.vertices, nodes))
+        assert sweeper.cost == pytest.approx(objective_value(problem, nodes))
+    tenant = np.full(problem.cores, -1, np.int32)
+    tenant[t.core] = np.arange(len(t.core))
+    rows = [np.zeros(len(rate), np.int32) for _ in range(2)]
+    change = 0.0
+    for heat in (1000.0, 0.0):
+        worse = np.zeros(500)
+        lists = whole.lists
+        change += trade(
+            t, new_work(t), lists.data, lists.at, *rows, tenant, heat, len(worse), new_rng(3), worse
+        )
+        moved = t.core[whole.vertices.label].astype(np.int64)
+        assert not check_mapping(problem, moved)
+        assert objective_value(problem, moved) - objective_value(problem, nodes) == pytest.approx(change)
+        assert (worse > 0).any()
+    assert change < 0
+
+
+def test_sampled_messages_stand_for_all():
+    rate = np.random.default_rng(0).random(50_000)
+    some = sampled(rate, 4)
+    assert (some > 0).sum() == 1000
+    assert some.sum() == pytest.approx(rate.sum(), rel=0.1)
+    assert np.array_equal(sampled(rate[:900], 4), rate[:900])

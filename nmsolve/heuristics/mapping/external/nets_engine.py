@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external.nets_levels import (
     Messages,
     NetLevel,
@@ -26,8 +27,9 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
     on_level,
     overlap,
 )
-from nmsolve.heuristics.mapping.external.nets_state import empty_tables, table_bytes
+from nmsolve.heuristics.mapping.external.nets_state import NetTables, empty_tables, new_work, table_bytes
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
+from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
 from nmsolve.heuristics.mapping.nets.model import supports
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
@@ -41,8 +43,11 @@ from nmsolve.model.types import Int32Array, IntArray
 WORK_PER_SECOND = 15e6
 #: The last temperature of a level in parts of its first, and the share of improvements only at its end.
 COOLING, GREEDY = 0.02, 0.08
-#: Share of the time left that a level takes if there are finer ones.
-LEVEL_SHARE = 0.12
+#: Share of the time left that a level takes if there are finer ones, and the order of whole cores on the board.
+LEVEL_SHARE, BOARD_SHARE = 0.12, 0.1
+#: Trades of cores in one kernel call, messages looked at per second of time limit, and the first temperature in parts of
+#: what a trade costs that is none.
+TRIES, TRADE_PER_SECOND, TRADE_HEAT = 64, 1e6, 0.2
 #: An offer on the way is worth its evaluation if it is better by this share and takes at most this share of the time.
 LEAST_NEWS, OFFER_SHARE = 0.01, 0.1
 #: Memory in bytes without which nothing works: blocks being decoded, scratch of the kernels.
@@ -181,7 +186,7 @@ def _list_memory(problem: MappingProblem, context: Context) -> int | None:
     if context.memory is None:
         return None
     graph, machine = problem.graph, problem.machine
-    tables = table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
+    tables = 2 * table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
     if context.memory < tables:
         raise NmsolveError(
             f"its tables take {tables / 2**20:.0f} MiB, {context.memory / 2**20:.0f} MiB of --memory are left"
@@ -222,19 +227,74 @@ def search_levels(
     offer : called with a function that makes the mapping, its cost, and whether a level is done
     seconds : time left. Work is planned from it at the start of each level.
     """
+    if problem.objective != "connectivity":
+        nodes = _board_order(problem, messages, levels[-1], plan, nodes, seconds)
     for k, level in reversed(list(enumerate(levels))):
-        label = level.vertices.label
         tables = empty_tables(problem, level.vertices, messages.rate)
-        with Sweeper(
-            tables, level.lists, level.source, plan.seed + k, plan.workers, plan.should_stop
-        ) as sweeper:
-            if not sweeper.put(on_level(level.vertices, nodes)):
-                break
-            anneal(sweeper, label, (LEVEL_SHARE if k else 1.0) * max(0.0, seconds()), seconds, offer)
-            nodes = tables.core[label].astype(np.int64)
+        span = (LEVEL_SHARE if k else 1.0) * max(0.0, seconds())
+        found = _annealed(tables, level, plan._replace(seed=plan.seed + k), nodes, span, seconds, offer)
+        nodes = nodes if found is None else found
         if plan.should_stop():
             break
     return nodes
+
+
+def _annealed(
+    tables: NetTables, level: NetLevel, plan: Plan, nodes: IntArray, span: float, seconds: Callable[[], float],
+    offer: Offer,
+) -> IntArray | None:  # fmt: skip
+    """The mapping (nodes,) after one schedule on ``level`` from ``nodes``; None if stopped before it began."""
+    with Sweeper(tables, level.lists, level.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
+        if not sweeper.put(on_level(level.vertices, nodes)):
+            return None
+        anneal(sweeper, level.vertices.label, span, seconds, offer)
+        return tables.core[level.vertices.label].astype(np.int64)
+
+
+def _board_order(
+    problem: MappingProblem,
+    messages: Messages,
+    level: NetLevel,
+    plan: Plan,
+    nodes: IntArray,
+    seconds: Callable[[], float],
+) -> IntArray:
+    """``nodes`` with whole cores moved about, if that is better; ``level`` is any level."""
+    rate = sampled(messages.rate, plan.seed)
+    tables = empty_tables(problem, level.vertices, messages.rate)
+    with Sweeper(tables, level.lists, level.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
+        if not sweeper.put(on_level(level.vertices, nodes)):
+            return nodes
+        before = sweeper.cost
+        whole, allowed = whole_cores(tables, nodes, rate)
+        few = empty_tables(problem, whole.vertices, rate)._replace(domains=allowed)
+        found = _traded(few, whole, plan, nodes, BOARD_SHARE * max(0.0, seconds()), seconds)
+        better = found is not None and sweeper.put(on_level(level.vertices, found)) and sweeper.cost < before
+    return found if found is not None and better else nodes
+
+
+def _traded(
+    t: NetTables, whole: NetLevel, plan: Plan, nodes: IntArray, span: float, seconds: Callable[[], float]
+) -> IntArray | None:
+    """The mapping (nodes,) after whole cores traded places for ``span`` seconds; None if stopped before they began."""
+    data, at = whole.lists.data, whole.lists.at
+    with Sweeper(t, whole.lists, whole.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
+        if data is None or not sweeper.put(on_level(whole.vertices, nodes)):
+            return None
+    tenant = np.full(len(t.load), -1, np.int32)
+    tenant[t.core] = np.arange(len(t.core))
+    rows, others = (np.zeros(len(t.rate), np.int32) for _ in range(2))
+    rng, worse, s = new_rng(plan.seed), np.zeros(TRIES), new_work(t)
+    entries, end = max(1, whole.lists.entries // whole.vertices.n), seconds() - span
+    tries, done, hot = span * TRADE_PER_SECOND / entries, 0, 0.0
+    while done < tries and seconds() > end and not plan.should_stop():
+        share = max(done / tries, 1.0 - (seconds() - end) / span)
+        heat = hot * COOLING**share if share < 1.0 - GREEDY else 0.0
+        trade(t, s, data, at, rows, others, tenant, heat, TRIES, rng, worse)
+        if not done and (worse > 0.0).any():
+            hot = TRADE_HEAT * float(np.median(worse[worse > 0.0]))
+        done += TRIES
+    return t.core[whole.vertices.label].astype(np.int64)
 
 
 def anneal(
