@@ -12,6 +12,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES, pair_form
 
 
 class MappingReferee:
@@ -27,9 +28,8 @@ class MappingReferee:
         """All objective values are multiples of it: 0 where weights or distances are not whole numbers."""
         if uses_links(self.problem):
             return 1.0 if self.problem.graph.integral else 0.0
-        if not uses_nets(self.problem) and not self.problem.graph.on_disk:
-            from nmsolve.solvers.mapping.bounds.pairs import pair_form
-
+        graph = self.problem.graph
+        if not uses_nets(self.problem) and not graph.on_disk and graph.m <= MOST_EDGES:
             return pair_form(self.problem).lattice
         whole = self.problem.graph.integral and core_distance(self.problem).integral
         return 1.0 if whole else 0.0

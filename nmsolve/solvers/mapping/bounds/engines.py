@@ -15,7 +15,7 @@ from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, 
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
-from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES, refuses_pairs
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
@@ -57,8 +57,9 @@ def _refuses_star(problem: MappingProblem) -> str | None:
 
 
 def _star(problem: MappingProblem, context: Context) -> list[Bound]:
-    """Star bound of pairwise objectives, fan-out bound of net objectives and on disk: milliseconds, any size."""
-    find = fan_out_bound if uses_nets(problem) or problem.graph.on_disk else star_bound
+    """Star bound of pairwise objectives, fan-out bound of net objectives and on large graphs: any size."""
+    large = problem.graph.on_disk or problem.graph.m > MOST_EDGES
+    find = fan_out_bound if uses_nets(problem) or large else star_bound
     return [find(problem, context.should_stop)]
 
 

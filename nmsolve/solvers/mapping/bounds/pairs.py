@@ -22,6 +22,8 @@ ShouldStop = Callable[[], bool]
 
 #: Most cores for which bounds build distances of all pairs (128 MiB per 4,096 cores, in blocks beyond).
 MAX_CORES = 16384
+#: Most edges whose symmetric traffic is made where something else will do; it takes about 100 bytes per edge.
+MOST_EDGES = 20_000_000
 
 
 def never() -> bool:
