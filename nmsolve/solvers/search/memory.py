@@ -119,7 +119,10 @@ def held_now() -> int:
 
 
 def own_peak() -> int:
-    """Most bytes that this process ever held."""
+    """Most bytes that this process ever held; not what its parent held before it, which the system's own count includes."""
+    own = _status("self")
+    if own:
+        return own["VmHWM"]
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return int(most) * (1 if sys.platform == "darwin" else 1024)
 
