@@ -184,8 +184,9 @@ def test_an_impossible_packing_is_proved_impossible():
 
 
 def test_a_solver_without_memory_costs_only_itself(monkeypatch):
-    monkeypatch.setattr(needs, "FIXED", 0)  # the first libraries are there
+    monkeypatch.setattr(needs, "FIXED", 0)
     machine, graph = sized([6, 4, 6, 4])
+    nmsolve.map(graph, machine, engines=["first-fit"], time_limit=60)  # loads what this process needs itself
     memory = held_now() + 50 * 2**20  # the child cannot even load its solver
     result = nmsolve.map(graph, machine, engines=["first-fit", "cpsat"], time_limit=60, memory=memory)
     assert result.status == "feasible" and result.stop_reason == "memory"
