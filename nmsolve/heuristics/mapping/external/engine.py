@@ -107,7 +107,7 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
         again(level, known, run, SEARCH, offer)
 
 
-def _offer(context: Context) -> Callable[[AnyArray | None, str], object]:
+def _offer(context: Context) -> Callable[[AnyArray | None, str], bool]:
     """What search calls with every mapping it finds."""
     return lambda pos, move: pos is not None and context.offer(pos.astype(np.int64), move)
 

@@ -28,14 +28,17 @@ GROWTH = 20.0
 COARSEST, FUTILE = 32, 0.8
 #: Share of the search for the coarsest level and for all levels between; the finest gets the rest.
 COARSE, MIDDLE = 0.3, 0.15
+#: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several.
+MOST_STARTS, ENOUGH, STARTS = 3, 120, 0.7
 #: Lowest temperature of a level, and the highest from a mapping that is good already, in units (:meth:`Run.unit`).
-COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.1, 0.015
+COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.2, 0.03
 #: While annealing, a core may hold this part of its capacity too much, and at least one node.
 MARGIN = 50
 #: Sweeps at the lowest temperature that a mapping may need to get within its capacities.
 SETTLING = 12
 
-Offer = Callable[[AnyArray, str], object]
+#: Called with a mapping and how it came about; says whether it is the best so far.
+Offer = Callable[[AnyArray, str], bool]
 
 
 @dataclass
@@ -109,8 +112,31 @@ def placed(level: Level, pos: Int32Array, run: Run, price: AnyArray | None = Non
 
 
 def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None = None) -> None:
-    """Place ``level`` from scratch; ends when the share ``until`` of the run is over."""
+    """Place ``level`` from scratch; ends when the share ``until`` of the run is over.
+
+    With work for many sweeps, several starts from different orders of the coarsest level, and the best is annealed again:
+    a start may freeze in a wrong fold that no cooling mends.
+    """
     tower = coarsened(level, run, disk)
+    begin = run.budget.done()
+    sweeps = (until - begin) * run.budget.total / run.work(level)
+    starts = 1 if disk is not None else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
+    end = begin + (until - begin) * (STARTS if starts > 1 else 1.0)
+    best = None
+    for k in range(starts):
+        s, whole = descend(tower, run, begin + (k + 1) / starts * (end - begin), disk)
+        if best is not None and run.budget.stopped:
+            return
+        better = finish(level, s, run, offer, "multilevel" if whole else "projected")
+        best = best if better is None else better
+        if run.budget.stopped:
+            return
+    if starts > 1 and best is not None:
+        again(level, best, run, until, offer)
+
+
+def descend(tower: Levels, run: Run, until: float, disk: Disk | None) -> tuple[Placement, bool]:
+    """Anneal from the coarsest level to the finest; False if that was cut short at a coarser one."""
     begin, last = run.budget.done(), len(tower.levels) - 1
     middle = MIDDLE / (last - 1) if last > 1 else 0.0
     pos, price, over = scattered(tower.levels[-1], run.cores.allowed), None, 0.0
@@ -131,8 +157,7 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
     pos = s.pos
     for label in reversed(tower.labels[:number]):
         pos = pos[label]
-    s = placed(level, pos, run, s.price)
-    finish(level, s, run, offer, "multilevel" if number == 0 else "projected")
+    return placed(tower.levels[0], pos, run, s.price), number == 0
 
 
 def anneal_level(level: Level, s: Placement, fresh: bool, until: float, run: Run) -> None:
@@ -149,7 +174,7 @@ def coldest(level: Level, run: Run) -> float:
     return (COLD_CUT if run.cut else COLD_LINES) * run.unit(level)
 
 
-def again(level: Level, core: IntArray, run: Run, until: float, offer: Offer) -> None:
+def again(level: Level, core: AnyArray, run: Run, until: float, offer: Offer) -> None:
     """Anneal a mapping that is good already, from a temperature that leaves its large structure as it is."""
     s = placed(level, core.astype(np.int32), run)
     hot = (AGAIN_CUT if run.cut else AGAIN_LINES) * run.unit(level)
@@ -157,8 +182,8 @@ def again(level: Level, core: IntArray, run: Run, until: float, offer: Offer) ->
     finish(level, s, run, offer, "reheated")
 
 
-def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> None:
-    """Offer a placement of the finest level, within all capacities if that can be reached."""
+def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> AnyArray | None:
+    """Offer a placement of the finest level, within all capacities if that can be reached; returned if it is the best."""
     np.copyto(s.limit, s.goal)
     cold = coldest(level, run)
     for _ in range(SETTLING):
@@ -167,11 +192,9 @@ def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> Non
         settle(level, s, cold, run)
     lawful = bool(run.cores.allowed[level.domain, s.pos].all()) and not _quarrels(level, s.pos)
     if lawful and (s.load <= s.goal).all():
-        offer(s.pos, move)
-        return
+        return s.pos if offer(s.pos, move) else None
     pos = repaired(level, s.pos, run)
-    if pos is not None:
-        offer(pos, move + ", repaired")
+    return pos if pos is not None and offer(pos, move + ", repaired") else None
 
 
 def settle(level: Level, s: Placement, cold: float, run: Run) -> None:
