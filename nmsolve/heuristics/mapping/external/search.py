@@ -29,7 +29,7 @@ COARSEST, FUTILE = 32, 0.8
 #: Share of the search for the coarsest level and for all levels between; the finest gets the rest.
 COARSE, MIDDLE = 0.3, 0.15
 #: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several.
-MOST_STARTS, ENOUGH, STARTS = 3, 120, 0.7
+MOST_STARTS, ENOUGH, STARTS = 5, 60, 0.6
 #: Lowest temperature of a level, and the highest from a mapping that is good already, in units (:meth:`Run.unit`).
 COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.2, 0.03
 #: While annealing, a core may hold this part of its capacity too much, and at least one node.
@@ -115,12 +115,12 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
     """Place ``level`` from scratch; ends when the share ``until`` of the run is over.
 
     With work for many sweeps, several starts from different orders of the coarsest level, and the best is annealed again:
-    a start may freeze in a wrong fold that no cooling mends.
+    a start may freeze in a wrong fold that no cooling mends. A cut knows no folds.
     """
     tower = coarsened(level, run, disk)
     begin = run.budget.done()
     sweeps = (until - begin) * run.budget.total / run.work(level)
-    starts = 1 if disk is not None else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
+    starts = 1 if disk is not None or run.cut else max(1, min(MOST_STARTS, int(sweeps / ENOUGH)))
     end = begin + (until - begin) * (STARTS if starts > 1 else 1.0)
     best = None
     for k in range(starts):
