@@ -52,8 +52,8 @@ TRIES, TRADE_PER_SECOND, TRADE_HEAT = 64, 1e6, 0.2
 LEAST_NEWS, OFFER_SHARE = 0.01, 0.1
 #: Memory in bytes without which nothing works: blocks being decoded, scratch of the kernels.
 LEAST = 64 << 20
-#: Clusters mean something if their lists hold at most this share of what random ones would.
-STRUCTURE = 0.95
+#: Clusters mean something if messages reach several of their vertices so many times as often as by chance.
+STRUCTURE = 2.0
 #: Then the search starts from a mapping for pairwise traffic, which takes this share of the time ...
 PAIRWISE_SHARE = 0.35
 #: ... and so many bytes per connection.
@@ -101,7 +101,7 @@ def refine_nets(
             return
         levels = [finest]
         label, _ = grouped(problem, messages, finest, plan)
-        if not plan.should_stop() and overlap(finest.lists, label, len(messages.rate)) < STRUCTURE:
+        if not plan.should_stop() and overlap(finest.lists, label, len(messages.rate)) > STRUCTURE:
             if known is None:
                 nodes = _by_pairs(problem, context, pairwise, nodes)
             levels = coarsen(problem, messages, finest, plan, nodes)

@@ -111,21 +111,22 @@ def on_level(vertices: Vertices, nodes: IntArray) -> IntArray:
 
 
 def overlap(lists: Incidence, label: Int32Array, rows: int) -> float:
-    """Entries of the first clusters' merged lists, in parts of what clusters of random vertices would have.
+    """How often a message reaches a second vertex of the same cluster, in parts of how often chance would have it.
 
     Clusters are numbered at random, so that the first are a sample. Lists of lengths ``l`` merge at random to
     ``rows * (1 - prod(1 - l / rows))`` entries. Near 1 the clusters mean nothing for the messages: a network without
     structure below its populations.
     """
-    merged, chance = 0, 0.0
+    found, chance = 0.0, 0.0
     members = np.argsort(label, kind="stable")
     ends = np.searchsorted(label[members], np.arange(SAMPLE + 1))
     for begin, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True):
-        found = [one_list(lists, v) for v in members[begin:end].tolist()]
-        if len(found) > 1:
-            merged += len(np.unique(np.concatenate(found)))
-            chance += rows * (1.0 - float(np.prod([1.0 - len(one) / rows for one in found])))
-    return merged / chance if chance > 0.0 else 1.0
+        each = [one_list(lists, v) for v in members[begin:end].tolist()]
+        if len(each) > 1:
+            entries = sum(len(one) for one in each)
+            found += entries - len(np.unique(np.concatenate(each)))
+            chance += entries - rows * (1.0 - float(np.prod([1.0 - len(one) / rows for one in each])))
+    return found / chance if chance > 0.0 else 1.0
 
 
 def _vertices(problem: MappingProblem, label: Int32Array, n: int) -> Vertices:
