@@ -329,7 +329,9 @@ def test_pairwise_start_is_used_where_there_is_structure():
         assert part.incumbent()[0] is None
         assert 0 < part.time_left() < 0.5
         seen.append(in_order(as_pairs)[::-1].copy())
-        part.offer(seen[0])
+        assert part.offer(seen[0])
+        assert not part.offer(seen[0].copy())
+        assert part.incumbent()[0] is seen[0]
 
     context = Clock(problem, 4000)
     refine_nets(problem, context, pairwise)

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -131,24 +132,25 @@ def _by_pairs(
     """A mapping for pairwise traffic, or ``nodes`` where that is better or the other would take too much memory."""
     if context.memory is not None and PAIRWISE_BYTES * problem.graph.m > context.memory:
         return nodes
-    part = PartOfTime(context, PAIRWISE_SHARE * context.time_left())
+    part = PartOfTime(context, PAIRWISE_SHARE * context.time_left(), partial(objective_value, problem))
     pairwise(replace(problem, objective="cut" if problem.objective == "connectivity" else "hops"), part)
-    better = part.found is not None and objective_value(problem, part.found) < objective_value(problem, nodes)
-    return part.found if part.found is not None and better else nodes
+    found, value = part.incumbent()
+    return found if found is not None and value < objective_value(problem, nodes) else nodes
 
 
 class PartOfTime:
-    """The context of an engine that works within another: it has ``seconds``, and its best mapping is ``found``."""
+    """The context of an engine that works within another: it has ``seconds``, and its mappings are judged by ``value``."""
 
-    def __init__(self, context: Context, seconds: float) -> None:
+    def __init__(self, context: Context, seconds: float, value: Callable[[IntArray], float]) -> None:
         self._context, self._end = context, context.time_left() - seconds
         self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
         self.memory = context.memory
-        self.found: IntArray | None = None
+        self._value = value
+        self._best: tuple[IntArray | None, float] = (None, math.inf)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """None: the engine starts from nothing."""
-        return None, math.inf
+        """The best mapping of the part; the engine starts from nothing."""
+        return self._best
 
     def bound(self) -> float:
         """0: nothing is known."""
@@ -163,8 +165,11 @@ class PartOfTime:
         return self.time_left() <= 0 or self._context.should_stop()
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Keep the mapping."""
-        self.found = core
+        """Keep the mapping if it is the best by the whole's objective."""
+        value = self._value(core)
+        if value >= self._best[1]:
+            return False
+        self._best = core, value
         return True
 
     def raise_bound(self, bound: Bound) -> bool:
