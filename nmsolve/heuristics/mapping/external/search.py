@@ -29,7 +29,7 @@ COARSEST, FUTILE = 32, 0.8
 #: Share of the search for the coarsest level and for all levels between; the finest gets the rest.
 COARSE, MIDDLE = 0.3, 0.15
 #: Starts at most, sweeps of the finest level that each should have, and the part of the search for all of several.
-MOST_STARTS, ENOUGH, STARTS = 5, 60, 0.6
+MOST_STARTS, ENOUGH, STARTS = 5, 100, 0.6
 #: Lowest temperature of a level, and the highest from a mapping that is good already, in units (:meth:`Run.unit`).
 COLD_LINES, COLD_CUT, AGAIN_LINES, AGAIN_CUT = 0.007, 0.0027, 0.2, 0.03
 #: While annealing, a core may hold this part of its capacity too much, and at least one node.
