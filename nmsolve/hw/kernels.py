@@ -172,6 +172,22 @@ def union_cost(
 
 
 @nb.njit(cache=True, nogil=True)
+def add_traffic(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    core: IntArray,
+    total: FloatArray,
+) -> None:
+    """Add the traffic of all edges to ``total`` (P, P), sender's core by receiver's."""
+    for i in range(source.shape[0]):
+        p = core[source[i]]
+        for k in range(indptr[i], indptr[i + 1]):
+            total[p, core[targets[k]]] += weights[k]
+
+
+@nb.njit(cache=True, nogil=True)
 def walk_routes(
     indptr: IntArray,
     source: Int32Array,

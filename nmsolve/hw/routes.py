@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, link_ends, link_weights, route_trees
-from nmsolve.hw.kernels import goes_up, walk_routes
+from nmsolve.hw.kernels import add_traffic, goes_up, walk_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
@@ -173,7 +173,8 @@ class LinkLoads:
     def __init__(self, graph: LogicGraph, machine: Machine, core: AnyArray, multicast: bool = True) -> None:
         _require_routes(machine)
         self.loads: FloatArray = np.zeros(4 * machine.size)
-        self._core, self._multicast, self._cols = checked_core(graph, machine, core), multicast, machine.cols
+        self._core, self._multicast = checked_core(graph, machine, core), multicast
+        self._cores, self._cols = machine.size, machine.cols
         self._distance: CoreDistance = machine_distance(machine, "hops")
         self._before: Int32Array = np.zeros((0, 0), np.int32)
         if machine.faulty_links:
@@ -187,9 +188,22 @@ class LinkLoads:
         slot[slots] = np.arange(len(slots))
         share = np.zeros((len(rows.source), len(slots)))
         by_union = rows.multicast if self._multicast else np.zeros(len(rows.source), bool)
-        d = self._distance
+        core, d = self._core, self._distance
+        if links is None and len(rows.targets) > self._cores**2 and not by_union.any():
+            rows, core = self._between(rows), np.arange(self._cores)
+            by_union = rows.multicast
         walk_routes(
-            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, by_union, self._core, self._cols,
+            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, by_union, core, self._cols,
             d.x, d.y, d.wrap_x, d.wrap_y, self._before, self._ends, slot, self.loads, share,
         )  # fmt: skip
         return share
+
+    def _between(self, rows: Rows) -> Rows:
+        """What cores send each other in all, one row per core: many messages are walked as one."""
+        total = np.zeros((self._cores, self._cores))
+        add_traffic(rows.indptr, rows.source, rows.targets, rows.weights, self._core, total)
+        start, end = np.nonzero(total)
+        indptr = np.searchsorted(start, np.arange(self._cores + 1)).astype(np.int64)
+        source = np.arange(self._cores, dtype=np.int32)
+        no = np.zeros(self._cores, bool)
+        return Rows(0, indptr, source, end.astype(np.int32), total[start, end], no, np.zeros(self._cores))

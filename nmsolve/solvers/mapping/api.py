@@ -278,6 +278,8 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
     core = incumbent.lifted
     if core is None or problem.one_per_core or incumbent.optimal or uses_nets(problem) or uses_links(problem):
         return None
+    if problem.objective == "cut":
+        return None  # parts cost the same wherever they are
     from nmsolve.solvers.mapping.bounds import placement_bound
 
     end = max(budget.limit, time.monotonic() + RESERVE) - least_seconds("projection", problem)

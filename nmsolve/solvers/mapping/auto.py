@@ -39,6 +39,8 @@ LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
 #: From so many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
+#: From so many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
+CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
 DENSE = 13.0
 
@@ -250,6 +252,7 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.7} if mesh else {"anneal": 0.1, "tabu": 0.8}
-    if problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES:
+    least = CUT_NODES if problem.objective == "cut" else LARGE_NODES
+    if problem.n >= least or problem.graph.m >= LARGE_EDGES:
         return {"external": HEURISTICS}
     return {"multilevel": 0.9}
