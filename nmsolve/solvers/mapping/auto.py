@@ -39,6 +39,8 @@ LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
 #: From so many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
+#: Largest part of the time for the star bound, which says little where cores hold many nodes.
+MOST_STAR = 0.05
 #: From so many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -177,6 +179,8 @@ def _exact(problem: MappingProblem) -> dict[str, float]:
 def least_seconds(name: str, problem: MappingProblem) -> float:
     """CPU seconds a bound needs before it says anything, as measured on one core; 0 for those that need none."""
     n, m, cores = problem.n, problem.graph.m, problem.cores
+    if name == "star" and not problem.graph.on_disk:
+        return 6e-7 * m
     if name == "gilmore-lawler":
         return 2.5e-10 * cores**3
     if name == "projection":
@@ -232,6 +236,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
     least = 1.1 * least_seconds(name, problem)
     most = AFTER + AFTER_PER_SECOND * seconds if name in ("split", "tree-parts") else _most_part(problem)
+    most = MOST_STAR if name == "star" else most
     if least <= min(MOST_AFTER, most) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"
