@@ -68,13 +68,13 @@ TWO = "--workers", "2"
 NEAR = 0.03
 RUNS = (
     Run("microcircuit, multicast hops", "microcircuit.nmz", "multicast-hops", (9, 9), 1024,
-        ("--memory", "2GiB", "--time-limit", "400", *TWO), Goal(wall=900, peak=3072), Goal(wall=480, peak=2048), PLACED),
+        ("--memory", "2GiB", "--time-limit", "360", *TWO), Goal(wall=900, peak=3072), Goal(wall=480, peak=2048), PLACED),
     Run("snn1m, hops", "snn1m.nmz", "hops", (16, 16), 4024,
         ("--memory", "2.5GiB", "--time-limit", "140", *TWO), Goal(wall=300, peak=2560), Goal(wall=180, peak=2560), PLACED),
     Run("snn1m, cut", "snn1m.nmz", "cut", (16, 16), 4024,
         ("--memory", "2.5GiB", "--time-limit", "30", "--workers", "1"), Goal(131.6e6, cpu=60), Goal(129e6, cpu=45), CUT),
     Run("snn100k, cut", "snn100k.nmz", "cut", (16, 16), 402,
-        ("--time-limit", "4", "--workers", "1"), Goal(23.1e6, cpu=6), Goal(22.8e6, cpu=6), CUT),
+        ("--time-limit", "4.5", "--workers", "1"), Goal(23.1e6, cpu=6), Goal(22.8e6, cpu=6), CUT),
     Run("snn20k, connectivity", "snn20k.nmz", "connectivity", (8, 8), 322,
         ("--time-limit", "12", "--workers", "1"), Goal(655e3, wall=15), Goal(640e3, wall=20), CUT),
     Run("layered 2^24, hops", "layered4k.nmz", "hops", (64, 64), None,
