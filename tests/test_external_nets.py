@@ -80,7 +80,7 @@ def level_with(problem, label, count, **options):
 def sweeper_of(problem, level, core, workers=1, seed=0):
     """The level's tables at ``core``."""
     sweeper = Sweeper(
-        empty_tables(problem, level.vertices, Messages.of(problem).rate),
+        empty_tables(problem, level.vertices, Messages.of(problem).rate, level.inner),
         level.lists,
         level.source,
         seed,
@@ -104,7 +104,7 @@ def test_lists_are_the_transpose_of_the_contracted_graph(seed, coarse, workers, 
     graph, rng = problem.graph, np.random.default_rng(seed)
     count = 7 if coarse else graph.n
     label = (rng.integers(0, count, graph.n) if coarse else rng.permutation(graph.n)).astype(np.int32)
-    charged = Messages.of(problem).charged
+    charged = Messages.of(problem).listed
     expected = [set() for _ in range(count)]
     for row in np.flatnonzero(charged):
         for target in graph.targets[graph.indptr[row] : graph.indptr[row + 1]]:

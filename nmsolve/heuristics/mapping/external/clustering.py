@@ -46,7 +46,9 @@ def _propose(
                 mask = 2 * mask + 1
             k = 0
             degree = indptr[i + 1] - indptr[i]
-            for t in range(degree):  # apart from what follows, so that several can be on their way from memory
+            for t in range(
+                degree
+            ):  # apart from what follows, so that several can be on their way from memory
                 theirs[t] = label[neighbour[indptr[i] + t]]
             for t in range(degree):
                 c = theirs[t]

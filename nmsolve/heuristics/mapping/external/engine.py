@@ -47,6 +47,8 @@ class External:
         """Why the problem is not for this engine, or None."""
         if uses_nets(problem):
             return refuses_nets(problem)
+        if problem.axons is not None:
+            return "limited axon tables (axons_in, axons_out) with an objective over pairs of nodes"
         if uses_links(problem):
             return f"{problem.objective} is no sum over pairs of nodes"
         if problem.one_per_core:

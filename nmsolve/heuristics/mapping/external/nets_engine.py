@@ -36,6 +36,7 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.axons import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -51,6 +52,8 @@ LEVEL_SHARE, BOARD_SHARE = 0.12, 0.1
 TRIES, TRADE_PER_SECOND, TRADE_HEAT = 64, 1e6, 0.2
 #: An offer on the way is worth its evaluation if it is better by this share and takes at most this share of the time.
 LEAST_NEWS, OFFER_SHARE = 0.01, 0.1
+#: Price of an entry too many in an axon table, at first and at last, in parts of a level's first temperature.
+PRICES = 0.1, 4000.0
 #: Memory in bytes without which nothing works: blocks being decoded, scratch of the kernels.
 LEAST = 64 << 20
 #: Clusters mean something if messages reach several of their vertices so many times as often as by chance.
@@ -107,6 +110,8 @@ def refine_nets(
                 nodes = _by_pairs(problem, context, pairwise, nodes)
             levels = coarsen(problem, messages, finest, plan, nodes)
         search_levels(problem, messages, levels, plan, nodes, offers, offers.seconds)
+        if problem.axons is not None and context.incumbent()[0] is None:
+            context.note("no mapping within the limits on axon tables was found")
 
 
 def _first(problem: MappingProblem, offers: _Offers) -> IntArray:
@@ -119,7 +124,8 @@ def _first(problem: MappingProblem, offers: _Offers) -> IntArray:
     nodes = in_order(problem)
     if nodes is None:
         raise NmsolveError("no legal first mapping was found")
-    offers(lambda: nodes, math.inf, True)
+    if not axon_overflows(problem, nodes):
+        offers(lambda: nodes, math.inf, True)
     return nodes
 
 
@@ -235,7 +241,7 @@ def search_levels(
     if problem.objective != "connectivity":
         nodes = _board_order(problem, messages, levels[-1], plan, nodes, seconds)
     for k, level in reversed(list(enumerate(levels))):
-        tables = empty_tables(problem, level.vertices, messages.rate)
+        tables = empty_tables(problem, level.vertices, messages.rate, level.inner)
         span = (LEVEL_SHARE if k else 1.0) * max(0.0, seconds())
         found = _annealed(tables, level, plan._replace(seed=plan.seed + k), nodes, span, seconds, offer)
         nodes = nodes if found is None else found
@@ -307,7 +313,8 @@ def anneal(
 ) -> None:
     """One cooling schedule of ``span`` seconds, or of the work planned for it; the last part takes improvements only.
 
-    It starts at the temperature at which moves neither raise nor lower the cost.
+    It starts at the temperature at which moves neither raise nor lower the cost. While entries of axon tables are too many,
+    each costs a price that rises all the way; then none is added. Only mappings without any are offered.
     """
     end, work = seconds() - span, max(1.0, span * WORK_PER_SECOND)
 
@@ -321,8 +328,17 @@ def anneal(
         cooled = share() / (1.0 - GREEDY)
         return hot * COOLING**cooled if cooled < 1.0 else 0.0
 
-    offer(nodes, sweeper.cost, False)
+    def price() -> float:
+        low, high = PRICES
+        return float(unit * low * (high / low) ** min(1.0, share()))
+
+    def show(last: bool) -> None:
+        if sweeper.excess == 0:
+            offer(nodes, sweeper.cost, last)
+
+    show(False)
     hot = sweeper.neutral_heat()
-    while share() < 1.0 and sweeper.sweep(heat):
-        offer(nodes, sweeper.cost, False)
-    offer(nodes, sweeper.cost, True)
+    unit = max(hot, sweeper.cost / max(1, sweeper.lists.entries), 1e-9)
+    while share() < 1.0 and sweeper.sweep(heat, price):
+        show(False)
+    show(True)

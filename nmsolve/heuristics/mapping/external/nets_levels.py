@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.nets_axons import inner_rows
 from nmsolve.heuristics.mapping.external.nets_clusters import clusters
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, charged_rows, incidence, one_list
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
@@ -25,11 +26,15 @@ SAMPLE = 300
 
 
 class NetLevel(NamedTuple):
-    """Vertices of one level, the lists of messages that reach them, and (rows,) the vertex each message starts from."""
+    """Vertices of one level, the lists of messages that reach them, and (rows,) the vertex each message starts from.
+
+    ``inner`` (rows,) marks messages that reach that vertex; None without limits on axon tables.
+    """
 
     vertices: Vertices
     lists: Incidence
     source: Int32Array
+    inner: BoolArray | None = None
 
 
 class Plan(NamedTuple):
@@ -43,16 +48,20 @@ class Plan(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """(rows,) whether each message costs anything, and its rate, 0 for those that do not."""
+    """(rows,) whether each message is in the lists, and its rate, 0 for those that cost nothing.
 
-    charged: BoolArray
+    Those that cost nothing are in the lists only where axon tables are limited.
+    """
+
+    listed: BoolArray
     rate: FloatArray
 
     @classmethod
     def of(cls, problem: MappingProblem) -> Messages:
         """The messages of a problem with a net objective."""
         charged = charged_rows(problem.graph, problem.objective == "connectivity")
-        return cls(charged, np.where(charged, problem.graph.rate, 0.0))
+        listed = charged if problem.axons is None else np.ones_like(charged)
+        return cls(listed, np.where(charged, problem.graph.rate, 0.0))
 
 
 def numbering(problem: MappingProblem, seed: int) -> Vertices:
@@ -68,10 +77,13 @@ def level_of(
     held = sum(len(level.lists.data) for level in finer if level.lists.data is not None)
     memory = None if plan.memory is None else max(0, plan.memory - held)
     lists = incidence(
-        problem.graph, messages.charged, vertices.label, vertices.n,
+        problem.graph, messages.listed, vertices.label, vertices.n,
         workers=plan.workers, memory=memory, scratch=plan.scratch, should_stop=plan.should_stop,
     )  # fmt: skip
-    return None if lists is None else NetLevel(vertices, lists, vertices.label[problem.graph.source])
+    if lists is None:
+        return None
+    inner = inner_rows(problem, vertices.label, plan.workers)
+    return NetLevel(vertices, lists, vertices.label[problem.graph.source], inner)
 
 
 def grouped(

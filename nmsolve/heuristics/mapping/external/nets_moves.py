@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.nets_axons import book_row, book_source
 from nmsolve.heuristics.mapping.external.nets_state import LONE, PRICED, NetTables, Work, price_row, tree
 from nmsolve.model.types import Int32Array
 
@@ -154,6 +155,7 @@ def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     p, cols = t.core[v], len(t.x)
     hits, price, busy, paid, lone = t.hits, t.price, t.busy, t.paid, t.lone
     total: float = 0.0
+    limited = len(t.inner) > 0
     for row in rows:
         leaves, comes = hits[row, p], hits[row, q]
         hits[row, p] = leaves - 1
@@ -166,16 +168,22 @@ def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
         if leaves == 1:
             stays = inner(t, row, p)
             _leave(t, row, p % cols, p // cols)
+            if limited:
+                book_row(t, row, p, -1)
         if comes == 0:
             stays = stays and price[row, q] == 0
             t.fan[row] += 1
             c = q % cols
             t.low[row, c], t.high[row, c] = min(t.low[row, c], q // cols), max(t.high[row, c], q // cols)
-        if not stays:
+            if limited:
+                book_row(t, row, q, 1)
+        if not stays and t.rate[row] > 0.0:
             before = paid[row]
             total += t.rate[row] * (price_row(t, s, row) - before)
     for i in range(t.out_ptr[v], t.out_ptr[v + 1]):
         row = t.out_row[i]
+        if limited:
+            book_source(t, row, p, q)
         t.origin[row] = q
         if t.rate[row] > 0.0:
             before = paid[row]

@@ -38,6 +38,9 @@ class NetTables(NamedTuple):
     ``low``, ``high`` (R, cols) first and last board row reached in every column (``low`` > ``high``: none), ``span``
     (R, 2) first and last column of its tree, ``paid`` (R,) cost per message, ``price`` (R, P padded) uint8 and ``busy``
     (R,) bits, 0 for rows that no move of a vertex they reach can change.
+
+    Limits on axon tables: ``inner`` (R,) messages that reach the vertex they leave (length 0: no limits), ``most`` (2,)
+    entries of a core's incoming and outgoing table, ``used`` (2, P) entries taken, ``excess`` (1,) how many are too many.
     """
 
     rate: FloatArray
@@ -65,6 +68,10 @@ class NetTables(NamedTuple):
     paid: FloatArray
     price: AnyArray
     busy: AnyArray
+    inner: BoolArray
+    most: IntArray
+    used: IntArray
+    excess: IntArray
 
 
 class Vertices(NamedTuple):
@@ -104,8 +111,14 @@ def _padded(cores: int) -> int:
     return -(-cores // PAD) * PAD
 
 
-def empty_tables(problem: MappingProblem, vertices: Vertices, rate: FloatArray) -> NetTables:
-    """Tables for one level, to be filled by ``Sweeper.put``; ``rate`` (rows,) is 0 for messages without cost."""
+def empty_tables(
+    problem: MappingProblem, vertices: Vertices, rate: FloatArray, inner: BoolArray | None = None
+) -> NetTables:
+    """Tables for one level, to be filled by ``Sweeper.put``; ``rate`` (rows,) is 0 for messages without cost.
+
+    Axon tables are limited if ``inner`` (rows,) is given.
+    """
+    limits = problem.axons if inner is not None else None
     distance, machine = core_distance(problem), problem.machine
     tall = problem.objective != "connectivity"
     x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
@@ -139,6 +152,10 @@ def empty_tables(problem: MappingProblem, vertices: Vertices, rate: FloatArray) 
         paid=np.zeros(rows),
         price=np.zeros((rows, _padded(cores)), np.uint8),
         busy=np.zeros(rows, np.uint8),
+        inner=np.zeros(0, bool) if inner is None else inner,
+        most=np.zeros(2, np.int64) if limits is None else np.array([limits.most_in, limits.most_out]),
+        used=np.zeros((2, cores), np.int64),
+        excess=np.zeros(1, np.int64),
     )
 
 

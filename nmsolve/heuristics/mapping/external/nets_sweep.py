@@ -13,6 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.nets_axons import (
+    STRICT,
+    alone,
+    charge,
+    count_entries,
+    entries,
+    relief,
+    swapped,
+)
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
 from nmsolve.heuristics.mapping.external.nets_moves import may_move, one_change, shift, weigh
 from nmsolve.heuristics.mapping.external.nets_state import (
@@ -62,7 +71,7 @@ def by_core(core: Int32Array, first: int, last: int, members: Int32Array, start:
 @nb.njit(cache=True, nogil=True)
 def propose(
     t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, heat: float, key: int,
-    members: Int32Array, start: IntArray, rows: Int32Array, goal: Int32Array, partner: Int32Array,
+    price: float, members: Int32Array, start: IntArray, rows: Int32Array, goal: Int32Array, partner: Int32Array,
     limit: FloatArray, change: FloatArray,
 ) -> None:  # fmt: skip
     """For vertices ``begin`` to ``end - 1``: a core to go to (-1: none), a partner to swap with (-1: none).
@@ -70,7 +79,9 @@ def propose(
     Each accepts changes up to ``limit`` (Metropolis: ``-heat * log(random)``; improvements only for ``heat`` 0) and
     wants to go to a random core within it; to a full one only if a random vertex of it in the block (``members``, by
     core from ``start``) makes the sum small enough when they swap. ``change``: what the tables say it will be.
+    Every entry too many in an axon table costs ``price`` on top.
     """
+    limited = len(t.inner) > 0
     for v in range(begin, end):
         goal[v], partner[v] = -1, -1
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
@@ -78,17 +89,22 @@ def propose(
         limit[v] = -heat * np.log(draw(key, v, 0) + 1e-300) - 1e-9
         here = t.core[v]
         other, some = -1, 0
+        wish = limit[v]
+        if limited and t.excess[0] > 0 and price > 0.0:
+            wish += price * relief(t, v, rows[:many])
         for q in range(t.hits.shape[1]):
-            if s.fine[q] <= limit[v] and q != here and t.domains[t.domain_of[v], q]:
+            if s.fine[q] <= wish and q != here and t.domains[t.domain_of[v], q]:
                 some += 1
                 if draw(key, v, q + 1) * some < 1.0:
                     other = q
         if other < 0:
             continue
-        if may_move(t, v, other, -1):
-            goal[v], change[v] = other, s.fine[other]
-            continue
         first = s.fine[other]
+        own = entries(t, v, other, rows[:many]) if limited else (0, 0, 0, 0, 0)
+        more = alone(t, here, other, own) if limited else 0
+        if may_move(t, v, other, -1) and first + charge(t, price, more) <= limit[v]:
+            goal[v], change[v] = other, first
+            continue
         for k in range(PARTNERS):
             crowd = start[other + 1] - start[other]
             if crowd == 0:
@@ -98,7 +114,8 @@ def propose(
                 continue
             many = unpack(data, at[u] - base, at[u + 1] - base, rows)
             both = first + one_change(t, s, u, here, rows[:many])
-            if both <= limit[v]:
+            more = swapped(t, here, other, own, entries(t, u, here, rows[:many])) if limited else 0
+            if both + charge(t, price, more) <= limit[v]:
                 goal[v], partner[v], change[v] = other, u, both
                 break
 
@@ -106,9 +123,11 @@ def propose(
 @nb.njit(cache=True, nogil=True)
 def accept(
     t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, rows: Int32Array,
-    goal: Int32Array, partner: Int32Array, limit: FloatArray, tally: IntArray,
+    goal: Int32Array, partner: Int32Array, limit: FloatArray, tally: IntArray, price: float,
 ) -> float:  # fmt: skip
     """Make the proposals that still fit and still pay by the live tables; the change of the objective.
+
+    Every entry too many in an axon table costs ``price`` on top; once there is none, none comes.
 
     ``tally`` counts [proposals, moves and swaps made, taken back].
     """
@@ -124,11 +143,14 @@ def accept(
         if u >= 0 and (t.core[u] != q or not may_move(t, u, p, v)):
             continue
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
+        before = t.excess[0]
+        paid = price if before > 0 else STRICT
         change = shift(t, s, v, q, rows[:many])
         if u >= 0:
             many = unpack(data, at[u] - base, at[u + 1] - base, rows)
             change += shift(t, s, u, p, rows[:many])
-        if change <= limit[v]:
+        more = t.excess[0] - before
+        if change + (paid * more if more != 0 else 0.0) <= limit[v]:
             total += change
             tally[1] += 1
             continue
@@ -181,6 +203,7 @@ class Sweeper:
             piece = self.lists.read(first, last)
             self._by_rows(count_hits, piece.data, piece.base, self.lists.at, first, last)
         self.refresh()
+        count_entries(self.tables)
         return True
 
     def refresh(self) -> None:
@@ -207,8 +230,16 @@ class Sweeper:
         for job in jobs:
             job.result()
 
-    def sweep(self, heat: Callable[[], float]) -> bool:
-        """Visit every vertex once, block by block, each at the temperature of its moment; False if stopped."""
+    @property
+    def excess(self) -> int:
+        """Entries too many in the axon tables; 0 where these are not limited."""
+        return int(self.tables.excess[0])
+
+    def sweep(self, heat: Callable[[], float], price: Callable[[], float] = float) -> bool:
+        """Visit every vertex once, block by block, each at the temperature of its moment; False if stopped.
+
+        ``price`` is that of an entry too many in an axon table, while there are some.
+        """
         pieces = self.lists.pieces()
         seed = self.seed & (2**63 - 1)
         key = int(np.random.SeedSequence([seed, self.turn]).generate_state(1, np.uint64)[0] >> np.uint64(1))
@@ -216,13 +247,13 @@ class Sweeper:
         self.turn += 1
         for k in order.tolist():
             piece = self.lists.read(*pieces[k])
-            if not self.block(piece, heat(), key):
+            if not self.block(piece, heat(), key, price()):
                 return False
             begin, end = (int(self.lists.at[i]) for i in pieces[k])
             self.done += end - begin + 2 * len(self.tables.load) * (piece.last - piece.first)
         return True
 
-    def block(self, piece: Piece, heat: float, key: int) -> bool:
+    def block(self, piece: Piece, heat: float, key: int, price: float = 0.0) -> bool:
         """Visit the vertices of a block, batch by batch."""
         first, last = piece.first, piece.last
         size = BATCH * max(1, last - first) // max(1, int(self.lists.at[last] - self.lists.at[first]))
@@ -231,14 +262,14 @@ class Sweeper:
             if self.should_stop():
                 return False
             end = min(last, begin + size)
-            self.propose(piece, begin, end, heat, key)
+            self.propose(piece, begin, end, heat, key, price)
             self.cost += accept(
                 self.tables, self.scratch[0], piece.data, piece.base, self.lists.at, begin, end, self.rows[0],
-                self.goal, self.partner, self.limit, self.tally,
+                self.goal, self.partner, self.limit, self.tally, price,
             )  # fmt: skip
         return True
 
-    def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int) -> None:
+    def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float = 0.0) -> None:
         """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
         members, start = (
             np.zeros(piece.last - piece.first, np.int32),
@@ -249,7 +280,7 @@ class Sweeper:
         jobs = [
             self.pool.submit(
                 propose, self.tables, self.scratch[k], piece.data, piece.base, self.lists.at, cuts[k], cuts[k + 1],
-                heat, key, members, start, self.rows[k], self.goal, self.partner, self.limit, self.change,
+                heat, key, price, members, start, self.rows[k], self.goal, self.partner, self.limit, self.change,
             )
             for k in range(self.workers)
         ]  # fmt: skip
