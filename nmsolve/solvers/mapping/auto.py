@@ -252,12 +252,12 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
         return {"first-fit" if uses_links(problem) else "nets": HEURISTICS}
     if uses_links(problem):
         return {"multilevel": 0.25, "links": 0.65}
+    large = problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES
     if uses_nets(problem):
-        return {"multilevel": 0.25, "nets": 0.65}
+        return {"external": HEURISTICS} if large else {"multilevel": 0.25, "nets": 0.65}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         return {"anneal": 0.2, "tabu": 0.7} if mesh else {"anneal": 0.1, "tabu": 0.8}
-    least = CUT_NODES if problem.objective == "cut" else LARGE_NODES
-    if problem.n >= least or problem.graph.m >= LARGE_EDGES:
+    if large or (problem.objective == "cut" and problem.n >= CUT_NODES):
         return {"external": HEURISTICS}
     return {"multilevel": 0.9}
