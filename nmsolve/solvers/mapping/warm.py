@@ -26,7 +26,10 @@ from nmsolve.solvers.mapping.registry import REGISTRY
 #: that it never reached may have kernels of their own.
 EACH, SLACK, TRIES = 0.5, 0.4, 6
 #: Engines that take longest to compile: begun first. What stands for the joint problem with routes.
-SLOW, ROUTES = ("branch-bound", "subgraphs", "multilevel", "anneal", "remap", "nets", "external"), "free routes"
+SLOW, ROUTES = (
+    ("branch-bound", "subgraphs", "multilevel", "anneal", "remap", "nets", "external"),
+    "free routes",
+)
 
 
 def warm_up(say: Callable[[str], None]) -> int:
