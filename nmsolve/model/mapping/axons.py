@@ -33,7 +33,9 @@ AXON_WORDS = {
 #: Stands for "no limit".
 BIG = 2**62
 #: Marks "message reaches core" that are held at once (bytes), and how many of them an edge may cost before sorting is cheaper.
-MARKS, SPARSE = 2**24, 32
+MARKS, SPARSE = 2**22, 32
+#: Edges looked at at once, if no message has more; each takes some 40 bytes.
+EDGES = 2**18
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,8 @@ def reached(
     first, count = 0, len(rows.source)
     most = max(1, MARKS // cores)
     while first < count:
-        part = slice(first, min(count, first + most))
+        last = int(np.searchsorted(rows.indptr, rows.indptr[first] + EDGES, side="right")) - 1
+        part = slice(first, min(max(first + 1, last), first + most, count))
         edges = slice(int(rows.indptr[part.start]), int(rows.indptr[part.stop]))
         row = np.repeat(np.arange(part.stop - part.start), np.diff(rows.indptr[part.start : part.stop + 1]))
         key = row * cores + core[rows.targets[edges]]
