@@ -11,7 +11,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_state import NetTables
+from nmsolve.heuristics.mapping.external.nets_state import NetTables, Work
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -155,6 +155,29 @@ def relief(t: NetTables, v: int, rows: Int32Array) -> int:
         left += t.fan[t.out_row[i]]
     less: int = aside - rise(t, IN, here, -gone) - rise(t, OUT, here, -left)
     return less
+
+
+@nb.njit(cache=True, nogil=True)
+def newcomers(t: NetTables, s: Work, rows: Int32Array) -> None:
+    """How many of ``rows`` reach each core for the first time (``s.new``), and from sources with full tables (``s.aside``)."""
+    hits, origin, new, aside = t.hits, t.origin, s.new, s.aside
+    new[:] = 0
+    aside[:] = 0
+    for row in rows:
+        for q in range(len(new)):  # vector code
+            new[q] += np.int32(hits[row, q] == 0)
+        if t.used[OUT, origin[row]] >= t.most[OUT]:
+            for q in range(len(new)):
+                aside[q] += np.int32(hits[row, q] == 0)
+
+
+@nb.njit(cache=True, nogil=True)
+def outgoing(t: NetTables, v: int) -> int:
+    """Outgoing entries that move with vertex ``v``, but for one per message."""
+    sent = 0
+    for i in range(t.out_ptr[v], t.out_ptr[v + 1]):
+        sent += t.fan[t.out_row[i]]
+    return sent
 
 
 @nb.njit(cache=True, nogil=True)

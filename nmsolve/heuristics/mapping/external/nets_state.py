@@ -90,7 +90,10 @@ class Vertices(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Scratch of a thread: ``fine`` (P,) and ``side`` (cols,) sums, ``total`` (P padded) float32, lines and columns."""
+    """Scratch of a thread: ``fine`` (P,) and ``side`` (cols,) sums, ``total`` (P padded) float32, lines and columns.
+
+    ``new``, ``aside`` (P,): entries of axon tables that come with a vertex at each core, and too many of them elsewhere.
+    """
 
     fine: FloatArray
     side: FloatArray
@@ -99,6 +102,8 @@ class Work(NamedTuple):
     top: FloatArray
     bottom: FloatArray
     across: FloatArray
+    new: Int32Array
+    aside: Int32Array
 
 
 def table_bytes(rows: int, machine_rows: int, machine_cols: int, largest: int) -> int:
@@ -171,8 +176,9 @@ def new_work(t: NetTables) -> Work:
     cols, rows, cores = len(t.x), len(t.y), t.hits.shape[1]
     wide = np.zeros(t.price.shape[1], np.float32)
     return Work(
-        np.zeros(cores), np.zeros(cols), wide, np.zeros(rows), np.zeros(cols), np.zeros(cols), np.zeros(cols)
-    )
+        np.zeros(cores), np.zeros(cols), wide, np.zeros(rows), np.zeros(cols), np.zeros(cols), np.zeros(cols),
+        np.zeros(cores, np.int32), np.zeros(cores, np.int32),
+    )  # fmt: skip
 
 
 def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:

@@ -14,12 +14,17 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_axons import (
+    IN,
+    OUT,
     STRICT,
     alone,
     charge,
     count_entries,
     entries,
+    newcomers,
+    outgoing,
     relief,
+    rise,
     swapped,
 )
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
@@ -88,15 +93,7 @@ def propose(
         weigh(t, s, v, rows[:many])
         limit[v] = -heat * np.log(draw(key, v, 0) + 1e-300) - 1e-9
         here = t.core[v]
-        other, some = -1, 0
-        wish = limit[v]
-        if limited and t.excess[0] > 0 and price > 0.0:
-            wish += price * relief(t, v, rows[:many])
-        for q in range(t.hits.shape[1]):
-            if s.fine[q] <= wish and q != here and t.domains[t.domain_of[v], q]:
-                some += 1
-                if draw(key, v, q + 1) * some < 1.0:
-                    other = q
+        other = choose(t, s, v, rows[:many], limit[v], price, key)
         if other < 0:
             continue
         first = s.fine[other]
@@ -118,6 +115,37 @@ def propose(
             if both + charge(t, price, more) <= limit[v]:
                 goal[v], partner[v], change[v] = other, u, both
                 break
+
+
+@nb.njit(cache=True, nogil=True)
+def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price: float, key: int) -> int:
+    """A random core to which a move of ``v`` changes ``s.fine`` and axon tables by at most ``limit``, -1 if there is none.
+
+    Where axon tables have no room anywhere, a core that would do without them, for swaps.
+    """
+    limited = len(t.inner) > 0
+    less, sent = 0, 0
+    if limited:
+        newcomers(t, s, rows)
+        less, sent = relief(t, v, rows), outgoing(t, v)
+    wish = limit
+    if less > 0 and price > 0.0:
+        wish += price * less
+    other, some, crowded, many = -1, 0, -1, 0
+    for q in range(t.hits.shape[1]):
+        if s.fine[q] > wish or q == t.core[v] or not t.domains[t.domain_of[v], q]:
+            continue
+        if limited:
+            more = rise(t, IN, q, s.new[q]) + rise(t, OUT, q, sent) + s.aside[q] - less
+            if s.fine[q] + charge(t, price, more) > limit:
+                many += 1
+                if draw(key, v, q + 1) * many < 1.0:
+                    crowded = q
+                continue
+        some += 1
+        if draw(key, v, q + 1) * some < 1.0:
+            other = q
+    return other if some > 0 else crowded
 
 
 @nb.njit(cache=True, nogil=True)
