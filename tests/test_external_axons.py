@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from test_external_nets import PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.external.engine import External
-from nmsolve.heuristics.mapping.external.nets_axons import entries, swapped
+from nmsolve.heuristics.mapping.external.nets_axons import entries, newcomers, swapped
 from nmsolve.heuristics.mapping.external.nets_engine import refine_nets
 from nmsolve.heuristics.mapping.external.nets_incidence import one_list
 from nmsolve.heuristics.mapping.external.nets_levels import (
@@ -77,8 +77,13 @@ def test_every_move_keeps_the_counts(seed, coarse):
         assert np.array_equal(t.used, used)
         assert sweeper.excess == excess
         v, q = int(rng.integers(count)), int(rng.integers(problem.cores))
+        rows = one_list(level.lists, v)
+        newcomers(t, s, rows)
+        assert np.array_equal(s.new, (t.hits[rows] == 0).sum(axis=0))
+        full = rows[t.used[1, t.origin[rows]] >= t.most[1]]
+        assert np.array_equal(s.aside, (t.hits[full] == 0).sum(axis=0))
         if q != t.core[v]:
-            shift(t, s, v, q, one_list(level.lists, v))
+            shift(t, s, v, q, rows)
 
 
 @settings(max_examples=20, deadline=None)
