@@ -28,6 +28,8 @@ PER_NODE_STORED = 120
 PER_DECODED = 24
 #: Bytes for compiled kernels and libraries that are loaded on the way; for a graph on disk the first ones are there.
 FIXED, FIXED_STORED = 128 * 2**20, 32 * 2**20
+#: What is held differs by so many bytes from run to run: a graph is loaded only where its search is not refused then.
+MARGIN = 16 * 2**20
 
 
 def loaded_bytes(graph: LogicGraph) -> int:
@@ -68,7 +70,7 @@ def load_within(path: str | Path, memory: int | None) -> LogicGraph:
         return_freed()
     graph = open_graph(path)
     most = memory or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    if held_now() + FIXED_STORED + loaded_bytes(graph) > most:
+    if held_now() + FIXED + loaded_bytes(graph) + MARGIN > most:
         return graph
     with graph.store:
         return in_memory(graph, READERS)
