@@ -39,6 +39,9 @@ LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
 #: From so many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
+#: One node per core: from so many nodes on, and with less than so many seconds for each, annealing from nowhere does not
+#: get as far as bisection and refinement (measured on layered networks of 4,096 and 65,536 clusters).
+MANY, PER_NODE = 2000, 0.005
 #: Largest part of the time for the star bound, which says little where cores hold many nodes.
 MOST_STAR = 0.05
 #: From so many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
@@ -99,7 +102,8 @@ def automatic(
     if problem.graph.on_disk:
         return _on_disk(problem, refused)
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
-    before, heuristics, after = _before(problem, seconds), _heuristics(problem), _after(problem, seconds)
+    before, after = _before(problem, seconds), _after(problem, seconds)
+    heuristics = _heuristics(problem, seconds)
     shares = before | heuristics | after if workers == 1 else heuristics | before | after
     exact = _exact(problem) if small else {}
     steps = []
@@ -242,7 +246,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
 
-def _heuristics(problem: MappingProblem) -> dict[str, float]:
+def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
     """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
     if problem.limits_moves:
         return {"remap": HEURISTICS}
@@ -257,6 +261,8 @@ def _heuristics(problem: MappingProblem) -> dict[str, float]:
         return {"external": HEURISTICS} if large else {"multilevel": 0.25, "nets": 0.65}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
+        if mesh and problem.n >= MANY and seconds < PER_NODE * problem.n:
+            return {"multilevel": HEURISTICS}
         return {"anneal": 0.2, "tabu": 0.7} if mesh else {"anneal": 0.1, "tabu": 0.8}
     if large or (problem.objective == "cut" and problem.n >= CUT_NODES):
         return {"external": HEURISTICS}
