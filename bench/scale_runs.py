@@ -72,7 +72,7 @@ RUNS = (
     Run("snn1m, hops", "snn1m.nmz", "hops", (16, 16), 4024,
         ("--memory", "2.5GiB", "--time-limit", "140", *TWO), Goal(wall=300, peak=2560), Goal(wall=180, peak=2560), PLACED),
     Run("snn1m, cut", "snn1m.nmz", "cut", (16, 16), 4024,
-        ("--time-limit", "32", "--workers", "1"), Goal(131.6e6, cpu=60), Goal(129e6, cpu=45), CUT),
+        ("--memory", "2.5GiB", "--time-limit", "30", "--workers", "1"), Goal(131.6e6, cpu=60), Goal(129e6, cpu=45), CUT),
     Run("snn100k, cut", "snn100k.nmz", "cut", (16, 16), 402,
         ("--time-limit", "4.5", "--workers", "1"), Goal(23.1e6, cpu=6), Goal(22.8e6, cpu=6), CUT),
     Run("snn20k, connectivity", "snn20k.nmz", "connectivity", (8, 8), 322,
