@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.hw.cost import core_distance
-from nmsolve.hw.detours import distance_matrix, link_ends, route_trees
+from nmsolve.hw.detours import distance_matrix, route_trees
 from nmsolve.hw.energy import energy_lines, message_energy
 from nmsolve.hw.routes import hottest_links, link_loads, load_histogram, route, working_links
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.hw.deadlock import check_deadlock, dependencies
-from nmsolve.hw.detours import link_ends
 from nmsolve.hw.scores import score
 from nmsolve.hw.turns import RULES, turn_rule
 from nmsolve.hw.verify import check_numbering, recompute, verify
 from nmsolve.hw.walker import board, distances_from
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 

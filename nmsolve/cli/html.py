@@ -95,8 +95,8 @@ def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> t
 
 def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[dict[str, Any]]]:
     """Link heat map and the ten hottest links; empty for machines that are not meshes."""
-    from nmsolve.hw.detours import link_ends
     from nmsolve.hw.routes import has_routes, hottest_links, link_loads, working_links
+    from nmsolve.model.links import link_ends
 
     graph, machine = problem.graph, problem.machine
     if not has_routes(machine):

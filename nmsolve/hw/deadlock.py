@@ -31,11 +31,12 @@ import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import checked_core, machine_distance
-from nmsolve.hw.detours import link_ends, route_trees
+from nmsolve.hw.detours import route_trees
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.turns import LETTERS, turn_rule
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.graph import READERS, Messages
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from nmsolve.hw.energy import line_values, step_value, unit_value
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
 
@@ -69,24 +70,6 @@ def link_weights(machine: Machine, quantity: str = "hops") -> FloatArray:
             if nbr[4 * a + d] == b:
                 flat[4 * a + d] = np.inf
     return flat
-
-
-def link_ends(machine: Machine) -> IntArray:
-    """(4 * P,) int64: the core that the directed link ``4 * p + d`` leads to, or -1 if there is none."""
-    rows, cols = machine.rows, machine.cols
-    out = np.full((rows * cols, 4), -1, np.int64)
-    if machine.distance_matrix is not None:
-        return out.reshape(-1)
-    r, c = np.divmod(np.arange(rows * cols), cols)
-    for d, (dr, dc) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0))):
-        rr, cc = r + dr, c + dc
-        if machine.torus and cols > 2:
-            cc %= cols
-        if machine.torus and rows > 2:
-            rr %= rows
-        ok = (rr >= 0) & (rr < rows) & (cc >= 0) & (cc < cols)
-        out[ok, d] = (rr * cols + cc)[ok]
-    return out.reshape(-1)
 
 
 def route_trees(machine: Machine, quantity: str = "hops") -> RouteTrees:

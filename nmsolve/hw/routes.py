@@ -13,10 +13,11 @@ from operator import itemgetter
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
-from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, link_ends, link_weights, route_trees
+from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, link_weights, route_trees
 from nmsolve.hw.kernels import add_traffic, goes_up, walk_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows
+from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -107,7 +108,7 @@ def link_loads(graph: LogicGraph, machine: Machine, core: AnyArray, multicast: b
 
 def working_links(machine: Machine) -> IntArray:
     """Numbers of the links that exist and are not dead."""
-    return np.flatnonzero(np.isfinite(link_weights(machine)))
+    return np.flatnonzero(link_works(machine))
 
 
 def load_histogram(machine: Machine, loads: FloatArray, bins: int = 10) -> tuple[FloatArray, IntArray]:

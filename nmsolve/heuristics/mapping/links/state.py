@@ -10,9 +10,10 @@ import numpy as np
 from nmsolve.heuristics.mapping.nets.tables import ring_in
 from nmsolve.hw.cost import machine_distance, pair_distance
 from nmsolve.hw.deltas import rows_of_node
-from nmsolve.hw.detours import link_ends, link_weights, route_trees
+from nmsolve.hw.detours import link_weights, route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
+from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 

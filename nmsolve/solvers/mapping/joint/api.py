@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.detours import link_ends
 from nmsolve.hw.scores import score
 from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.routes import MessageRoute

@@ -7,11 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.detours import link_ends, link_weights
+from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.routes import route
 from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.routes import tree_complaint

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.detours import link_ends, link_weights
+from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, IntArray
 

@@ -1,0 +1,38 @@
+"""Directed links of a mesh and their numbers: ``4 * core + direction`` by the core a link leaves.
+
+Directions are 0 east, 1 west, 2 south, 3 north; ``d ^ 1`` is the opposite one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.machine import Machine
+from nmsolve.model.types import BoolArray, IntArray
+
+
+def link_ends(machine: Machine) -> IntArray:
+    """(4 * P,) int64: the core that the directed link ``4 * p + d`` leads to, or -1 if there is none."""
+    rows, cols = machine.rows, machine.cols
+    out = np.full((rows * cols, 4), -1, np.int64)
+    if machine.distance_matrix is not None:
+        return out.reshape(-1)
+    r, c = np.divmod(np.arange(rows * cols), cols)
+    for d, (dr, dc) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0))):
+        rr, cc = r + dr, c + dc
+        if machine.torus and cols > 2:
+            cc %= cols
+        if machine.torus and rows > 2:
+            rr %= rows
+        ok = (rr >= 0) & (rr < rows) & (cc >= 0) & (cc < cols)
+        out[ok, d] = (rr * cols + cc)[ok]
+    return out.reshape(-1)
+
+
+def link_works(machine: Machine) -> BoolArray:
+    """(4 * P,) bool: links that exist and are not dead."""
+    ends = link_ends(machine)
+    works: BoolArray = ends >= 0
+    for a, b in machine.faulty_links:
+        works[4 * a : 4 * a + 4] &= ends[4 * a : 4 * a + 4] != b
+    return works

@@ -1,0 +1,138 @@
+"""Traffic between cores: what is left of messages once nodes have their places."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import Messages
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, frozen
+
+
+@dataclass(frozen=True, eq=False)
+class Flows:
+    """What cores send each other. A flow goes from one core to one other core, or as multicast to several.
+
+    Attributes
+    ----------
+    source : (F,) int32 core that sends
+    indptr : (F + 1,) int64; flow ``f`` goes to ``targets[indptr[f]:indptr[f + 1]]``
+    targets : int32 cores, strictly increasing in a flow, never its source
+    rate : (F,) float64 > 0, messages per step; a multicast flow sends each message once over every link of its tree
+    """
+
+    source: Int32Array
+    indptr: IntArray
+    targets: Int32Array
+    rate: FloatArray
+
+    def __post_init__(self) -> None:
+        f = len(self.source)
+        if self.indptr.shape != (f + 1,) or len(self.rate) != f or (f and int(self.indptr[-1]) != len(self.targets)):
+            raise InputError("arrays of flows have different lengths", "", f"{f} flows")
+        size = np.diff(self.indptr)
+        if f and int(size.min()) < 1:
+            raise InputError(f"flow {int(np.argmin(size))} has no target", "", "at least one other core")
+        if f and not (np.isfinite(self.rate).all() and self.rate.min() > 0):
+            bad = int(np.flatnonzero(~(np.isfinite(self.rate) & (self.rate > 0)))[0])
+            raise InputError(f"flow {bad} has rate {self.rate[bad]}", "", "a finite number > 0")
+        row = np.repeat(np.arange(f), size)
+        step = np.diff(self.targets.astype(np.int64))
+        if (self.targets == self.source[row]).any() or ((row[1:] == row[:-1]) & (step <= 0)).any():
+            raise InputError(
+                "a flow has its source or the same core twice among its targets", "", "distinct other cores"
+            )
+        for a in (self.source, self.indptr, self.targets, self.rate):
+            frozen(a)
+
+    @property
+    def count(self) -> int:
+        """Number of flows."""
+        return len(self.source)
+
+    @property
+    def multicast(self) -> bool:
+        """True if any flow has more than one target."""
+        return len(self.targets) > self.count
+
+    @property
+    def integral(self) -> bool:
+        """True if all rates are whole numbers."""
+        return bool((self.rate == np.rint(self.rate)).all())
+
+    def of(self, flow: int) -> IntArray:
+        """Targets of one flow."""
+        return self.targets[self.indptr[flow] : self.indptr[flow + 1]].astype(np.int64)
+
+    def name(self, flow: int) -> str:
+        """For people: ``core 3 -> 7`` or ``core 3 -> 7, 9 (and 4 more)``."""
+        goals = self.of(flow).tolist()
+        more = f" (and {len(goals) - 3} more)" if len(goals) > 3 else ""
+        return f"core {int(self.source[flow])} -> {', '.join(map(str, goals[:3]))}{more}"
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (hex, 16 digits)."""
+        h = hashlib.sha256()
+        for a in (self.source, self.indptr, self.targets, self.rate):
+            h.update(np.ascontiguousarray(a).data)
+        return h.hexdigest()[:16]
+
+    @classmethod
+    def of_pairs(cls, source: AnyArray, target: AnyArray, rate: AnyArray) -> Flows:
+        """Unicast flows (F,) as given, in the same order; InputError if one leads to its own core."""
+        src = np.ascontiguousarray(source, np.int32)
+        goal = np.ascontiguousarray(target, np.int32)
+        return cls(src, np.arange(len(src) + 1), goal, np.array(rate, np.float64))
+
+    @classmethod
+    def of_matrix(cls, traffic: AnyArray) -> Flows:
+        """Unicast flows of a (P, P) matrix of rates; the diagonal and zeros are left out."""
+        wanted = (np.asarray(traffic) > 0) & ~np.eye(len(traffic), dtype=bool)
+        p, q = np.nonzero(wanted)
+        return cls.of_pairs(p, q, np.asarray(traffic)[p, q])
+
+
+def flows_of(graph: Messages, core: AnyArray, cores: int) -> Flows:
+    """The flows of the mapping ``core`` (n,) on ``cores`` cores; messages between the same cores become one flow.
+
+    First the unicast traffic by (source, target), then multicast messages by source and set of remote targets, in order of first
+    appearance. A multicast message with one remote target core counts as unicast. What stays on its core is left out.
+    """
+    at = np.asarray(core, np.int64)
+    pairs = np.zeros(cores * cores)
+    trees: dict[tuple[int, bytes], float] = {}
+    for rows in graph.blocks():
+        length = np.diff(rows.indptr)
+        row = np.repeat(np.arange(len(length)), length)
+        p, q = at[rows.source[row]], at[rows.targets]
+        one = rows.multicast[row]
+        plain = ~one & (p != q)
+        pairs += np.bincount(p[plain] * cores + q[plain], rows.weights[plain], cores * cores)
+        away = one & (p != q)
+        key = np.unique(row[away] * cores + q[away])
+        of_row, goal = np.divmod(key, cores)
+        starts = np.flatnonzero(np.diff(of_row, prepend=-1))
+        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(key)], strict=True):
+            i = int(of_row[a])
+            source, rate = int(at[rows.source[i]]), float(rows.rate[i])
+            if rate <= 0:
+                continue
+            if b - a == 1:
+                pairs[source * cores + int(goal[a])] += rate
+            else:
+                name = (source, goal[a:b].astype(np.int32).tobytes())
+                trees[name] = trees.get(name, 0.0) + rate
+    used = np.flatnonzero(pairs > 0)
+    goals = [np.frombuffer(t, np.int32) for _, t in trees]
+    size = np.concatenate([np.ones(len(used), np.int64), [len(g) for g in goals]]).astype(np.int64)
+    return Flows(
+        np.concatenate([used // cores, [s for s, _ in trees]]).astype(np.int32),
+        np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.concatenate([used % cores, *goals]).astype(np.int32),
+        np.concatenate([pairs[used], list(trees.values())]).astype(np.float64),
+    )
