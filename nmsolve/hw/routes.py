@@ -13,7 +13,7 @@ from operator import itemgetter
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
-from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, link_weights, route_trees
+from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
 from nmsolve.hw.kernels import add_traffic, goes_up, walk_routes
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows

@@ -32,7 +32,11 @@ class Flows:
 
     def __post_init__(self) -> None:
         f = len(self.source)
-        if self.indptr.shape != (f + 1,) or len(self.rate) != f or (f and int(self.indptr[-1]) != len(self.targets)):
+        if (
+            self.indptr.shape != (f + 1,)
+            or len(self.rate) != f
+            or (f and int(self.indptr[-1]) != len(self.targets))
+        ):
             raise InputError("arrays of flows have different lengths", "", f"{f} flows")
         size = np.diff(self.indptr)
         if f and int(size.min()) < 1:

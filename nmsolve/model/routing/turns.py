@@ -30,7 +30,9 @@ class TurnSet:
         if self.allowed.ndim != 3 or self.allowed.shape[1:] != (4, 4) or self.allowed.dtype != bool:
             raise InputError(f"turns have shape {self.allowed.shape}", "", "(cores, 4, 4) booleans")
         if not self.allowed[:, range(4), range(4)].all() or self.allowed[:, range(4), [1, 0, 3, 2]].any():
-            raise InputError("a turn set forbids going straight on, or allows turning back", "", "90-degree turns only")
+            raise InputError(
+                "a turn set forbids going straight on, or allows turning back", "", "90-degree turns only"
+            )
         frozen(self.allowed)
 
     def prohibited(self, machine: Machine) -> int:
@@ -46,7 +48,8 @@ def possible_turns(machine: Machine) -> BoolArray:
     link = np.flatnonzero(works.reshape(-1))
     enters[ends[link], link % 4] = True
     bends = np.array([[a // 2 != b // 2 for b in range(4)] for a in range(4)])
-    return enters[:, :, None] & works[:, None, :] & bends[None]
+    possible: BoolArray = enters[:, :, None] & works[:, None, :] & bends[None]
+    return possible
 
 
 def all_turns(cores: int) -> TurnSet:

@@ -1,0 +1,118 @@
+"""The routing problem, frozen and solver-ready: a route for every flow, and turns that leave no cycle of channels."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.turns import TurnSet
+
+#: What can be minimised, in order: largest link load, sum of link loads, prohibited turns, M1's reward (negated).
+ROUTING_OBJECTIVES = ("max-link", "total-link", "turns", "reward")
+#: Who decides the next link in a router: the flow, the core it comes from, or the core it goes to.
+FORMS = ("flow", "source", "destination")
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingProblem:
+    """Choose a route for every flow and the turns to prohibit, so that channels depend on each other in no cycle (M1.9).
+
+    Attributes
+    ----------
+    machine, flows : where, and what
+    objective : of ``ROUTING_OBJECTIVES``, minimised one after the other
+    form : ``flow``: every flow has its own route; ``source``: the flows of one core use one tree (no core is entered over two
+        links by what one core sends); ``destination``: all that goes to one core leaves a router over one link
+    detour : a route may be so many links longer than a shortest one (0: shortest routes only)
+    table_limit : most entries in the routing table of any core (:func:`nmsolve.model.routing.check.table_entries`)
+    turns : turns that routes may take, or None: any, as long as no cycle of channels comes of it
+    channels : virtual channels per link, V; channel ``V * link + v``
+    """
+
+    machine: Machine
+    flows: Flows
+    objective: tuple[str, ...] = ("max-link", "total-link", "turns")
+    form: str = "flow"
+    detour: int = 0
+    table_limit: int | None = None
+    turns: TurnSet | None = None
+    channels: int = 1
+
+    def __post_init__(self) -> None:
+        machine, flows = self.machine, self.flows
+        if machine.distance_matrix is not None:
+            raise InputError(
+                "the machine is given by a distance matrix", machine.name, "a mesh: only meshes have links"
+            )
+        if not self.objective or len(set(self.objective)) < len(self.objective):
+            raise InputError(f"objectives {self.objective}", "", "one or more, each once")
+        for name in self.objective:
+            if name not in ROUTING_OBJECTIVES:
+                raise InputError(
+                    f"unknown routing objective {name!r}", "", "one of " + ", ".join(ROUTING_OBJECTIVES)
+                )
+        if self.form not in FORMS:
+            raise InputError(
+                f"unknown form of routing tables {self.form!r}", "", "one of " + ", ".join(FORMS)
+            )
+        if self.detour < 0 or self.channels < 1:
+            raise InputError(
+                f"detour {self.detour}, {self.channels} channels", "", "detour >= 0, channels >= 1"
+            )
+        if self.table_limit is not None and self.table_limit < 0:
+            raise InputError(f"table limit {self.table_limit}", "", "a number >= 0")
+        for what, cores in (("source", flows.source), ("target", flows.targets)):
+            if len(cores) and not 0 <= int(cores.min()) <= int(cores.max()) < machine.size:
+                raise InputError(
+                    f"a flow has a {what} core that does not exist", machine.name, f"0..{machine.size - 1}"
+                )
+        if self.turns is not None and len(self.turns.allowed) != machine.size:
+            raise InputError(
+                f"turns for {len(self.turns.allowed)} cores", machine.name, f"{machine.size} cores"
+            )
+        if self.form == "destination" and flows.multicast:
+            raise InputError("multicast flows with tables by destination", "", "form flow or source")
+
+    @property
+    def integral(self) -> bool:
+        """True if all link loads are whole numbers."""
+        return self.flows.integral
+
+    @cached_property
+    def hash(self) -> str:
+        """Content hash (hex, 16 digits)."""
+        turns = None if self.turns is None else self.turns.allowed.tobytes()
+        parts = (
+            self.machine.hash, self.flows.hash, self.objective, self.form, self.detour, self.table_limit, turns, self.channels,
+        )  # fmt: skip
+        return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+def hop_distances(machine: Machine, targets: np.ndarray | None = None) -> np.ndarray:
+    """(T, P) int64 number of links of a shortest route from every core to each of ``targets`` (all cores if None); -1: none."""
+    from collections import deque
+
+    from nmsolve.model.links import link_ends, link_works
+
+    works, ends = link_works(machine), link_ends(machine)
+    into: list[list[int]] = [[] for _ in range(machine.size)]
+    for link in np.flatnonzero(works).tolist():
+        into[int(ends[link])].append(link // 4)
+    goals = range(machine.size) if targets is None else [int(t) for t in targets]
+    out = np.full((len(goals), machine.size), -1, np.int64)
+    for row, goal in enumerate(goals):
+        out[row, goal] = 0
+        queue = deque([goal])
+        while queue:
+            v = queue.popleft()
+            for u in into[v]:
+                if out[row, u] < 0:
+                    out[row, u] = out[row, v] + 1
+                    queue.append(u)
+    return out
