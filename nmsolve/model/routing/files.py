@@ -19,7 +19,7 @@ from nmsolve.model.types import IntArray
 
 
 class FlowRoute(msgspec.Struct):
-    """One flow: the core that sends, those that receive, messages per step, its links (from, to, virtual channel), parents first."""
+    """One flow: the core that sends, those that receive, messages per step, links (from, to, channel), parents first."""
 
     source: int
     targets: list[int]
