@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.routing.problem import RoutingProblem, hop_distances
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import IntArray
 
@@ -44,8 +44,7 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 def _longest(problem: RoutingProblem) -> Callable[[int, int], int]:
     """Most links between source and target."""
-    goals = np.unique(problem.flows.targets)
-    far = hop_distances(problem.machine, goals)
+    goals, far = problem.distances
     where = {int(g): k for k, g in enumerate(goals)}
     return lambda source, goal: int(far[where[goal], source]) + problem.detour
 

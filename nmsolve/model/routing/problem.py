@@ -85,6 +85,12 @@ class RoutingProblem:
         return self.flows.integral
 
     @cached_property
+    def distances(self) -> tuple[np.ndarray, np.ndarray]:
+        """Target cores (T,), rising, and (T, P) links of a shortest route from every core to each of them; -1: none."""
+        goals = np.unique(self.flows.targets).astype(np.int64)
+        return goals, hop_distances(self.machine, goals)
+
+    @cached_property
     def hash(self) -> str:
         """Content hash (hex, 16 digits)."""
         turns = None if self.turns is None else self.turns.allowed.tobytes()

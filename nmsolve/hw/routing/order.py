@@ -1,0 +1,277 @@
+"""Orders of channels: which pairs must be in order, a numbering that keeps them, and how many turns one more can allow.
+
+If the numbers of channels grow along every dependency, no ring of messages can wait for each other (Dally and Seitz 1987).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.stage import working_channels
+from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.types import BoolArray, IntArray
+
+Pairs = tuple[IntArray, IntArray]
+_E, _W, _S, _N = range(4)
+
+
+def has_rings(machine: Machine) -> bool:
+    """True if going straight on leads back to where one was: a torus with more than two rows or columns."""
+    return machine.torus and max(machine.rows, machine.cols) > 2
+
+
+def chooses_turns(problem: RoutingProblem) -> bool:
+    """True if the answer is a turn set, too: one channel per link, no rings, no turns given."""
+    return problem.turns is None and problem.channels == 1 and not has_rings(problem.machine)
+
+
+def following(problem: RoutingProblem) -> Pairs:
+    """All pairs (channel, next channel) of working channels, turning back left out."""
+    ends, v = link_ends(problem.machine), problem.channels
+    works = link_works(problem.machine)
+    link = np.flatnonzero(works)
+    before = np.repeat(link, 4)
+    after = (ends[link][:, None] * 4 + np.arange(4)).reshape(-1)
+    ok = works[after] & (after % 4 != (before % 4 ^ 1))
+    pairs = np.stack([before[ok], after[ok]], 1)
+    vc = np.arange(v)
+    a = (pairs[:, 0, None, None] * v + vc[:, None]) + 0 * vc[None, :]
+    b = (pairs[:, 1, None, None] * v + vc[None, :]) + 0 * vc[:, None]
+    return a.reshape(-1), b.reshape(-1)
+
+
+def turning(problem: RoutingProblem) -> Pairs:
+    """Those of :func:`following` that are 90-degree turns."""
+    before, after = following(problem)
+    v = problem.channels
+    bend = (before // v % 4) // 2 != (after // v % 4) // 2
+    return before[bend], after[bend]
+
+
+def required_order(problem: RoutingProblem) -> Pairs:
+    """Pairs of channels that must be in order whatever the routes: straight on is always allowed in a chosen turn set.
+
+    Empty where no turn set is chosen (:func:`chooses_turns`).
+    """
+    if not chooses_turns(problem):
+        none = np.zeros(0, np.int64)
+        return none, none
+    before, after = following(problem)
+    straight = before % 4 == after % 4
+    return before[straight], after[straight]
+
+
+def route_order(routes: Routes) -> Pairs:
+    """Pairs of channels that routes bring in order: a channel and the next one of a message; of a multicast message also channels
+    that leave a core together, in rising order (they are taken one by one and held)."""
+    child = np.flatnonzero(routes.parent >= 0)
+    before, after = routes.channel[routes.parent[child]], routes.channel[child]
+    core = routes.links // 4
+    by = np.lexsort((routes.channel, core, routes.flow))
+    flow, core, channel = routes.flow[by], core[by], routes.channel[by]
+    beside = np.flatnonzero((flow[1:] == flow[:-1]) & (core[1:] == core[:-1]))
+    return np.concatenate([before, channel[beside]]), np.concatenate([after, channel[beside + 1]])
+
+
+def number_of(problem: RoutingProblem, routes: Routes) -> IntArray | None:
+    """Numbers (4 * P * V,) that grow along every dependency of the routes, with as many turns beside as a greedy choice allows.
+
+    Returns None if the dependencies form a cycle. Channels that do not work have the number -1.
+    """
+    fixed = required_order(problem)
+    used = route_order(routes)
+    before, after = np.concatenate([fixed[0], used[0]]), np.concatenate([fixed[1], used[1]])
+    channels = 4 * problem.machine.size * problem.channels
+    key = np.unique(before * channels + after)
+    before, after = np.divmod(key, channels)
+    exists = np.zeros(channels, np.bool_)
+    exists[working_channels(problem)] = True
+    number, left = _sort(channels, before, after, exists)
+    if left:
+        return None
+    if problem.turns is not None:
+        return np.asarray(number)
+    wish = turning(problem)
+    out, fewest, floor = number, len(wish[0]) + 1, len(square_turns(problem)[0])
+    for last in _last_resorts(wish, problem.channels):
+        by = np.argsort(last, kind="stable")
+        grown = _grow(number, before, after, wish[0][by], wish[1][by])
+        banned = int((grown[wish[0]] >= grown[wish[1]]).sum())
+        if banned < fewest:
+            out, fewest = grown, banned
+        if fewest <= floor:
+            break
+    return np.asarray(out)
+
+
+def square_turns(problem: RoutingProblem) -> Pairs:
+    """(S, 4) channels in and out of the turns of every square of four cores, both ways round: each way round a square at least one
+    of the four turns must be prohibited, and no turn belongs to two of them. One channel per link."""
+    ends, works = link_ends(problem.machine), link_works(problem.machine)
+    before = []
+    for ways in ((_E, _S, _W, _N), (_E, _N, _W, _S)):
+        link = 4 * np.arange(problem.machine.size) + ways[0]
+        links = [link]
+        for way in ways[1:]:
+            link = np.where(link >= 0, 4 * ends[np.maximum(link, 0)] + way, -1)
+            link = np.where((link >= 0) & (ends[np.maximum(link, 0)] >= 0), link, -1)
+            links.append(link)
+        ring = np.stack(links, 1)
+        ring = ring[(ring >= 0).all(1)]
+        before.append(ring[works[ring].all(1)])
+    rings = np.concatenate(before)
+    return rings, np.roll(rings, -1, axis=1)
+
+
+def _last_resorts(wish: Pairs, v: int) -> Iterator[BoolArray]:
+    """Which turns to add last: of the two ways round a square one kind of turn each (the 16 choices of the turn model)."""
+    kind = (wish[0] // v % 4) * 4 + wish[1] // v % 4
+    for one in (_E * 4 + _S, _S * 4 + _W, _W * 4 + _N, _N * 4 + _E):
+        for other in (_E * 4 + _N, _N * 4 + _W, _W * 4 + _S, _S * 4 + _E):
+            yield (kind == one) | (kind == other)
+
+
+def allowed_turns(problem: RoutingProblem, number: IntArray) -> TurnSet | None:
+    """The turn set of a numbering: all turns along which it grows; the given set; None where no turn set is chosen."""
+    if problem.turns is not None:
+        return problem.turns
+    if not chooses_turns(problem):
+        return None
+    allowed = all_turns(problem.machine.size).allowed.copy()
+    before, after = turning(problem)
+    bad = number[before] >= number[after]
+    allowed[after[bad] // 4, before[bad] % 4, after[bad] % 4] = False
+    return TurnSet(allowed)
+
+
+def prohibited_turns(problem: RoutingProblem, number: IntArray) -> int:
+    """90-degree turns between working channels along which the numbers do not grow; of a given turn set its own count."""
+    if problem.turns is not None:
+        return problem.turns.prohibited(problem.machine)
+    before, after = turning(problem)
+    return int((number[before] >= number[after]).sum())
+
+
+@nb.njit(cache=True, nogil=True)
+def _sort(
+    channels: int, before: IntArray, after: IntArray, exists: BoolArray
+) -> tuple[IntArray, int]:  # pragma: no cover - compiled
+    """Topological numbers (Kahn 1962) and how many channels got none because of cycles."""
+    head = np.zeros(channels + 1, np.int64)
+    waits = np.zeros(channels, np.int64)
+    for k in range(len(before)):
+        head[before[k] + 1] += 1
+        waits[after[k]] += 1
+    for c in range(channels):
+        head[c + 1] += head[c]
+    place, follow = head[:-1].copy(), np.empty(len(before), np.int64)
+    for k in range(len(before)):
+        follow[place[before[k]]] = after[k]
+        place[before[k]] += 1
+    number = np.full(channels, -1, np.int64)
+    queue = np.empty(channels, np.int64)
+    first, last, todo = 0, 0, 0
+    for c in range(channels):
+        if exists[c]:
+            todo += 1
+            if waits[c] == 0:
+                queue[last] = c
+                last += 1
+    while first < last:
+        c = queue[first]
+        number[c] = first
+        first += 1
+        for k in range(head[c], head[c + 1]):
+            d = follow[k]
+            waits[d] -= 1
+            if waits[d] == 0:
+                queue[last] = d
+                last += 1
+    return number, todo - first
+
+
+@nb.njit(cache=True, nogil=True)
+def _grow(
+    number: IntArray, before: IntArray, after: IntArray, wish_a: IntArray, wish_b: IntArray
+) -> IntArray:  # pragma: no cover - compiled
+    """Add every wished pair that closes no cycle, one after the other, and keep the numbers in order (Pearce and Kelly 2007)."""
+    channels, total = len(number), len(before) + len(wish_a)
+    number = number.copy()
+    out_first, in_first = np.full(channels, -1, np.int64), np.full(channels, -1, np.int64)
+    out_next, in_next = np.empty(total, np.int64), np.empty(total, np.int64)
+    tail, head = np.empty(total, np.int64), np.empty(total, np.int64)
+    edges = 0
+    seen = np.zeros(channels, np.bool_)
+    stack = np.empty(channels, np.int64)
+    ahead, behind = np.empty(channels, np.int64), np.empty(channels, np.int64)
+    for k in range(total):
+        a = before[k] if k < len(before) else wish_a[k - len(before)]
+        b = after[k] if k < len(before) else wish_b[k - len(before)]
+        if k >= len(before) and number[a] > number[b]:
+            # channels reachable from b up to the place of a
+            low, high, many, top = number[b], number[a], 1, 1
+            stack[0] = b
+            ahead[0] = b
+            seen[b] = True
+            cycle = False
+            while top and not cycle:
+                top -= 1
+                e = out_first[stack[top]]
+                while e >= 0:
+                    d = head[e]
+                    if d == a:
+                        cycle = True
+                        break
+                    if not seen[d] and number[d] < high:
+                        seen[d] = True
+                        ahead[many] = d
+                        many += 1
+                        stack[top] = d
+                        top += 1
+                    e = out_next[e]
+            for i in range(many):
+                seen[ahead[i]] = False
+            if cycle:
+                continue
+            few, top = 1, 1
+            stack[0] = a
+            behind[0] = a
+            seen[a] = True
+            while top:
+                top -= 1
+                e = in_first[stack[top]]
+                while e >= 0:
+                    d = tail[e]
+                    if not seen[d] and number[d] > low:
+                        seen[d] = True
+                        behind[few] = d
+                        few += 1
+                        stack[top] = d
+                        top += 1
+                    e = in_next[e]
+            for i in range(few):
+                seen[behind[i]] = False
+            _reorder(number, behind[:few], ahead[:many])
+        tail[edges], head[edges] = a, b
+        out_next[edges], in_next[edges] = out_first[a], in_first[b]
+        out_first[a], in_first[b] = edges, edges
+        edges += 1
+    return number
+
+
+@nb.njit(cache=True, nogil=True)
+def _reorder(number: IntArray, behind: IntArray, ahead: IntArray) -> None:  # pragma: no cover - compiled
+    """Give the numbers of both sets to them anew: first those ``behind``, then those ``ahead``, each in its old order."""
+    one = behind[np.argsort(number[behind])]
+    two = ahead[np.argsort(number[ahead])]
+    both = np.concatenate((one, two))
+    free = np.sort(number[both])
+    for i in range(len(both)):
+        number[both[i]] = free[i]

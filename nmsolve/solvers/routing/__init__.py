@@ -1,0 +1,1 @@
+"""Routes and prohibited turns by exact models, bounds and a portfolio of engines; ``api.route`` is the way in."""
