@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from nmsolve.hw.deadlock import check_deadlock, dependencies
 from nmsolve.hw.scores import score
-from nmsolve.hw.turns import RULES, turn_rule
 from nmsolve.hw.verify import check_numbering, recompute, verify
 from nmsolve.hw.walker import board, distances_from
-from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -94,22 +92,6 @@ def test_prohibited_turns_against_xy_routes(rule, allowed):
     report = check_deadlock(all_to_all(16), Machine("m", (1, 1), (4, 4)), np.arange(16), rule)
     assert (report.violations == ()) == allowed
     assert verify(all_to_all(16), Machine("m", (1, 1), (4, 4)), (), np.arange(16), turns=rule).ok == allowed
-
-
-@pytest.mark.parametrize("name", list(RULES))
-def test_every_named_rule_breaks_both_cycles(name):
-    """M1.9: at least one turn of the counter-clockwise and one of the clockwise cycle, in every pair of columns."""
-    rule = turn_rule(name)
-    letters = "EWSN"
-    for cycle in (("WS", "SE", "EN", "NW"), ("ES", "SW", "WN", "NE")):
-        pairs = {(letters.index(a), letters.index(b)) for a, b in cycle}
-        assert pairs & rule.even or pairs & rule.odd
-
-
-@pytest.mark.parametrize("bad", ["zigzag", "EE", "EW", "E", ["WS", "XX"]])
-def test_unknown_turns_are_refused(bad):
-    with pytest.raises(InputError, match="turn"):
-        turn_rule(bad)
 
 
 def test_walker_distances_are_shortest():

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
@@ -103,9 +104,10 @@ def run_map(o: MapOptions) -> int:
         return _map_with_routes(o, problem, limit, wanted_gap, memory)
     if len(names) > 1:
         return _map_in_order(o, problem, names, start, limit, memory)
-    result = _search(o, problem, start, limit, wanted_gap, memory)
-    inputs = _inputs(o, problem)
-    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns)
+    with Patience() as patience:
+        result = _search(o, problem, start, limit, wanted_gap, memory)
+        inputs = _inputs(o, problem)
+        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience)
     say(o.out, report, o.json)
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
@@ -134,7 +136,9 @@ def _map_in_order(
         for p, r in earlier
     ]
     last, result = stages[-1]
-    report = write_answer(o.out, last, result, _inputs(o, last) | {"before": before}, o.prohibit_turns)
+    inputs = _inputs(o, last) | {"before": before}
+    with Patience() as patience:
+        report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience)
     say(o.out, report, o.json)
     for p, r in earlier:
         text = f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}."
@@ -204,7 +208,8 @@ def _map_with_routes(
         )  # fmt: skip
     inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
     routes = found.routes if found.result.core is not None else None
-    report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, routes)
+    with Patience() as patience:
+        report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, patience, routes)
     say(o.out, report, o.json)
     if found.loss is not None:
         text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
@@ -213,13 +218,11 @@ def _map_with_routes(
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
-    from nmsolve.hw.turns import turn_rule
+    from nmsolve.hw.turns import turn_set
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.solvers.mapping.api import make_problem
 
-    if o.prohibit_turns is not None:
-        turn_rule(o.prohibit_turns)  # a wrong name must not wait for the end of the search
     if o.mip_solver != "highs":
         from nmsolve.solvers.mapping.mip.solve import available
 
@@ -230,6 +233,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
                 "highs, or an installed one",
             )
     graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory))
+    if o.prohibit_turns is not None:
+        turn_set(o.prohibit_turns, machine)  # a wrong name must not wait for the end of the search
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     start = None
     if o.warm_start is not None:

@@ -52,13 +52,19 @@ class BetweenCores:
         self._kept = kept
 
     def _made(self) -> Iterator[Rows]:
+        dense = self.n**2 <= MOST_PAIRS
+        total, sent = np.zeros(self.n**2 if dense else 0), np.zeros(self.n**2 if dense else 0, bool)
         alone = csr_array((self.n, self.n))
         first = 0
         for rows, row in pieces(self._graph):
             one = rows.multicast[row]
             p, q = self._core[rows.source[row]], self._core[rows.targets]
             here, many = (p != q) & ~one, (p != q) & one
-            if here.any():
+            if dense:
+                key = (p * self.n + q)[here]
+                sent[key] = True
+                total += np.bincount(key, rows.weights[here], self.n**2)
+            elif here.any():
                 alone = alone + self._sums(rows.weights[here], p[here], q[here], self.n)
             if alone.nnz > MOST_PAIRS:
                 yield self._edges(alone)
@@ -70,6 +76,9 @@ class BetweenCores:
                 every = np.ones(len(trees), bool)
                 yield _rows(first, sums, self._core[rows.source[trees]], every, rows.rate[trees])
                 first += len(trees)
+        if dense:
+            key = np.flatnonzero(sent)
+            alone = self._sums(total[key], key // self.n, key % self.n, self.n)
         yield self._edges(alone)
 
     def _edges(self, sums: csr_array) -> Rows:

@@ -24,7 +24,6 @@ has number ``4 * V * p + k`` in arrays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numba as nb
@@ -33,7 +32,8 @@ import numpy as np
 from nmsolve.hw.cost import checked_core, machine_distance
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.turns import LETTERS, turn_rule
+from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph, number_channels
+from nmsolve.hw.turns import LETTERS, Spec, turn_set
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.graph import READERS, Messages
 from nmsolve.model.links import link_ends
@@ -75,13 +75,13 @@ class DeadlockReport:
 
 
 def check_deadlock(
-    graph: Messages, machine: Machine, core: AnyArray, turns: str | Sequence[str] | None = None
+    graph: Messages, machine: Machine, core: AnyArray, turns: Spec | None = None
 ) -> DeadlockReport:
     """Check the routes of all messages of the mapping ``core`` (n,) for deadlock and prohibited turns.
 
     Parameters
     ----------
-    turns : prohibited turns (:func:`nmsolve.hw.turns.turn_rule`), or None to check for cycles only
+    turns : prohibited turns (:func:`nmsolve.hw.turns.turn_set`), or None to check for cycles only
 
     Raises
     ------
@@ -91,26 +91,26 @@ def check_deadlock(
         raise InputError("the machine is given by a distance matrix", machine.name, "a mesh")
     ends = link_ends(machine)
     plain = dependencies(graph, machine, core)
-    number, left = _number_channels(plain.follow, plain.beside, plain.used, ends, 1)
+    number, cycle = number_channels(_graph_of(plain, ends, 1))
     name, violations = "", []
     if turns is not None:
-        rule = turn_rule(turns)
+        rule = turn_set(turns, machine)
         name = rule.name
         for channel, after in np.argwhere(plain.follow).tolist():
             at, before = int(ends[channel]), channel % 4
-            if rule.prohibits(before, after, at % machine.cols):
+            if not rule.allowed[at, before, after]:
                 row, col = divmod(at, machine.cols)
                 violations.append(f"turn {LETTERS[before]}{LETTERS[after]} in core row {row}, column {col}")
-    if left == 0:
+    if not len(cycle):
         return DeadlockReport(1, False, number, (), name, tuple(violations))
-    cycle = _cycle(number, plain, ends)
     virtual = dependencies(graph, machine, core, plain.turns_back + 1, machine.torus)
-    number, left = _number_channels(
-        virtual.follow, virtual.beside, virtual.used, ends, 2 if machine.torus else 1
-    )
-    if left:
-        raise BackendError(f"{left} channels of {machine.name} got no number in spite of virtual channels")
-    return DeadlockReport(plain.turns_back + 1, machine.torus, number, cycle, name, tuple(violations))
+    number, left = number_channels(_graph_of(virtual, ends, 2 if machine.torus else 1))
+    if len(left):
+        raise BackendError(
+            f"{len(left)} channels of {machine.name} form a cycle in spite of virtual channels"
+        )
+    links = tuple(cycle.tolist())
+    return DeadlockReport(plain.turns_back + 1, machine.torus, number, links, name, tuple(violations))
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,57 +235,14 @@ def _collect(
     return most
 
 
-@nb.njit(cache=True, nogil=True)
-def _number_channels(
-    follow: BoolArray, beside: BoolArray, used: BoolArray, ends: IntArray, rings: int
-) -> tuple[IntArray, int]:
-    """Topological numbers of the channels in use (-1: unused, or on or after a cycle); how many are the latter."""
-    n, per_core = follow.shape
-    wanted, leads = np.zeros(n, np.int64), np.empty(n, np.int64)
-    for c in range(n):
-        core, k = c // per_core, c % per_core
-        leads[c] = per_core * ends[4 * core + (k // rings) % 4]
-        for k in range(per_core):
-            if follow[c, k]:
-                wanted[leads[c] + k] += 1
-            if beside[c, k]:
-                wanted[per_core * core + k] += 1
-    number, queue = np.full(n, -1, np.int64), np.empty(n, np.int64)
-    head, tail, total = 0, 0, 0
-    for c in range(n):
-        if used[c]:
-            total += 1
-            if wanted[c] == 0:
-                queue[tail] = c
-                tail += 1
-    while head < tail:
-        c = queue[head]
-        number[c] = head
-        head += 1
-        for k in range(2 * per_core):
-            straight = k < per_core
-            if follow[c, k] if straight else beside[c, k - per_core]:
-                to = leads[c] + k if straight else c // per_core * per_core + k - per_core
-                wanted[to] -= 1
-                if wanted[to] == 0:
-                    queue[tail] = to
-                    tail += 1
-    return number, total - head
-
-
-def _cycle(number: IntArray, plain: Dependencies, ends: IntArray) -> tuple[int, ...]:
-    """Links of one cycle among the channels without a number, by walking back: each has such a predecessor."""
-    a, k = np.nonzero(plain.follow)
-    b, j = np.nonzero(plain.beside)
-    sources = np.concatenate([a, b])
-    targets = np.concatenate([4 * ends[a] + k, b // 4 * 4 + j])
-    keep = (number[sources] < 0) & (number[targets] < 0)
-    into = dict(zip(targets[keep].tolist(), sources[keep].tolist(), strict=True))
-    seen: dict[int, int] = {}
-    path: list[int] = []
-    c = next(iter(into))
-    while c not in seen:
-        seen[c] = len(path)
-        path.append(c)
-        c = into[c]
-    return tuple(reversed(path[seen[c] :]))
+def _graph_of(needed: Dependencies, ends: IntArray, rings: int) -> ChannelGraph:
+    """The dependencies as a graph over channels."""
+    per_core = needed.follow.shape[1]
+    a, k = np.nonzero(needed.follow)
+    leads = ends[a // per_core * 4 + a % per_core // rings % 4]
+    b, j = np.nonzero(needed.beside)
+    before, after = (
+        np.concatenate([a, b]),
+        np.concatenate([per_core * leads + k, b // per_core * per_core + j]),
+    )
+    return channel_graph(before, after, needed.used)

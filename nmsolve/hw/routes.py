@@ -14,7 +14,8 @@ import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
-from nmsolve.hw.kernels import add_traffic, goes_up, walk_routes
+from nmsolve.hw.kernels import goes_up, walk_routes
+from nmsolve.hw.summed import add_crossings, pairs_with, summed
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.links import link_ends, link_works
@@ -22,6 +23,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 DIRECTIONS = ("east", "west", "south", "north")
+#: Links whose crossings fit into the bits of one number.
+_BITS = 62
 
 
 @dataclass(frozen=True)
@@ -151,8 +154,9 @@ def _largest_messages(
     for rows in graph.blocks(READERS):
         share = walked.add(rows, links)
         for j, top in enumerate(tops):
-            best = np.argsort(-share[:, j], kind="stable")[:most].tolist()
-            top += [(int(rows.source[i]), float(share[i, j])) for i in best if share[i, j] > 0]
+            over = np.flatnonzero(share[:, j] > 0)
+            best = over[np.argsort(-share[over, j], kind="stable")[:most]].tolist()
+            top += [(int(rows.source[i]), float(share[i, j])) for i in best]
             top.sort(key=itemgetter(1), reverse=True)
             del top[most:]
     return [tuple(top) for top in tops]
@@ -185,26 +189,45 @@ class LinkLoads:
     def add(self, rows: Rows, links: IntArray | None = None) -> FloatArray:
         """Take more messages. Returns (rows, len(links)) the traffic of each over some links."""
         slots = np.zeros(0, np.int64) if links is None else links
+        alone = summed(rows, self._core, self._cores) if self._multicast or not rows.multicast.any() else None
+        if alone is None:
+            return self._walk(rows, self._core, slots)
+        self.add_summed(alone)
+        share = np.zeros((len(rows.source), len(slots)))
+        for first in range(0, len(slots), _BITS):  # one link per bit
+            some = slots[first : first + _BITS]
+            add_crossings(
+                rows.indptr, rows.source, rows.targets, rows.weights, self._core, self._crossings(some),
+                share[:, first : first + len(some)],
+            )  # fmt: skip
+        return share
+
+    def add_summed(self, alone: Rows) -> None:
+        """Take what :func:`~nmsolve.hw.summed.summed` made of messages."""
+        self._walk(alone, np.arange(self._cores), np.zeros(0, np.int64))
+
+    def _crossings(self, links: IntArray) -> IntArray:
+        """(P, P) for every pair of cores, bit ``k`` set if the route from the first to the second crosses ``links[k]``."""
+        every = pairs_with(1.0 - np.eye(self._cores))
+        one = every._replace(  # a message for every pair
+            indptr=np.arange(len(every.targets) + 1), source=np.repeat(every.source, np.diff(every.indptr)),
+            multicast=np.zeros(len(every.targets), bool), rate=np.zeros(len(every.targets)),
+        )  # fmt: skip
+        kept = self.loads.copy()
+        crossed = self._walk(one, np.arange(self._cores), links) > 0
+        np.copyto(self.loads, kept)
+        out = np.zeros((self._cores, self._cores), np.int64)
+        out[one.source, one.targets] = crossed @ (1 << np.arange(len(links)))
+        return out
+
+    def _walk(self, rows: Rows, core: IntArray, slots: IntArray) -> FloatArray:
         slot = np.full(len(self.loads), -1, np.int64)
         slot[slots] = np.arange(len(slots))
         share = np.zeros((len(rows.source), len(slots)))
         by_union = rows.multicast if self._multicast else np.zeros(len(rows.source), bool)
-        core, d = self._core, self._distance
-        if links is None and len(rows.targets) > self._cores**2 and not by_union.any():
-            rows, core = self._between(rows), np.arange(self._cores)
-            by_union = rows.multicast
+        d = self._distance
         walk_routes(
             rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, by_union, core, self._cols,
             d.x, d.y, d.wrap_x, d.wrap_y, self._before, self._ends, slot, self.loads, share,
         )  # fmt: skip
         return share
-
-    def _between(self, rows: Rows) -> Rows:
-        """What cores send each other in all, one row per core: many messages are walked as one."""
-        total = np.zeros((self._cores, self._cores))
-        add_traffic(rows.indptr, rows.source, rows.targets, rows.weights, self._core, total)
-        start, end = np.nonzero(total)
-        indptr = np.searchsorted(start, np.arange(self._cores + 1)).astype(np.int64)
-        source = np.arange(self._cores, dtype=np.int32)
-        no = np.zeros(self._cores, bool)
-        return Rows(0, indptr, source, end.astype(np.int32), total[start, end], no, np.zeros(self._cores))

@@ -28,9 +28,9 @@ from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
+from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.axons import add_usage
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -80,16 +80,24 @@ def _cost(ready: Prepared, rows: Rows, at: IntArray) -> float:
     d, total = ready.distance, 0.0
     by_union = ready.by_union[rows.first : rows.first + len(rows.source)]
     if not by_union.all():
-        total += pairwise_cost(
-            rows.indptr, rows.source, rows.targets, rows.weights, by_union, at,
-            ready.x_of_core, ready.y_of_core, d.wrap_x, d.wrap_y, d.step, d.matrix,
-        )  # fmt: skip
+        total += _pairwise(ready, rows, by_union, at)
     if by_union.any():
         total += union_cost(
             rows.indptr, rows.source, rows.targets, rows.rate, by_union, at,
             d.cols, d.x, d.y, d.wrap_x, d.wrap_y, ready.step, ready.dist, ready.before,
         )  # fmt: skip
     return total
+
+
+def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> float:
+    """Traffic times distance of the messages that are not in ``skip``."""
+    d = ready.distance
+    return float(
+        pairwise_cost(
+            rows.indptr, rows.source, rows.targets, rows.weights, skip, at,
+            ready.x_of_core, ready.y_of_core, d.wrap_x, d.wrap_y, d.step, d.matrix,
+        )
+    )  # fmt: skip
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
@@ -164,22 +172,40 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     any core needs in its axon tables.
     """
     problem = MappingProblem(graph, machine)
-    ready = {name: prepared(replace(problem, objective=name)) for name in OBJECTIVES if name != "max-link"}
-    at = checked_core(graph, machine, core)
-    out, wait = dict.fromkeys(ready, 0.0), Latency(machine)
+    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity")]
+    ready = {name: prepared(replace(problem, objective=name)) for name in names}
+    at, stay = checked_core(graph, machine, core), np.arange(machine.size)
+    out, wait = dict.fromkeys([*names, "connectivity"], 0.0), Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None
     axons = np.zeros((2, machine.size), np.int64)
 
-    def add_cost(name: str, rows: Rows) -> None:
-        out[name] += float(_cost(ready[name], rows, at))
+    def add_cost(name: str, rows: Rows, alone: Rows | None) -> None:
+        if alone is None:
+            out[name] += float(_cost(ready[name], rows, at))
+        else:
+            out[name] += _pairwise(ready[name], alone, alone.multicast, stay)
 
-    adders: list[Callable[[Rows], object]] = [partial(add_cost, name) for name in ready]
-    adders += [partial(wait.add, at=at), partial(add_usage, axons, core=at)]
-    adders += [] if links is None else [links.add]
+    def add_links(rows: Rows, alone: Rows | None) -> None:
+        assert links is not None
+        if alone is None:
+            links.add(rows)
+        else:
+            links.add_summed(alone)
+
+    def add_wait(rows: Rows, alone: Rows | None) -> None:
+        wait.add(rows, at) if alone is None else wait.add(alone, stay)
+
+    def add_cores(rows: Rows, alone: Rows | None) -> None:
+        found = add_reach(rows.indptr, rows.source, rows.targets, rows.rate, at, axons)
+        out["connectivity"] += float(found)
+
+    adders: list[Callable[[Rows, Rows | None], None]] = [partial(add_cost, name) for name in names]
+    adders += [add_wait, add_cores] + ([] if links is None else [add_links])
     with ThreadPoolExecutor(READERS) as pool:
         each = pool.map if graph.on_disk else map
         for rows in graph.blocks(READERS):
-            list(each(methodcaller("__call__", rows), adders))  # each adds to numbers of its own
+            alone = summed(rows, at, machine.size)
+            list(each(methodcaller("__call__", rows, alone), adders))  # each adds to numbers of its own
     out["latency-average"], out["latency-max"] = wait.average, wait.largest
     if links is not None:
         loads = links.loads[working_links(machine)]
