@@ -119,6 +119,8 @@ def flows_of(graph: Messages, core: AnyArray, cores: int) -> Flows:
         pairs += np.bincount(p[plain] * cores + q[plain], rows.weights[plain], cores * cores)
         away = one & (p != q)
         key = np.unique(row[away] * cores + q[away])
+        if not len(key):
+            continue
         of_row, goal = np.divmod(key, cores)
         starts = np.flatnonzero(np.diff(of_row, prepend=-1))
         for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(key)], strict=True):

@@ -1,0 +1,97 @@
+"""Loads of links by the flows of a mapping: the traffic over each per step.
+
+Many placements or routes one after the other are evaluated faster by :mod:`nmsolve.hw.routing.lines`, ``moving`` and
+``rerouted``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.hw.cost import machine_distance
+from nmsolve.hw.detours import route_trees
+from nmsolve.hw.kernels import walk_routes
+from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.types import FloatArray
+
+#: Orders of the two dimensions: along the row first, or along the column first.
+ORDERS = ("xy", "yx")
+
+
+def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str = "hops") -> FloatArray:
+    """(4 * P,) load of every link under dimension-order routing; 0 where there is no link.
+
+    A multicast flow loads every link of the union of its routes once.
+
+    Parameters
+    ----------
+    rule : ``xy`` or ``yx``; with dead links only ``xy``, which then means the route trees of :mod:`nmsolve.hw.detours`
+    quantity : ``hops``, ``energy`` or ``latency``: what a shorter way is measured in (on a torus and round dead links)
+
+    Raises
+    ------
+    InputError : a machine given by a distance matrix, an unknown rule, ``yx`` with dead links
+    """
+    check_rule(machine, rule)
+    d, ends = machine_distance(machine, quantity), link_ends(machine)
+    before = route_trees(machine, quantity).before if machine.faulty_links else np.zeros((0, 0), np.int32)
+    size = np.diff(flows.indptr)
+    many, rate = size > 1, np.repeat(flows.rate, size)
+    loads, cores = np.zeros(4 * machine.size), np.arange(machine.size)
+    none = np.full(4 * machine.size, -1, np.int64), np.zeros((flows.count, 0))
+    if rule == "xy":
+        x, y = (d.x, d.y) if machine.faulty_links else _strict(machine, d.x, d.y)
+        walk_routes(
+            flows.indptr, flows.source, flows.targets, rate, flows.rate, many, cores, machine.cols,
+            x, y, d.wrap_x, d.wrap_y, before, ends, none[0], loads, none[1],
+        )  # fmt: skip
+        return loads
+    # YX is XY on the machine mirrored at its diagonal: rows become columns, east becomes south.
+    mirror = cores.reshape(machine.rows, machine.cols).T.ravel().argsort()
+    link = 4 * np.repeat(mirror, 4) + np.tile([2, 3, 0, 1], machine.size)
+    mirrored = np.full_like(ends, -1)
+    mirrored[link] = np.where(ends >= 0, mirror[ends], -1)
+    x, y = _strict(machine, d.x, d.y)
+    walk_routes(
+        flows.indptr, mirror[flows.source].astype(np.int32), mirror[flows.targets].astype(np.int32), rate, flows.rate, many,
+        cores, machine.rows, y, x, d.wrap_y, d.wrap_x, before, mirrored, none[0], loads, none[1],
+    )  # fmt: skip
+    out: FloatArray = loads[link]
+    return out
+
+
+def route_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
+    """(4 * P,) load of every link by any routes; the virtual channels of a link are added up."""
+    loads: FloatArray = np.bincount(routes.links, flows.rate[routes.flow], 4 * machine.size).astype(
+        np.float64
+    )
+    return loads
+
+
+def channel_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
+    """(4 * P * V,) load of every virtual channel by any routes."""
+    count = 4 * machine.size * routes.channels
+    loads: FloatArray = np.bincount(routes.channel, flows.rate[routes.flow], count).astype(np.float64)
+    return loads
+
+
+def check_rule(machine: Machine, rule: str) -> None:
+    if rule not in ORDERS:
+        raise InputError(f"unknown order {rule!r}", "", "one of " + ", ".join(ORDERS))
+    if machine.distance_matrix is not None:
+        raise InputError("a machine given by a distance matrix has no links", machine.name, "a mesh")
+    if rule == "yx" and machine.faulty_links:
+        raise InputError("yx routes on a machine with dead links", machine.name, "xy (route trees)")
+
+
+def _strict(machine: Machine, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Positions of columns and rows that really grow; links may cost no energy, but a route has to know its direction."""
+    out = []
+    for line in (x, y):
+        tiny = 1e-6 * (float(line[-1]) or 1.0) / max(len(line), 1)
+        out.append(line if (np.diff(line) > 0).all() else line + tiny * np.arange(len(line)))
+    return out[0], out[1]
