@@ -55,7 +55,12 @@ def add_crossings(
 
 @nb.njit(cache=True, nogil=True)
 def add_reach(
-    indptr: IntArray, source: Int32Array, targets: Int32Array, rate: FloatArray, core: IntArray, axons: IntArray
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    rate: FloatArray,
+    core: IntArray,
+    axons: IntArray,
 ) -> float:
     """Count every message once at each distinct core with targets of it (``axons[0]``) and as often at its sender's core
     (``axons[1]``). Returns the sum of rate times cores other than the sender's: the connectivity.
