@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from external_nets_support import OBJECTIVES, PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_external_nets import PLAN, Clock, no_pairs, some_problem, spread, sweeper_of
 
 from nmsolve.heuristics.mapping.external.engine import External
 from nmsolve.heuristics.mapping.external.nets_axons import entries, newcomers, swapped
@@ -31,8 +31,6 @@ from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.store import open_graph
-
-OBJECTIVES = ("multicast-hops", "connectivity", "energy")
 
 
 class Listener(Clock):
@@ -68,15 +66,13 @@ def test_every_move_keeps_the_counts(seed, coarse):
     """Messages that cost nothing and those to their own cluster included; of nodes as of clusters."""
     problem = limited(some_problem(seed), 4, 6)
     rng = np.random.default_rng(seed)
-    count = 9 if coarse else problem.n
-    label = rng.integers(0, count, problem.n) if coarse else rng.permutation(problem.n)
-    level, sweeper = spread(problem, label, count, seed)
+    label, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
     for _ in range(30):
         used, excess = expected(problem, t.core[label])
         assert np.array_equal(t.used, used)
         assert sweeper.excess == excess
-        v, q = int(rng.integers(count)), int(rng.integers(problem.cores))
+        v, q = int(rng.integers(level.vertices.n)), int(rng.integers(problem.cores))
         rows = one_list(level.lists, v)
         newcomers(t, s, rows)
         assert np.array_equal(s.new, (t.hits[rows] == 0).sum(axis=0))
@@ -91,12 +87,9 @@ def test_every_move_keeps_the_counts(seed, coarse):
 def test_a_move_is_judged_by_its_entries(seed, coarse):
     """Entries that come and go at both cores are exact if no source of theirs is there, and the excess within a little."""
     problem = limited(some_problem(seed), 4, 10**6)
-    rng = np.random.default_rng(seed)
-    count = 9 if coarse else problem.n
-    label = rng.integers(0, count, problem.n) if coarse else rng.permutation(problem.n)
-    level, sweeper = spread(problem, label, count, seed)
+    _, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
-    for v in range(count):
+    for v in range(level.vertices.n):
         p, rows = int(t.core[v]), one_list(level.lists, v)
         for q in range(problem.cores):
             if q == p:

@@ -63,7 +63,7 @@ def test_small_problems_are_solved_within_the_budget(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["several-per-core", "torus", "matrix", "multicast-hops", "constraints"])
 def test_the_tables_stay_right(kind: str) -> None:
-    """After any number of changes: the moved nodes, the room left, who is away, and the summed changes are true."""
+    """After any number of changes: the moved nodes, the loads, who is away, and the summed changes are true."""
     problem = budgeted(kind, 4)
     core, _ = fewest_moves(problem, None, 10.0)
     assert core is not None and problem.migration is not None
@@ -81,7 +81,7 @@ def test_the_tables_stay_right(kind: str) -> None:
             assert begin + gain[1] == pytest.approx(objective_value(problem, best), abs=1e-6)
             used = np.zeros_like(problem.capacity)
             np.add.at(used, state.core, problem.sizes)
-            assert np.array_equal(state.free, problem.capacity - used)
+            assert np.array_equal(state.load, used)
             away = set(np.flatnonzero(state.core != rules.home).tolist())
             assert set(state.away[: state.tally[1]].tolist()) == away
 

@@ -14,13 +14,13 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
-from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 #: Tries made even when time is up, and tries made at most.
 LEAST_TRIES, MOST_TRIES = 3, 60
@@ -85,22 +85,10 @@ def first_fit(
     for attempt in range(MOST_TRIES):
         if attempt >= LEAST_TRIES and should_stop():
             return None
-        core = np.full(problem.n, -1, np.int64)
-        free = problem.capacity.copy()
-        stuck = _fill(
-            order,
-            scan,
-            smallest,
-            problem.sizes,
-            free,
-            problem.domain_of,
-            problem.domains,
-            *problem.apart,
-            core,
-        )
-        failed = [u for u in stuck.tolist() if not make_room(problem, u, free, core)]
+        room = room_of(problem)
+        failed = [u for u in _fill(room, order, scan, smallest).tolist() if not make_room(room, u)]
         if not failed:
-            return core
+            return room.core
         if attempt == 0:  # large nodes first, then what failed before them
             order = np.lexsort((-share, urgency))
         else:
@@ -156,11 +144,9 @@ def _disturb(order: IntArray, rng: IntArray) -> None:
     shuffle(rng, order[: len(order) // 2])
 
 
-def make_room(problem: MappingProblem, u: int, free: IntArray, core: IntArray) -> bool:
-    """Place node ``u`` by a shortest chain of moves of others; True if it worked (``free``, ``core`` are updated)."""
-    return bool(
-        _chain(u, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart, core, CHAIN_WORK)
-    )  # fmt: skip
+def make_room(room: Room, u: int) -> bool:
+    """Place node ``u`` by a shortest chain of moves of others; True if it worked."""
+    return bool(_chain(room, u, CHAIN_WORK))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -188,66 +174,43 @@ def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
 
 
 @nb.njit(cache=True, nogil=True)
-def _fill(
-    order: IntArray,
-    scan: IntArray,
-    smallest: IntArray,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> IntArray:
+def _fill(room: Room, order: IntArray, scan: IntArray, smallest: IntArray) -> IntArray:
     """Give every node the first core of ``scan`` that takes it; returns the nodes that found none.
 
-    Changes ``free`` and ``core``. Cores at the start of ``scan`` too full for the smallest node are skipped for good.
+    Cores at the start of ``scan`` too full for the smallest node are skipped for good.
     """
     stuck = np.empty(len(order), np.int64)
     count, start = 0, 0
-    for i in range(len(order)):
-        u = order[i]
+    for u in order:
         while start < len(scan):
-            full = False
-            for r in range(sizes.shape[1]):
-                full = full or free[scan[start], r] < smallest[r]
+            full, p = False, scan[start]
+            for r in range(len(smallest)):
+                full = full or room.capacity[p, r] - room.load[p, r] < smallest[r]
             if not full:
                 break
             start += 1
         place = -1
         for k in range(start, len(scan)):
-            if fits(u, scan[k], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            if fits(room, u, scan[k], -1):
                 place = scan[k]
                 break
         if place < 0:
             stuck[count] = u
             count += 1
             continue
-        core[u] = place
-        for r in range(sizes.shape[1]):
-            free[place, r] -= sizes[u, r]
+        put(room, u, place)
     return stuck[:count]
 
 
 @nb.njit(cache=True, nogil=True)
-def _chain(
-    stuck: int,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-    work: int,
-) -> bool:
-    """Place ``stuck`` by a shortest chain of moves; True if it worked (``free`` and ``core`` are then updated).
+def _chain(room: Room, stuck: int, work: int) -> bool:
+    """Place ``stuck`` by a shortest chain of moves; True if it worked (``room`` then changed).
 
     Breadth-first over nodes in search of a core. A core takes at most one node of a chain, so that all room and all
     ``apart`` rules can be judged in the present state: whatever else changes is somebody leaving.
     """
-    n, cores = len(core), free.shape[0]
+    core, domains, domain_of = room.core, room.domains, room.domain_of
+    n, cores = len(core), len(room.load)
     head, link = np.full(cores, -1, np.int64), np.full(n, -1, np.int64)
     for v in range(n):
         if core[v] >= 0:
@@ -264,11 +227,11 @@ def _chain(
             work -= 1
             if p == core[v] or entered[p] or not domains[domain_of[v], p]:
                 continue
-            if fits(v, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+            if fits(room, v, p, -1):
                 goal = p
                 break
         if goal >= 0:
-            _unwind(v, goal, parent, sizes, free, core)
+            _unwind(room, v, goal, parent)
             return True
         for p in range(cores):
             if p == core[v] or entered[p] or not domains[domain_of[v], p]:
@@ -276,7 +239,7 @@ def _chain(
             w = head[p]
             while w >= 0:
                 work -= 1
-                if parent[w] == -2 and fits(v, p, w, sizes, free, domain_of, domains, apart_ptr, apart, core):
+                if parent[w] == -2 and fits(room, v, p, w):
                     entered[p] = True
                     parent[w] = v
                     queue[tail] = w
@@ -286,13 +249,9 @@ def _chain(
 
 
 @nb.njit(cache=True, nogil=True)
-def _unwind(v: int, goal: int, parent: IntArray, sizes: IntArray, free: IntArray, core: IntArray) -> None:
+def _unwind(room: Room, v: int, goal: int, parent: IntArray) -> None:
     """Move ``v`` to ``goal``, its pusher to where ``v`` was, and so on back to the node that had no core."""
     while v >= 0:
-        old = core[v]
-        for r in range(sizes.shape[1]):
-            free[goal, r] -= sizes[v, r]
-            if old >= 0:
-                free[old, r] += sizes[v, r]
-        core[v] = goal
+        old = room.core[v]
+        put(room, v, goal)
         goal, v = old, parent[v]

@@ -11,9 +11,9 @@ import numpy as np
 from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
 from nmsolve.heuristics.mapping.common.rng import below, new_rng, uniform
-from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Entries looked at in one kernel call (about 50 ms), and most of them in all, per entry that a node has.
 SLICE, PATIENCE = 2_000_000, 2000
@@ -39,8 +39,8 @@ def within_axons(
     state = build_axons(problem, at)
     if not state.on or state.excess[0] == 0:
         return at
-    free = np.array(problem.capacity)
-    np.subtract.at(free, at, problem.sizes)
+    room = room_of(problem)._replace(core=at)  # the mapping that the axon tables see
+    np.add.at(room.load, at, problem.sizes)
     graph, rng = problem.graph, new_rng(seed, 11)
     effort = 2.0 + 2.0 * len(state.in_row) / problem.n
     work, swing = PATIENCE * effort * problem.n, np.geomspace(COLD, max(WARM, HOT * effort), SWING)
@@ -48,19 +48,15 @@ def within_axons(
     for heat in cycle([*swing, *swing[::-1]]):
         if state.excess[0] == 0 or work <= 0 or should_stop():
             break
-        _relieve(
-            state, graph.indptr, graph.targets, problem.sizes, free, problem.domain_of, problem.domains, *problem.apart,
-            heat, piece, rng,
-        )  # fmt: skip
+        _relieve(state, room, graph.indptr, graph.targets, heat, piece, rng)
         work -= piece
     return at if state.excess[0] == 0 else None
 
 
 @nb.njit(cache=True, nogil=True)
 def _relieve(
-    a: AxonState, pin_ptr: IntArray, pins: Int32Array, sizes: IntArray, free: IntArray, domain_of: Int32Array,
-    domains: BoolArray, apart_ptr: IntArray, apart: Int32Array, heat: float, work: int, rng: AnyArray,
-) -> None:  # fmt: skip
+    a: AxonState, room: Room, pin_ptr: IntArray, pins: Int32Array, heat: float, work: int, rng: AnyArray
+) -> None:
     """Try moves and swaps until no entry is too many or ``work`` is used up."""
     core = a.core
     while a.excess[0] > 0 and work > 0:
@@ -70,14 +66,11 @@ def _relieve(
         work -= 4
         if q == p or (v >= 0 and v == u):
             continue
-        if fits(u, q, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
+        if fits(room, u, q, -1):
             v = -1
-        elif v < 0 or not (
-            fits(u, q, v, sizes, free, domain_of, domains, apart_ptr, apart, core)
-            and fits(v, p, u, sizes, free, domain_of, domains, apart_ptr, apart, core)
-        ):
+        elif v < 0 or not (fits(room, u, q, v) and fits(room, v, p, u)):
             continue
-        work -= _exchange(a, u, v, q, heat, sizes, free, rng)
+        work -= _exchange(a, room, u, v, q, heat, rng)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -99,31 +92,23 @@ def _goal(
 
 
 @nb.njit(cache=True, nogil=True)
-def _exchange(
-    a: AxonState, u: int, v: int, q: int, heat: float, sizes: IntArray, free: IntArray, rng: AnyArray
-) -> int:
+def _exchange(a: AxonState, room: Room, u: int, v: int, q: int, heat: float, rng: AnyArray) -> int:
     """Move ``u`` to core ``q``, and ``v`` (-1: nobody) the other way, if Metropolis' rule takes it; the work done."""
-    core, p = a.core, a.core[u]
+    p = a.core[u]
     too_many, entries = a.excess[0], a.excess[1]
     shift(a, u, p, q)
-    core[u] = q
+    put(room, u, q)
     work = a.in_ptr[u + 1] - a.in_ptr[u] + 2
     if v >= 0:
         shift(a, v, q, p)
-        core[v] = p
+        put(room, v, p)
         work += a.in_ptr[v + 1] - a.in_ptr[v] + 2
     rise = a.excess[0] - too_many + THRIFT * (a.excess[1] - entries)
-    if rise > -heat * np.log(uniform(rng) + 1e-300):
-        if v >= 0:
-            shift(a, v, p, q)
-            core[v] = q
-        shift(a, u, q, p)
-        core[u] = p
-        return 2 * work  # type: ignore[no-any-return]
-    for r in range(sizes.shape[1]):
-        free[p, r] += sizes[u, r]
-        free[q, r] -= sizes[u, r]
-        if v >= 0:
-            free[p, r] -= sizes[v, r]
-            free[q, r] += sizes[v, r]
-    return work  # type: ignore[no-any-return]
+    if rise <= -heat * np.log(uniform(rng) + 1e-300):
+        return work  # type: ignore[no-any-return]
+    if v >= 0:
+        shift(a, v, p, q)
+        put(room, v, q)
+    shift(a, u, q, p)
+    put(room, u, p)
+    return 2 * work  # type: ignore[no-any-return]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import put
 from nmsolve.heuristics.mapping.external.nets_axons import book_row, book_source
 from nmsolve.heuristics.mapping.external.nets_state import LONE, PRICED, NetTables, Work, price_row, tree
 from nmsolve.model.types import Int32Array
@@ -188,10 +189,7 @@ def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
         if t.rate[row] > 0.0:
             before = paid[row]
             total += t.rate[row] * (price_row(t, s, row) - before)
-    for r in range(t.sizes.shape[1]):
-        t.load[p, r] -= t.sizes[v, r]
-        t.load[q, r] += t.sizes[v, r]
-    t.core[v] = q
+    put(t, v, q)
     return total
 
 
@@ -220,20 +218,3 @@ def _leave(t: NetTables, row: int, c: int, line: int) -> None:
         t.low[row, c], t.high[row, c] = 32767, -1
     else:
         t.low[row, c], t.high[row, c] = _ends_without(t, row, c, line)
-
-
-@nb.njit(cache=True, nogil=True)
-def may_move(t: NetTables, v: int, q: int, without: int) -> bool:
-    """True if vertex ``v`` may join core ``q``; vertex ``without`` (-1: none) is treated as gone from it."""
-    if not t.domains[t.domain_of[v], q]:
-        return False
-    for r in range(t.sizes.shape[1]):
-        spare = t.capacity[q, r] - t.load[q, r]
-        if without >= 0:
-            spare += t.sizes[without, r]
-        if t.sizes[v, r] > spare:
-            return False
-    clear = True
-    for i in range(t.apart_ptr[v], t.apart_ptr[v + 1]):
-        clear = clear and (t.core[t.apart[i]] != q or t.apart[i] == without)
-    return clear

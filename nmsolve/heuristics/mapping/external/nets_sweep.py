@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.external.nets_axons import (
     IN,
     OUT,
@@ -28,7 +29,7 @@ from nmsolve.heuristics.mapping.external.nets_axons import (
     swapped,
 )
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
-from nmsolve.heuristics.mapping.external.nets_moves import may_move, one_change, shift, weigh
+from nmsolve.heuristics.mapping.external.nets_moves import one_change, shift, weigh
 from nmsolve.heuristics.mapping.external.nets_state import (
     NetTables,
     Work,
@@ -99,7 +100,7 @@ def propose(
         first = s.fine[other]
         own = entries(t, v, other, rows[:many]) if limited else (0, 0, 0, 0, 0)
         more = alone(t, here, other, own) if limited else 0
-        if may_move(t, v, other, -1) and first + charge(t, price, more) <= limit[v]:
+        if fits(t, v, other, -1) and first + charge(t, price, more) <= limit[v]:
             goal[v], change[v] = other, first
             continue
         for k in range(PARTNERS):
@@ -107,7 +108,7 @@ def propose(
             if crowd == 0:
                 break
             u = members[start[other] + int(draw(key, v, -1 - k) * crowd)]
-            if t.core[u] != other or not (may_move(t, v, other, u) and may_move(t, u, here, v)):
+            if t.core[u] != other or not (fits(t, v, other, u) and fits(t, u, here, v)):
                 continue
             many = unpack(data, at[u] - base, at[u + 1] - base, rows)
             both = first + one_change(t, s, u, here, rows[:many])
@@ -166,9 +167,9 @@ def accept(
             continue
         tally[0] += 1
         p = t.core[v]
-        if p == q or not may_move(t, v, q, u):
+        if p == q or not fits(t, v, q, u):
             continue
-        if u >= 0 and (t.core[u] != q or not may_move(t, u, p, v)):
+        if u >= 0 and (t.core[u] != q or not fits(t, u, p, v)):
             continue
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
         before = t.excess[0]

@@ -10,9 +10,10 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, unpack
 from nmsolve.heuristics.mapping.external.nets_levels import NetLevel
-from nmsolve.heuristics.mapping.external.nets_moves import may_move, shift
+from nmsolve.heuristics.mapping.external.nets_moves import shift
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -110,7 +111,7 @@ def trade(
     for k in range(tries):
         v, q = below(rng, len(t.core)), below(rng, len(tenant))
         p, u = t.core[v], tenant[q]
-        if p == q or not may_move(t, v, q, u) or (u >= 0 and not may_move(t, u, p, v)):
+        if p == q or not fits(t, v, q, u) or (u >= 0 and not fits(t, u, p, v)):
             continue
         own = rows[: unpack(data, at[v], at[v + 1], rows)]
         change = shift(t, s, v, q, own)

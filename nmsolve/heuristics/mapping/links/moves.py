@@ -6,8 +6,8 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
-from nmsolve.heuristics.mapping.nets.moves import may_move
 from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -92,12 +92,12 @@ def search(
         p, q, v = s.core[u], _goal(s, u, rng), np.int64(-1)
         if q == p:
             continue
-        if not may_move(s, u, q, -1):
+        if not fits(s, u, q, -1):
             v = s.head[q]
             if v < 0:
                 continue
             s.head[q] = s.after[v]  # next time another one
-            if not (may_move(s, u, q, v) and may_move(s, v, p, u)):
+            if not (fits(s, u, q, v) and fits(s, v, p, u)):
                 continue
         move(s, u, q)
         if v >= 0:

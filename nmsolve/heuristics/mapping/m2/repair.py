@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import fits, nearest
+from nmsolve.heuristics.mapping.common.room import Room, empty_room, fits, nearest, put
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
@@ -48,76 +48,42 @@ def placed(
     choices = domains.sum(axis=1)[domain_of]
     alone = np.diff(apart[0]) == 0
     order = np.lexsort((-share, alone, choices))
-    core = np.full(len(sizes), -1, np.int64)
-    at = np.ascontiguousarray(wish, np.int64)
-    done = _place(order, at, cols, sizes, capacity.copy(), domain_of, domains, *apart, core)
-    return core if done else None
+    room = empty_room(sizes, capacity, domain_of, domains, apart)
+    done = _place(room, order, np.ascontiguousarray(wish, np.int64), cols)
+    return room.core if done else None
 
 
 @nb.njit(cache=True, nogil=True)
-def _put(u: int, p: int, sizes: IntArray, free: IntArray, core: IntArray) -> None:
-    """Move ``u`` to core ``p`` (from none, or from another)."""
-    for r in range(sizes.shape[1]):
-        if core[u] >= 0:
-            free[core[u], r] += sizes[u, r]
-        free[p, r] -= sizes[u, r]
-    core[u] = p
-
-
-@nb.njit(cache=True, nogil=True)
-def _place(
-    order: IntArray,
-    wish: IntArray,
-    cols: int,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> bool:
-    """Fill ``core`` (n,), all -1 before, in ``order``; False if a node found no core. Changes ``free``."""
-    for i in range(len(order)):
-        u = order[i]
-        if fits(u, wish[u], -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
-            _put(u, wish[u], sizes, free, core)
-        elif domain_of[u] > 0:
-            p = nearest(u, wish[u], cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
+def _place(room: Room, order: IntArray, wish: IntArray, cols: int) -> bool:
+    """Give every node a core, in ``order``; False if one found none."""
+    for u in order:
+        if fits(room, u, wish[u], -1):
+            put(room, u, wish[u])
+        elif room.domain_of[u] > 0:
+            p = nearest(room, u, wish[u], cols)
             if p >= 0:
-                _put(u, p, sizes, free, core)
-    for i in range(len(order)):
-        u = order[i]
-        if core[u] >= 0:
+                put(room, u, p)
+    for u in order:
+        if room.core[u] >= 0:
             continue
-        p = nearest(u, wish[u], cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
+        p = nearest(room, u, wish[u], cols)
         if p < 0:
-            p = _push(u, cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
+            p = _push(room, u, cols)
         if p < 0:
             return False
-        _put(u, p, sizes, free, core)
+        put(room, u, p)
     return True
 
 
 @nb.njit(cache=True, nogil=True)
-def _push(
-    u: int,
-    cols: int,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> int:
+def _push(room: Room, u: int, cols: int) -> int:
     """Make room for ``u`` by moving one node to a third core; the core freed, or -1."""
-    for v in range(len(core)):
-        p = int(core[v])
-        if p < 0 or not fits(u, p, v, sizes, free, domain_of, domains, apart_ptr, apart, core):
+    for v in range(len(room.core)):
+        p = int(room.core[v])
+        if p < 0 or not fits(room, u, p, v):
             continue
-        q = nearest(v, p, cols, sizes, free, domain_of, domains, apart_ptr, apart, core)
+        q = nearest(room, v, p, cols)
         if q >= 0:
-            _put(v, q, sizes, free, core)
+            put(room, v, q)
             return p
     return -1

@@ -7,9 +7,10 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, relief, rise, try_exchange, try_shift
 from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
-from nmsolve.heuristics.mapping.nets.moves import may_move, move, move_change
+from nmsolve.heuristics.mapping.nets.moves import move, move_change
 from nmsolve.model.types import AnyArray, FloatArray
 
 #: Partners tried for a node that wants to go to a full core.
@@ -98,7 +99,7 @@ def _choose(
             looked += degree(s, u)
             if more > 0 and (strict or change[q] + price * more - less > limit):
                 continue
-        if may_move(s, u, q, -1):
+        if fits(s, u, q, -1):
             roomy += 1
             if below(rng, roomy) == 0:
                 goal = q
@@ -130,7 +131,7 @@ def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: fl
         if v < 0:
             break
         s.head[q] = s.after[v]
-        if not (may_move(s, u, q, v) and may_move(s, v, p, u)):
+        if not (fits(s, u, q, v) and fits(s, v, p, u)):
             continue
         paid = s.axons.on and price > 0.0 and price != STRICT
         if not paid and first + move_change(s, v, p) > limit:

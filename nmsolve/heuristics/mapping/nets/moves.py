@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
+from nmsolve.heuristics.mapping.common.room import put
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out, set_bit, span, tree_length
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -81,10 +82,7 @@ def move(s: NetState, u: int, q: int) -> None:
     p, cores, cols = s.core[u], len(s.head), len(s.x)
     ring_out(s, u, p)
     ring_in(s, u, q)
-    s.core[u] = q
-    for r in range(s.sizes.shape[1]):
-        s.load[p, r] -= s.sizes[u, r]
-        s.load[q, r] += s.sizes[u, r]
+    put(s, u, q)
     for i in range(s.in_ptr[u], s.in_ptr[u + 1]):
         e = s.in_net[i]
         last = drop_pin(s.keys, s.base, s.hits, e, p, cores)
@@ -99,20 +97,3 @@ def move(s: NetState, u: int, q: int) -> None:
             set_bit(s.col_bits[e], q % cols, True)
     for i in range(s.out_ptr[u], s.out_ptr[u + 1]):
         s.origin[s.out_net[i]] = q
-
-
-@nb.njit(cache=True, nogil=True)
-def may_move(s: NetState, u: int, q: int, without: int) -> bool:
-    """True if node ``u`` may join core ``q``; node ``without`` (-1: none) is treated as gone from it."""
-    if not s.domains[s.domain_of[u], q]:
-        return False
-    for r in range(s.sizes.shape[1]):
-        spare = s.capacity[q, r] - s.load[q, r]
-        if without >= 0:
-            spare += s.sizes[without, r]
-        if s.sizes[u, r] > spare:
-            return False
-    clear = True
-    for i in range(s.apart_ptr[u], s.apart_ptr[u + 1]):
-        clear = clear and (s.core[s.apart[i]] != q or s.apart[i] == without)
-    return clear

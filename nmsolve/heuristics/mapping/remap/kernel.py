@@ -6,7 +6,8 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, Trees, change, may, relocate
+from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, Trees, change, relocate
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
@@ -116,8 +117,8 @@ def step(
     q, v = s.core[u], -1
     if q == p:
         return length, 0.0
-    if not may(s, rules, u, p, -1):
-        v = _partner(s, rules, u, p, rng)
+    if not fits(s, u, p, -1):
+        v = _partner(s, u, p, rng)
         if v < 0:
             return length, 0.0
     total = change(s, prices, trees, rules.cols, u, p, v)
@@ -131,15 +132,15 @@ def step(
 
 
 @nb.njit(cache=True, nogil=True)
-def _partner(s: State, rules: Rules, u: int, p: int, rng: AnyArray) -> int:
+def _partner(s: State, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
     q, v, found = s.core[u], s.head[p], -1
-    if v < 0 or not rules.domains[rules.domain_of[u], p]:
+    if v < 0 or not s.domains[s.domain_of[u], p]:
         return -1
     for _ in range(below(rng, PARTNERS)):
         v = s.after[v]
     for _ in range(PARTNERS):
-        if may(s, rules, u, p, v) and may(s, rules, v, q, u):
+        if fits(s, u, p, v) and fits(s, v, q, u):
             if s.spot[v] >= 0:
                 return v  # type: ignore[no-any-return]
             if found < 0:

@@ -7,10 +7,10 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import fits, nearest
+from nmsolve.heuristics.mapping.common.room import Room, fits, nearest, put, room_of
 from nmsolve.heuristics.mapping.first_fit import make_room
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, Int32Array, IntArray
+from nmsolve.model.types import IntArray
 
 
 def stay_put(
@@ -29,39 +29,24 @@ def stay_put(
     """
     share = (problem.sizes / np.maximum(problem.capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
     worth = np.ones(problem.n) if problem.migration is None else problem.migration.weight
-    core, free = np.full(problem.n, -1, np.int64), problem.capacity.copy()
-    tables = (problem.sizes, free, problem.domain_of, problem.domains, *problem.apart)
-    _keep(np.argsort(share / worth, kind="stable"), np.ascontiguousarray(wish, np.int64), *tables, core)
-    homeless = np.flatnonzero(core < 0)
+    room = room_of(problem)
+    _keep(room, np.argsort(share / worth, kind="stable"), np.ascontiguousarray(wish, np.int64))
+    homeless = np.flatnonzero(room.core < 0)
     choices = problem.domains.sum(axis=1)[problem.domain_of[homeless]]
     for u in homeless[np.lexsort((-share[homeless], choices))].tolist():
         if should_stop():
             return None
-        p = nearest(u, int(wish[u]), problem.machine.cols, *tables, core)
+        p = nearest(room, u, int(wish[u]), problem.machine.cols)
         if p >= 0:
-            core[u] = p
-            free[p] -= problem.sizes[u]
-        elif not make_room(problem, u, free, core):
+            put(room, u, p)
+        elif not make_room(room, u):
             return None
-    return core
+    return room.core
 
 
 @nb.njit(cache=True, nogil=True)
-def _keep(
-    order: IntArray,
-    wish: IntArray,
-    sizes: IntArray,
-    free: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart_ptr: IntArray,
-    apart: Int32Array,
-    core: IntArray,
-) -> None:
-    """Give every node, in ``order``, the core it wishes if that is still allowed; changes ``free`` and ``core``."""
+def _keep(room: Room, order: IntArray, wish: IntArray) -> None:
+    """Give every node, in ``order``, the core it wishes if that is still allowed."""
     for u in order:
-        p = wish[u]
-        if fits(u, p, -1, sizes, free, domain_of, domains, apart_ptr, apart, core):
-            core[u] = p
-            for r in range(sizes.shape[1]):
-                free[p, r] -= sizes[u, r]
+        if fits(room, u, wish[u], -1):
+            put(room, u, wish[u])

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import put, room_of
 from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
 from nmsolve.hw.deltas import deltas_of, net_delta, pair_move_delta, pair_swap_delta
 from nmsolve.model.mapping.migration_fit import homes_of
@@ -15,15 +16,10 @@ from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
 class Rules(NamedTuple):
-    """What decides who may sit where: sizes, domains and ``apart`` as in ``MappingProblem``; ``home`` (n,) the core that a
-    node was on, -1 where it may not be there any more; ``weight`` and the CSR ``home_ptr``, ``home_core``,
-    ``home_count`` as in ``Migration``; ``budget`` user's nodes may move. ``places`` are the usable cores."""
+    """What counts as moved: ``home`` (n,) the core that a node was on, -1 where it may not be there any more; ``weight``
+    and the CSR ``home_ptr``, ``home_core``, ``home_count`` as in ``Migration``; ``budget`` user's nodes may move.
+    ``places`` are the usable cores."""
 
-    sizes: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
     home: IntArray
     weight: IntArray
     home_ptr: IntArray
@@ -67,12 +63,18 @@ class Trees(NamedTuple):
 
 
 class State(NamedTuple):
-    """A mapping that changes: ``core`` (n,), ``free`` (P, R) room left, rings of the nodes of each core (``head``, ``after``,
-    ``before``); ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a node is in it, -1 if
-    at home; ``tally[0]`` user's nodes moved."""
+    """A mapping that changes: the fields of ``Room``, rings of the nodes of each core (``head``, ``after``, ``before``);
+    ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a node is in it, -1 if at home;
+    ``tally[0]`` user's nodes moved."""
 
+    sizes: IntArray
+    capacity: IntArray
+    load: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
     core: IntArray
-    free: IntArray
     head: IntArray
     after: IntArray
     before: IntArray
@@ -85,8 +87,7 @@ def rules_of(problem: MappingProblem) -> Rules:
     """The rules of a problem with a migration budget."""
     migration = problem.migration
     assert migration is not None
-    at_home = (homes_of(problem)[0], migration.weight, *migration.homes)
-    tables = (problem.sizes, problem.domain_of, problem.domains, *problem.apart, *at_home)
+    tables = (homes_of(problem)[0], migration.weight, *migration.homes)
     mesh = problem.machine.distance_matrix is None
     every: tuple[Any, ...] = (
         *map(np.array, tables), migration.budget, np.flatnonzero(problem.machine.usable), problem.machine.cols, mesh,
@@ -118,8 +119,8 @@ def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
     """The state of the mapping ``core`` (n,), which is copied."""
     n, cores = problem.n, problem.cores
     state = State(
-        np.full(n, -1, np.int64), problem.capacity.copy(), np.full(cores, -1, np.int64), np.full(n, -1, np.int64),
-        np.full(n, -1, np.int64), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64),
+        *room_of(problem), np.full(cores, -1, np.int64), np.full(n, -1, np.int64), np.full(n, -1, np.int64),
+        np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64),
     )  # fmt: skip
     put_all(state, rules, np.ascontiguousarray(core, np.int64))
     return state
@@ -143,25 +144,6 @@ def amount(rules: Rules, u: int, p: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def may(s: State, rules: Rules, u: int, p: int, without: int) -> bool:
-    """True if ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
-    # As common.room.fits, which costs a quarter of the speed here: arrays of a tuple handed on are counted every time.
-    if not rules.domains[rules.domain_of[u], p]:
-        return False
-    for r in range(rules.sizes.shape[1]):
-        room = s.free[p, r]
-        if without >= 0:
-            room += rules.sizes[without, r]
-        if rules.sizes[u, r] > room:
-            return False
-    for k in range(rules.apart_ptr[u], rules.apart_ptr[u + 1]):
-        v = rules.apart[k]
-        if s.core[v] == p and v != without:
-            return False
-    return True
-
-
-@nb.njit(cache=True, nogil=True)
 def relocate(s: State, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
     q = s.core[u]
@@ -169,12 +151,8 @@ def relocate(s: State, rules: Rules, u: int, p: int) -> None:
         s.tally[0] -= amount(rules, u, q)
         ring_out(s, u, q)
     s.tally[0] += amount(rules, u, p)
-    for r in range(rules.sizes.shape[1]):
-        if q >= 0:
-            s.free[q, r] += rules.sizes[u, r]
-        s.free[p, r] -= rules.sizes[u, r]
     ring_in(s, u, p)
-    s.core[u] = p
+    put(s, u, p)
     if p == rules.home[u] and s.spot[u] >= 0:
         s.tally[1] -= 1
         last = s.away[s.tally[1]]

@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.nets.moves import may_move
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 
@@ -100,9 +100,9 @@ def anneal(
             q, v = np.int64(below(rng, cores)), np.int64(-1)
         if q == p:
             continue
-        if v < 0 and not may_move(s, u, q, -1):
+        if v < 0 and not fits(s, u, q, -1):
             continue
-        if v >= 0 and not (may_move(s, u, q, v) and may_move(s, v, p, u)):
+        if v >= 0 and not (fits(s, u, q, v) and fits(s, v, p, u)):
             continue
         change = _put(s, u, q)
         if v >= 0:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.nets.moves import may_move
+from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
@@ -114,7 +114,7 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
             continue
         least = np.inf
         for p in range(cores):
-            if may_move(s, u, p, -1):
+            if fits(s, u, p, -1):
                 least = min(least, _rise(s, b, u, p, True))
         total += least
         if total >= slack:
@@ -125,7 +125,7 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
         return False
     count = 0
     for p in range(cores):
-        if (depth > 0 or b.first[p]) and may_move(s, chosen, p, -1):
+        if (depth > 0 or b.first[p]) and fits(s, chosen, p, -1):
             shared = _rise(s, b, chosen, p, True)
             if total - most + shared < slack:
                 rise[p] = _rise(s, b, chosen, p, False)
