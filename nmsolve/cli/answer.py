@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words
 from nmsolve.model.bound import Result
@@ -52,16 +53,19 @@ def write_answer(
     result: Result,
     inputs: dict[str, Any],
     turns: str | None,
+    patience: Patience,
     routes: list[MessageRoute] | None = None,
 ) -> Report:
     """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else.
+
+    Whoever loses ``patience`` gets all of these without the checks and pictures that take long.
 
     Parameters
     ----------
     out : an existing folder
     inputs : what ``verify`` needs to load the problem again
-    routes : the routes of all messages where they were chosen
     turns : turn model that the routes are checked against, or None
+    routes : the routes of all messages where they were chosen
     """
     import msgspec
 
@@ -74,6 +78,7 @@ def write_answer(
     from nmsolve.solvers.search.memory import own_peak
 
     checks: list[CheckPart] = []
+    left: list[str] = []
     if result.core is not None:
         write_mapping(out / "mapping.json", problem.graph, problem.machine, result.core)
         if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
@@ -84,8 +89,8 @@ def write_answer(
 
             write_routes(out / "routes.json", problem.graph, problem.machine, routes)
             file = read_routes(out / "routes.json")
-        checks = independent_checks(problem, result, turns, file)
-    report = build_report(problem, result, checks, inputs)
+        checks, left = independent_checks(problem, result, turns, file, patience)
+    report = build_report(problem, result, checks, inputs, left)
     write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
     write_atomic(out / "events.jsonl", lines)
@@ -94,9 +99,14 @@ def write_answer(
     from nmsolve.cli.html import render_html
 
     command = f"nmsolve verify {out} --bound"
-    write_atomic(out / "report.html", render_html(problem, result, report, command))
+    try:
+        with patience.optional():
+            page = render_html(problem, result, report, command)
+    except KeyboardInterrupt:
+        page = render_html(problem, result, report, command, links=False)
+    write_atomic(out / "report.html", page)
     if own_peak() > report.memory.peak:  # the page itself took the most
-        report = build_report(problem, result, checks, inputs)
+        report = build_report(problem, result, checks, inputs, left)
         write_atomic(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
     return report
 
@@ -130,8 +140,10 @@ def say(out: Path, report: Report, as_json: bool) -> None:
     for line_text in in_words(report):
         print(line_text, file=stream)
     failed = [c for c in report.checks if not c.ok]
-    if report.checks:
-        print("independent checks: " + ("all passed" if not failed else f"{len(failed)} FAILED"), file=stream)
+    if report.checks or report.not_checked:
+        words = [f"{len(failed)} FAILED"] if failed else ["all passed"] if not report.not_checked else []
+        words += [f"not done (interrupted): {', '.join(report.not_checked)}"] if report.not_checked else []
+        print("independent checks: " + "; ".join(words), file=stream)
     for c in failed:
         print(f"  FAILED {c.name}: {c.text}", file=stream)
     print(f"report: {out / 'report.html'}", file=stream)

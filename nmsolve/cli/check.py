@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import typer
 
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
 from nmsolve.cli.options import size_in_bytes
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
@@ -136,10 +138,18 @@ def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[Che
 
 
 def independent_checks(
-    problem: MappingProblem, result: Result, turns: str | None, routes: RoutesFile | None = None
-) -> list[CheckPart]:
-    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen."""
-    from nmsolve.hw.verify import verify
+    problem: MappingProblem,
+    result: Result,
+    turns: str | None,
+    routes: RoutesFile | None = None,
+    patience: Patience | None = None,
+) -> tuple[list[CheckPart], list[str]]:
+    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen.
+
+    Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because somebody
+    lost ``patience``.
+    """
+    from nmsolve.hw.verify import STAGES, verifying
 
     claimed = {
         "objective_name": result.objective_name,
@@ -153,12 +163,23 @@ def independent_checks(
         "scores": dict(result.scores),
     }
     assert result.core is not None
-    report = verify(
-        problem.graph, problem.machine, problem.constraints, result.core, claimed, node_limit=problem.node_limit,
-        turns=turns, migration=problem.migration, routes=routes,
+    checks: list[CheckPart] = []
+    scores: dict[str, float] = {}
+    done = 0
+    stages = verifying(
+        problem.graph, problem.machine, problem.constraints, result.core, scores, claimed,
+        node_limit=problem.node_limit, turns=turns, migration=problem.migration, routes=routes,
     )  # fmt: skip
+    try:
+        with nullcontext() if patience is None else patience.optional():
+            for _, found in stages:
+                checks += [CheckPart(c.name, c.ok, c.text) for c in found]
+                done += 1
+        left = []
+    except KeyboardInterrupt:
+        left = list(STAGES[done:])
     held = [Held(name, value) for name, value in problem.ceilings]
-    return [CheckPart(c.name, c.ok, c.text) for c in report.checks] + held_checks(held, report.scores)
+    return checks + held_checks(held, scores), left
 
 
 def disagreements(checks: Sequence[CheckPart]) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, watching
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ def run_gap(o: GapOptions) -> int:
             engines=opt.names(o.engines), memory=memory, observers=observers, known=known,
         )  # fmt: skip
     inputs = _inputs(o, loaded, problem)
-    report = write_answer(o.out, problem, bounded.result, inputs, loaded.inputs.prohibit_turns)
+    with Patience() as patience:
+        report = write_answer(o.out, problem, bounded.result, inputs, loaded.inputs.prohibit_turns, patience)
     say(o.out, report, o.json)
     if bounded.better is not None:
         better = o.out / "better.json"

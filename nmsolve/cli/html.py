@@ -28,8 +28,13 @@ def fill(template: str, **values: Any) -> str:
     )
 
 
-def render_html(problem: MappingProblem, result: Result, report: Report, verify_command: str) -> str:
-    """The whole page. Equal problem, result and report give equal bytes."""
+def render_html(
+    problem: MappingProblem, result: Result, report: Report, verify_command: str, links: bool = True
+) -> str:
+    """The whole page, without link loads (they need a look at every message) where ``links`` is False.
+
+    Equal problem, result and report give equal bytes.
+    """
     drawn: dict[str, str] = {
         "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
         "core_use": "",
@@ -43,7 +48,8 @@ def render_html(problem: MappingProblem, result: Result, report: Report, verify_
         share, label, caption = _core_share(names, used, limits)
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
-        drawn["link_loads"], hottest = _link_picture(problem, result.core)
+        if links:
+            drawn["link_loads"], hottest = _link_picture(problem, result.core)
     return fill(
         "report.html.j2",
         r=report,

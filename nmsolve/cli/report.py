@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -91,13 +92,18 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     engines: list[EnginePart]
     bounds: list[BoundPart]
     checks: list[CheckPart]
+    not_checked: list[str]
     inputs: dict[str, Any]
 
 
 def build_report(
-    problem: MappingProblem, result: Result, checks: list[CheckPart], inputs: dict[str, Any]
+    problem: MappingProblem,
+    result: Result,
+    checks: list[CheckPart],
+    inputs: dict[str, Any],
+    not_checked: Sequence[str] = (),
 ) -> Report:
-    """Put a result into the shape of report.json."""
+    """Put a result into the shape of report.json; ``not_checked`` names what was left out of the checks."""
     graph, machine = problem.graph, problem.machine
     return Report(
         version=__version__,
@@ -125,6 +131,7 @@ def build_report(
         ],
         bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
         checks=checks,
+        not_checked=list(not_checked),
         inputs=inputs,
     )
 

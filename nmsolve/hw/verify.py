@@ -9,7 +9,7 @@ it came from.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative difference below which numbers count as equal (sums in another order differ in the last digits).
 TOLERANCE = 1e-9
+#: What is checked, in this order.
+STAGES = ("feasibility", "scores and gap", "deadlock freedom")
 
 
 @dataclass(frozen=True)
@@ -83,27 +85,61 @@ def verify(
     Deadlock is a check that fails only if a cycle is left even with dateline virtual channels, or a
     prohibited turn is taken; that a torus needs the second virtual channel is said in the text.
     """
+    checks: list[Check] = []
+    scores: dict[str, float] = {}
+    stages = verifying(
+        graph, machine, constraints, core, scores, claimed, node_limit=node_limit, turns=turns, migration=migration,
+        routes=routes,
+    )  # fmt: skip
+    for _, found in stages:
+        checks += found
+    return VerifyReport(tuple(checks), scores)
+
+
+def verifying(
+    graph: LogicGraph,
+    machine: Machine,
+    constraints: tuple[SideConstraint, ...],
+    core: AnyArray,
+    scores: dict[str, float],
+    claimed: Mapping[str, Any] | None = None,
+    *,
+    node_limit: int | None = None,
+    turns: str | Sequence[str] | None = None,
+    migration: Migration | None = None,
+    routes: RoutesFile | None = None,
+) -> Iterator[tuple[str, list[Check]]]:
+    """:func:`verify` one stage of :data:`STAGES` after the other, each with its checks when they are done.
+
+    Parameters
+    ----------
+    scores : takes the objectives as recomputed, once the second stage is done
+    """
     problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
     at: IntArray = np.ascontiguousarray(core, np.int64)
     broken = check_mapping(problem, at)
     text = "; ".join(v.text for v in broken[:5]) + (f"; {len(broken) - 5} more" if len(broken) > 5 else "")
-    checks = [Check("feasible", not broken, text or f"all {graph.n} nodes within every limit and constraint")]
+    yield (
+        STAGES[0],
+        [Check("feasible", not broken, text or f"all {graph.n} nodes within every limit and constraint")],
+    )
     if any(v.rule in ("shape", "core") for v in broken):
-        return VerifyReport(tuple(checks))
+        return
     between = BetweenCores(graph, machine, at)
-    scores = recompute(graph, machine, at, between)
+    found, checks = recompute(graph, machine, at, between), []
     if routes is not None:
         wrong = routes_complaint(routes, graph, machine, at)
         text = wrong or f"{len(routes.messages)} messages reach all their targets over healthy links"
         checks.append(Check("routes", wrong is None, text))
         if wrong is None:
-            scores |= routed_scores(routes, graph, machine, at)
-    checks += axon_checks(axon_limits(problem), scores)
+            found |= routed_scores(routes, graph, machine, at)
+    checks += axon_checks(axon_limits(problem), found)
     if claimed is not None:
-        checks += claim_checks(claimed, scores)
+        checks += claim_checks(claimed, found)
+    scores |= found
+    yield STAGES[1], checks
     if machine.distance_matrix is None and routes is None:
-        checks.append(deadlock_check(between, machine, turns))
-    return VerifyReport(tuple(checks), scores)
+        yield STAGES[2], [deadlock_check(between, machine, turns)]
 
 
 def recompute(

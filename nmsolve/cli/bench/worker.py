@@ -52,7 +52,7 @@ def run(order: Order) -> dict[str, Any]:
     )
     status, text = result.status, ""
     if result.core is not None:
-        wrong = disagreements(independent_checks(problem, result, None))
+        wrong = disagreements(independent_checks(problem, result, None)[0])
         if wrong:
             status, text = "failed", "independent checks failed: " + ", ".join(wrong)
     elif result.status == "unknown":

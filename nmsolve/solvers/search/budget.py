@@ -68,7 +68,7 @@ class Budget:
 
     @contextmanager
     def ctrl_c(self) -> Iterator[None]:
-        """While active, the first Ctrl-C sets the interrupt flag and the second raises KeyboardInterrupt.
+        """While active, the first Ctrl-C or SIGTERM sets the interrupt flag and the second raises KeyboardInterrupt.
 
         Outside the main thread, where Python delivers no signals, this does nothing.
         """
@@ -81,8 +81,9 @@ class Budget:
                 raise KeyboardInterrupt
             self._interrupt.set()
 
-        before = signal.signal(signal.SIGINT, on_signal)
+        before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, before)
+            for number, handler in before.items():
+                signal.signal(number, handler)

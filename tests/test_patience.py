@@ -1,0 +1,126 @@
+"""Ctrl-C and SIGTERM after the search: the answer is complete, and says which checks were not done."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from test_cli import NMSOLVE, run
+
+from nmsolve.cli import html
+from nmsolve.cli.answer import exit_code, write_answer
+from nmsolve.cli.patience import Patience
+from nmsolve.hw import verify
+from nmsolve.hw.machines import load_machine
+from nmsolve.model.bound import Result
+from nmsolve.model.generators import generate
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.api import make_problem, solve
+
+LOADS = "Traffic on every directed link"
+FILES = ["certificates.json", "events.jsonl", "mapping.json", "report.html", "report.json"]
+
+
+@pytest.fixture(scope="module")
+def answer() -> tuple[MappingProblem, Result]:
+    """A small network, mapped."""
+    graph = generate("snn", nodes=400, synapses=3000, layers=4)
+    problem = make_problem(graph, load_machine("mesh:3x3"), balance=0.1)
+    return problem, solve(problem, time_limit=1.0, engines=["first-fit"], seed=1)
+
+
+def interrupting(function, number=signal.SIGINT):
+    """The function, after a signal to this process."""
+
+    def interrupted(*arguments, **options):
+        os.kill(os.getpid(), number)
+        return function(*arguments, **options)
+
+    return interrupted
+
+
+def written(out: Path, answer: tuple[MappingProblem, Result]) -> dict[str, object]:
+    """report.json of the answer; all files are there, and the handlers are as before."""
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Patience() as patience:
+        report = write_answer(out, *answer, {}, None, patience)
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+    assert sorted(os.listdir(out)) == FILES
+    assert exit_code(answer[1], report, None) == 0
+    return json.loads((out / "report.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "where, number, left",
+    [
+        ("check_mapping", signal.SIGINT, list(verify.STAGES)),
+        ("recompute", signal.SIGTERM, list(verify.STAGES[1:])),
+        ("deadlock_check", signal.SIGTERM, list(verify.STAGES[2:])),
+    ],
+)
+def test_a_signal_leaves_out_the_checks_that_are_not_done(
+    answer: tuple[MappingProblem, Result],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    number: signal.Signals,
+    left: list[str],
+) -> None:
+    """What was done before is kept; link loads are not drawn any more."""
+    whole = written(tmp_path, answer)
+    assert whole["not_checked"] == [] and LOADS in (tmp_path / "report.html").read_text()
+    monkeypatch.setattr(verify, where, interrupting(getattr(verify, where), number))
+    report = written(tmp_path, answer)
+    assert report["not_checked"] == left
+    assert report["checks"] == whole["checks"][: len(report["checks"])] != whole["checks"]
+    page = (tmp_path / "report.html").read_text()
+    assert all(f"– {name}" in page for name in left) and LOADS not in page
+    assert report["objective"] == whole["objective"]
+
+
+def test_a_signal_while_the_page_is_drawn_leaves_out_link_loads_only(
+    answer: tuple[MappingProblem, Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All checks were done."""
+    monkeypatch.setattr(html, "_link_picture", interrupting(html._link_picture))
+    report = written(tmp_path, answer)
+    assert report["not_checked"] == [] and len(report["checks"]) > 3
+
+
+def test_a_signal_outside_waits_and_a_second_one_does_not() -> None:
+    """The first is kept for the next thing that may be left out; the second ends everything."""
+    done = []
+    with Patience() as patience:
+        os.kill(os.getpid(), signal.SIGTERM)
+        done.append("kept on")
+        with pytest.raises(KeyboardInterrupt), patience.optional():
+            done.append("never")
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(1)
+    assert done == ["kept on"]
+
+
+def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:
+    """A signal as soon as the mapping is there, while its checks run: files that ``verify`` accepts, no traceback."""
+    net, out = tmp_path / "net.nmz", tmp_path / "out"
+    run("generate", "snn", "--nodes", "10000", "--synapses", "700000", "--layers", "4", "--out", net)
+    command = [*NMSOLVE, "map", net, "--machine", "mesh:8x8", "--engines", "first-fit", "--time-limit", "20"]
+    with subprocess.Popen(
+        [*map(str, command), "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        while process.poll() is None and not (out / "mapping.json").exists():
+            time.sleep(0.002)
+        process.send_signal(signal.SIGTERM)
+        words, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, (words, errors)
+    assert "not done (interrupted): " in words and "Traceback" not in errors
+    assert sorted(os.listdir(out)) == FILES
+    report = json.loads((out / "report.json").read_text())
+    assert "deadlock freedom" in report["not_checked"] and all(c["ok"] for c in report["checks"])
+    assert "FAILED" not in run("verify", out, "--bound").stdout
