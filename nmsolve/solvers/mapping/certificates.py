@@ -20,8 +20,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
+from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots

@@ -204,10 +204,9 @@ def nearest(block: FloatArray, which: IntArray, count: int) -> FloatArray:
     at = np.arange(len(which))
     own = rest[at, which].copy()
     rest[at, which] = np.inf
+    own = np.minimum(own, rest.min(axis=1))
     if count - 1 < rest.shape[1] - 1:
         rest = np.partition(rest, max(0, count - 2), axis=1)[:, : max(0, count - 1)]
     rest = np.sort(rest, axis=1)[:, : count - 1]
-    if rest.shape[1]:
-        own = np.minimum(own, rest[:, 0])
     out: FloatArray = np.column_stack([own, rest])
     return out

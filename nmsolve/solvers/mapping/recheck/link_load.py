@@ -12,7 +12,8 @@ import numpy as np
 from nmsolve.hw.cost import uses_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.recheck.counting import recheck_fan_out, recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity, room_of
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection

@@ -150,6 +150,21 @@ def _divisor(values: FloatArray) -> int:
     return gcd(*(int(v) for v in np.unique(values)))
 
 
+def slot_rows(d: FloatArray) -> FloatArray:
+    """(k, k) distances of every core to itself (at most the nearest other), then to the others, rising."""
+    k = len(d)
+    off = d[~np.eye(k, dtype=bool)].reshape(k, k - 1)
+    off = np.sort(off, axis=1)
+    own = np.diag(d) if k == 1 else np.minimum(np.diag(d), off[:, 0])
+    return np.column_stack([own, off])
+
+
+def limit_of(problem: MappingProblem) -> IntArray:
+    """(R,) what the largest core holds of every resource."""
+    limit: IntArray = problem.capacity.max(axis=0) if problem.cores else np.zeros(0, np.int64)
+    return limit
+
+
 def fits_with(sizes: IntArray, limit: IntArray, taken: IntArray) -> int:
     """How many of the nodes with ``sizes`` (m, R) fit on a core of ``limit`` (R,) where ``taken`` (R,) is used."""
     if sizes.shape[1] == 0:

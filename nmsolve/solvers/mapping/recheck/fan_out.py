@@ -1,0 +1,124 @@
+"""Re-check of the fan-out bound: one message after the other, as docs/bounds.md states it; no code of the bound itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.cost import uses_nets
+from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.graph import READERS
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.solvers.mapping.recheck.parts import all_distances, expect, limit_of, slot_rows
+
+
+def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """Sum over messages of rate x (what the least possible number of remote cores must cost).
+
+    Messages that are paid edge by edge count their edges, the heaviest to the nearest cores. The certificate holds
+    nothing: everything follows from the problem, whose messages may lie on disk.
+
+    Raises
+    ------
+    CertificateError : an objective over links, no usable core, or too many cores
+    """
+    expect(problem, fewest=1)
+    d = all_distances(problem)
+    near = slot_rows(np.minimum(d, d.T)).min(axis=0)
+    tree = _trees(problem, near)
+    trees = np.zeros(problem.graph.rows, bool)
+    if uses_nets(problem):
+        trees[:] = (problem.objective == "connectivity") | problem.graph.multicast
+    sizes, limit = np.array(problem.sizes, np.int64), limit_of(problem)
+    return float(
+        sum(
+            _sum_over_messages(
+                rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, sizes, limit,
+                trees[rows.first : rows.first + len(rows.source)], near, tree,
+            )
+            for rows in problem.graph.blocks(READERS)
+        )
+    )  # fmt: skip
+
+
+def _trees(problem: MappingProblem, near: FloatArray) -> FloatArray:
+    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; ``near`` are the least distances of slots."""
+    remote: FloatArray = np.arange(len(near), dtype=np.float64)
+    if problem.objective == "connectivity":
+        return remote
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    step = step_value(problem.machine, quantity)
+    plain: FloatArray = np.maximum(near - step * (remote > 0), 0.0)
+    if problem.machine.distance_matrix is not None:
+        plain[0] = 0.0
+        return np.asarray(step * remote + np.cumsum(plain))
+    links = np.concatenate([line_values(problem.machine, quantity, axis) for axis in (0, 1)])
+    shortest = float(links.min()) if len(links) else 0.0
+    return np.asarray(step * remote + np.maximum(remote * shortest, plain))
+
+
+@nb.njit(cache=True, nogil=True)
+def _sum_over_messages(
+    indptr: IntArray,
+    source: Int32Array,
+    targets: Int32Array,
+    weights: FloatArray,
+    rate: FloatArray,
+    sizes: IntArray,
+    limit: IntArray,
+    trees: BoolArray,
+    near: FloatArray,
+    tree: FloatArray,
+) -> float:
+    """The least cost of all messages of a block; ``trees`` says which are paid by their route tree."""
+    total, far = 0.0, len(near) - 1
+    longest = 0
+    for i in range(len(source)):
+        longest = max(longest, indptr[i + 1] - indptr[i])
+    size, weight = np.empty(longest, np.int64), np.empty(longest)
+    for i in range(len(source)):
+        first, end = indptr[i], indptr[i + 1]
+        m = end - first
+        own, other = _room(sizes, targets[first:end], source[i], limit, size)
+        if trees[i]:
+            remote = max(0, m - own + other - 1) // other if m > own else 0
+            total += rate[i] * tree[min(remote, far)]
+            continue
+        falling = weight[:m]
+        falling[:] = -weights[first:end]
+        if m > own:  # otherwise the order is of no account
+            falling.sort()
+        for k in range(m):
+            slot = 0 if k < own else 1 + (k - own) // other
+            total -= falling[k] * near[min(slot, far)]
+    return total
+
+
+@nb.njit(cache=True, nogil=True)
+def _room(
+    sizes: IntArray, targets: Int32Array, sender: int, limit: IntArray, size: IntArray
+) -> tuple[int, int]:
+    """How many of ``targets`` fit on a core beside their sender, and on another core (one at least); ``size`` is scratch."""
+    m = len(targets)
+    own, other = m, m
+    for r in range(len(limit)):
+        least, most = np.int64(2**62), np.int64(-1)
+        for k in range(m):
+            size[k] = sizes[targets[k], r]
+            least, most = min(least, size[k]), max(most, size[k])
+        if least < most:
+            size[:m].sort()
+        filled, beside, alone = np.int64(0), 0, 0
+        for k in range(m):
+            filled += size[k]
+            if filled > limit[r]:
+                break
+            alone += 1
+            if filled + sizes[sender, r] <= limit[r]:
+                beside += 1
+        own, other = min(own, beside), min(other, alone)
+    return own, max(1, other)
