@@ -31,8 +31,8 @@ import numpy as np
 
 from nmsolve.hw.cost import checked_core, machine_distance
 from nmsolve.hw.detours import route_trees
-from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph, number_channels
+from nmsolve.hw.routing.walk import walk_back
 from nmsolve.hw.turns import LETTERS, Spec, turn_set
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.graph import READERS, Messages
@@ -179,7 +179,7 @@ def _collect(
     used: BoolArray,
 ) -> int:
     """Walk the route of every edge; record what follows what, what leaves beside what, and the most turns back."""
-    tree, per_core = before.shape[0] > 0, follow.shape[1]
+    per_core = follow.shape[1]
     way = np.empty(rows * cols, np.int64)
     leaves = np.zeros((rows * cols, per_core), np.bool_)
     touched = np.empty(rows * cols, np.int64)
@@ -188,20 +188,7 @@ def _collect(
         p, n_touched = core[source[i]], 0
         for j in range(indptr[i], indptr[i + 1]):
             q = core[targets[j]]
-            across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
-            along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
-            v, hops = q, 0
-            while v != p:  # backwards, then forwards over the stored links
-                if tree:
-                    u, d = np.int64(before[p, v]), 0
-                    while ends[4 * u + d] != v:
-                        d += 1
-                else:
-                    d = along if v // cols != p // cols else across
-                    u = ends[4 * v + (d ^ 1)]
-                way[hops] = 4 * u + d
-                hops += 1
-                v = u
+            hops = walk_back(p, q, False, cols, x, y, wrap_x, wrap_y, before, ends, way)
             last, axis, layer, ring, back = -1, 0, 0, 0, 0
             for h in range(hops - 1, -1, -1):
                 u, d = way[h] // 4, way[h] % 4

@@ -1,0 +1,128 @@
+"""Routes that follow from source and target alone: row first, column first, and the trees of machines with dead links."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.cost import machine_distance
+from nmsolve.hw.detours import route_trees
+from nmsolve.hw.kernels import goes_up
+from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
+
+
+def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) -> Routes:
+    """Every flow along the row, then along the column, or the other way round; multicast by the union, which is a tree.
+
+    On a torus the shorter way round in link weights, a tie towards growing numbers. With dead links the machine's own route
+    trees (:mod:`nmsolve.hw.detours`), whatever ``column_first`` says. One channel per link.
+
+    Raises
+    ------
+    InputError : dead links leave no route between two cores
+    """
+    before: Int32Array = np.zeros((0, 0), np.int32)
+    if machine.faulty_links:
+        before = route_trees(machine).before
+        source = np.repeat(flows.source, np.diff(flows.indptr))
+        cut = np.flatnonzero(before[source, flows.targets] == flows.targets)
+        if len(cut):
+            p, q = int(source[cut[0]]), int(flows.targets[cut[0]])
+            raise InputError(
+                f"faulty links leave no route from core {p} to core {q}", machine.name, "a route"
+            )
+    d = machine_distance(machine, "hops")
+    indptr, channel, parent = _trees(
+        flows.source, flows.indptr, flows.targets, column_first, machine.rows, machine.cols, d.x, d.y, d.wrap_x, d.wrap_y,
+        before, link_ends(machine),
+    )  # fmt: skip
+    return Routes(1, indptr, channel, parent)
+
+
+@nb.njit(cache=True, nogil=True)
+def walk_back(
+    p: int,
+    q: int,
+    column_first: bool,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    before: Int32Array,
+    ends: IntArray,
+    way: IntArray,
+) -> int:
+    """Write the links of the route from ``p`` to ``q`` to ``way``, the last one first; returns how many."""
+    across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
+    along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
+    v, hops = np.int64(q), 0
+    while v != p:
+        if before.shape[0] > 0:
+            u, d = np.int64(before[p, v]), 0
+            while ends[4 * u + d] != v:
+                d += 1
+        else:
+            if column_first:
+                d = across if v % cols != p % cols else along
+            else:
+                d = along if v // cols != p // cols else across
+            u = ends[4 * v + (d ^ 1)]
+        way[hops] = 4 * u + d
+        hops += 1
+        v = u
+    return hops
+
+
+@nb.njit(cache=True, nogil=True)
+def _trees(
+    source: Int32Array,
+    indptr: IntArray,
+    targets: Int32Array,
+    column_first: bool,
+    rows: int,
+    cols: int,
+    x: FloatArray,
+    y: FloatArray,
+    wrap_x: float,
+    wrap_y: float,
+    before: Int32Array,
+    ends: IntArray,
+) -> tuple[IntArray, IntArray, IntArray]:
+    """Union of the routes of every flow: (F + 1,) offsets, links, parents."""
+    n, flows = rows * cols, source.shape[0]
+    out, link, parent = np.zeros(flows + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    way, entry = (
+        np.empty(n, np.int64),
+        np.full(n, -1, np.int64),
+    )  # by core: the entry of this flow that leads there
+    k = 0
+    for f in range(flows):
+        if k + n > link.shape[0]:
+            link, parent = _longer(link, n), _longer(parent, n)
+        for j in range(indptr[f], indptr[f + 1]):
+            hops = walk_back(
+                source[f], targets[j], column_first, cols, x, y, wrap_x, wrap_y, before, ends, way
+            )
+            for h in range(hops - 1, -1, -1):
+                end = ends[way[h]]
+                if entry[end] < 0:
+                    link[k], parent[k], entry[end] = way[h], entry[way[h] // 4], k
+                    k += 1
+        out[f + 1] = k
+        for i in range(out[f], k):
+            entry[ends[link[i]]] = -1
+    return out, link[:k].copy(), parent[:k].copy()
+
+
+@nb.njit(cache=True, nogil=True)
+def _longer(array: IntArray, room: int) -> IntArray:
+    """A copy of twice the length and ``room`` more."""
+    out = np.empty(2 * array.shape[0] + room, np.int64)
+    out[: array.shape[0]] = array
+    return out

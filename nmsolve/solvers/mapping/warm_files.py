@@ -1,0 +1,151 @@
+"""Compile the kernels of everything that is done with files: readers, writers, generators, graphs on disk and what looks
+at them, and the search whose connections lie on disk.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, search_pairs
+from nmsolve.hw.machines import load_machine
+from nmsolve.hw.routes import hottest_links
+from nmsolve.hw.scores import score
+from nmsolve.hw.verify import verify
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats import FORMATS, convert, load_graph, save_graph
+from nmsolve.model.generators import generate, generate_file
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.store import StoredGraph, open_graph
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.api import make_problem
+
+#: Seconds for one search, and bytes per node beyond the nodes themselves: too few for the connections.
+SECONDS, SPARE = 1.0, 40
+#: A network of every generator that writes block by block.
+STREAMED: dict[str, dict[str, int | float | str]] = {
+    "microcircuit": {"scale": 0.003},
+    "layered": {"exponent": 6, "neurons": 16, "synapses": 8},
+    "reservoir": {"nodes": 300, "fan": 8},
+    "snn": {"nodes": 1500, "synapses": 12000, "layers": 3, "directed": 1},
+}
+
+
+def stored(graph: LogicGraph, path: Path) -> StoredGraph:
+    """The same graph with its connections left on disk, in the file ``path``."""
+    save_graph(graph, path)
+    return open_graph(path)
+
+
+def warm_files(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+    """Make, write, read and look at small networks; returns what was done."""
+    work: dict[str, Callable[[Path], object]] = {
+        "generators": _make,
+        "formats": _read_and_write,
+        "scores": _look,
+        "search from disk": _search,
+    }
+    with TemporaryDirectory() as name:
+        for run in work.values():
+            until_compiled(partial(run, Path(name)))
+    return list(work)
+
+
+def _make(folder: Path) -> None:
+    """Networks from generators, written as they are made."""
+    for kind, options in STREAMED.items():
+        generate_file(kind, folder / f"{kind}.nmz", 1, **options)
+        generate(kind, **options)
+    generate_file("snn", folder / "undirected.nmz", nodes=1500, synapses=12000, layers=3)
+
+
+def _read_and_write(folder: Path) -> None:
+    """Every format that can express a graph, written, read, and turned into a store and back."""
+    graphs = load_graph(folder / "snn.nmz"), load_graph(folder / "undirected.nmz")
+    for k, graph in enumerate(graphs):
+        for extension in (*FORMATS, ".txt.gz"):
+            path = folder / f"copy{k}{extension}"
+            try:
+                save_graph(graph, path)
+            except InputError:  # the format cannot express it
+                continue
+            load_graph(path)
+            convert(path, folder / "again.nmz")
+
+
+def _look(folder: Path) -> None:
+    """Scores, checks and link loads on boards of every kind, of graphs in memory and on disk."""
+    mesh = load_machine("mesh:4x4")
+    matrix = np.abs(np.arange(16)[:, None] - np.arange(16)[None, :]).astype(float)
+    boards = (
+        mesh,
+        load_machine("mesh:2x4,2x1"),
+        replace(mesh, torus=True),
+        replace(mesh, faulty_links=((5, 6), (6, 5))),
+        Machine("matrix", (1, 1), (1, 16), distance_matrix=matrix),
+    )
+    for name in ("snn", "undirected"):
+        path = folder / f"{name}.nmz"
+        for graph in (open_graph(path), load_graph(path)):
+            core = np.arange(graph.n) % 16
+            for board in boards:
+                score(graph, board, core)
+                verify(graph, board, (), core)
+                if board.distance_matrix is None:
+                    hottest_links(graph, board, core)
+
+
+def _search(folder: Path) -> None:
+    """The engine ``external`` with too little memory for the connections."""
+    graph = open_graph(folder / "undirected.nmz")
+    for objective in ("hops", "cut"):
+        problem = make_problem(graph, load_machine("mesh:4x4"), balance=0.2, objective=objective)
+        search_pairs(problem, _Tight(ScratchPlace(folder), LEAST + (NODE_BYTES + SPARE) * graph.n))
+
+
+@dataclass
+class _Tight:
+    """The context of an engine alone, with little memory; its mappings are of no interest."""
+
+    scratch: ScratchPlace
+    memory: int | None
+    seed: int = 1
+    workers: int = 1
+    end: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        """Nothing is known."""
+        return None, math.inf
+
+    def bound(self) -> float:
+        """Nothing is known."""
+        return 0.0
+
+    def time_left(self) -> float:
+        """Seconds until the end."""
+        return self.end - time.monotonic()
+
+    def should_stop(self) -> bool:
+        """True at the end."""
+        return self.time_left() <= 0
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        """Take it as the best."""
+        return True
+
+    def raise_bound(self, bound: Bound) -> bool:
+        """There are none."""
+        return False
+
+    def note(self, text: str) -> None:
+        """Nobody reads it."""
