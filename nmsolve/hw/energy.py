@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.types import BoolArray, FloatArray
 
@@ -53,6 +54,20 @@ def message_energy(machine: Machine) -> float:
     if not has_energy(machine):
         return UNIT_ENERGY["router"]
     return _value(machine.energy, "message") + _value(machine.energy, "router")
+
+
+def stated(machine: Machine, name: str, unit: str) -> float | None:
+    """The machine's figure ``name`` if it has one. InputError if it is not in ``unit`` (no unit is taken for that one)."""
+    figure = machine.figures.get(name)
+    if figure is None:
+        return None
+    if figure.unit not in ("", unit) or figure.value < 0:
+        raise InputError(
+            f"the figure is {figure.value:g} {figure.unit}".rstrip(),
+            f"{machine.name}: {name}",
+            f"{unit}, >= 0",
+        )
+    return figure.value
 
 
 def latency_lines(machine: Machine, axis: int) -> FloatArray:
