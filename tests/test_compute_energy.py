@@ -57,5 +57,7 @@ def test_a_core_that_does_not_exist():
 def test_a_figure_in_another_unit_is_refused():
     loihi = load_machine("loihi1")
     wrong = replace(loihi, figures={"energy_synaptic_op": Figure(0.0355, "nJ")})
-    with pytest.raises(InputError, match="loihi1: energy_synaptic_op: the figure is 0.0355 nJ; expected pJ"):
+    with pytest.raises(
+        InputError, match=r"loihi1: energy_synaptic_op: the figure is 0\.0355 nJ; expected pJ"
+    ):
         compute_energy(small(), wrong, [0, 1, 2])

@@ -1,8 +1,8 @@
 """Files for SANA-FE: checked against the rules of its documentation, and read and simulated by a small model of its semantics.
 
-``Chip`` below follows what SANA-FE's documents say: the sections each file must have, what names and addresses look like, that tiles
-count down the columns, that a neuron fires when its potential exceeds its threshold (potentials are cut to 64ths), and that a firing
-neuron sends a message to every core that holds a target, over ``|dx| + |dy|`` hops.
+``Chip`` below follows what SANA-FE's documents say: the sections each file must have, what names and addresses look like,
+that tiles count down the columns, that a neuron fires when its potential exceeds its threshold (potentials are cut to
+64ths), and that a firing neuron sends a message to every core that holds a target, over ``|dx| + |dy|`` hops.
 """
 
 import json

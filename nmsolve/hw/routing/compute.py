@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.hw.cost import checked_core
 from nmsolve.hw.energy import stated
+from nmsolve.hw.routing.loads import tally
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray
@@ -79,11 +80,11 @@ def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> Compu
     for rows in graph.blocks():
         length = np.diff(rows.indptr)
         each = np.where(np.repeat(rows.multicast, length), np.repeat(rows.rate, length), rows.weights)
-        events += np.bincount(at[rows.targets], each, size)
-        spikes += np.bincount(at[rows.source], rows.rate, size)
+        events += tally(at[rows.targets], each, size)
+        spikes += tally(at[rows.source], rows.rate, size)
     return ComputeEnergy(
         events * price["synapses"],
-        np.bincount(at, neurons, size) * price["neurons"],
+        tally(at, neurons, size) * price["neurons"],
         spikes * price["spikes"],
         missing,
     )

@@ -1,9 +1,8 @@
 """Where the energy of one step goes: by message, router and link, and by the core that pays.
 
-The parts add up to the objective ``energy`` (:mod:`nmsolve.hw.energy`, docs/objectives.md): a message that goes to another core
-costs ``message`` + ``router`` once per remote target core, paid by the sending core, and on every link that it crosses ``link_x``
-or ``link_y``, paid by the core it leaves, ``crossing`` where the link joins two chips, paid by the same, and ``router``, paid by the
-core it enters.
+The parts add up to the objective ``energy`` (:mod:`nmsolve.hw.energy`, docs/objectives.md). A message to another core costs
+``message`` + ``router`` once per remote target core, paid by the sending core. Every link that it crosses costs ``link_x`` or
+``link_y``, and ``crossing`` where it joins two chips, paid by the core it leaves, and ``router``, paid by the core it enters.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.energy import UNIT_ENERGY, crossing_lines, has_energy
-from nmsolve.hw.routing.loads import flow_loads, route_loads
+from nmsolve.hw.routing.loads import flow_loads, route_loads, tally
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -72,7 +71,7 @@ def energy_parts(machine: Machine, flows: Flows, routes: Routes | None = None) -
     InputError : dead links leave no route
     """
     targets = np.diff(flows.indptr)
-    sent = np.bincount(flows.source, flows.rate * targets, machine.size)
+    sent = tally(flows.source, flows.rate * targets, machine.size)
     if machine.distance_matrix is not None:
         return _of_distances(machine, flows, sent)
     loads = (
@@ -94,10 +93,10 @@ def counts_energy(machine: Machine, messages: FloatArray, links: FloatArray) -> 
     load, start, along = links[used], used // 4, used % 4 >= 2
 
     def leaving(energy: FloatArray) -> FloatArray:
-        return np.bincount(start, load * energy, size).astype(np.float64)
+        return tally(start, load * energy, size)
 
     more, weight = _per_link(machine)
-    entered = np.bincount(ends[used], load * table["router"], size)
+    entered = tally(ends[used], load * table["router"], size)
     return EnergyParts(
         message=messages * table["message"],
         router=messages * table["router"] + entered,
@@ -121,7 +120,7 @@ def _unit(machine: Machine) -> str:
 
 
 def _per_link(machine: Machine) -> tuple[FloatArray, FloatArray]:
-    """(4 * P,) 1 for links between chips, else 0; and what a link's own energy is multiplied with: its weight in Jin et al.'s units."""
+    """(4 * P,) 1 for links between chips, else 0; and a link's weight, which Jin et al.'s units of energy go with (else 1)."""
     row, col = np.divmod(np.arange(machine.size), machine.cols)
     more, weight = np.zeros((machine.size, 4)), np.ones((machine.size, 4))
     for axis, at, forward in ((1, col, 0), (0, row, 2)):
@@ -140,7 +139,7 @@ def _of_distances(machine: Machine, flows: Flows, sent: FloatArray) -> EnergyPar
     table, none = _figures(machine), np.zeros(machine.size)
     flow = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     far = machine_distance(machine, "hops").matrix[flows.source[flow], flows.targets]
-    hops = np.bincount(flows.source[flow], flows.rate[flow] * far, machine.size)
+    hops = tally(flows.source[flow], flows.rate[flow] * far, machine.size)
     router = (sent + hops) * table["router"]
     return EnergyParts(
         sent * table["message"], router, hops * table["link_x"], none, none.copy(), _unit(machine)

@@ -16,7 +16,7 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import FloatArray
+from nmsolve.model.types import AnyArray, FloatArray
 
 #: Orders of the two dimensions: along the row first, or along the column first.
 ORDERS = ("xy", "yx")
@@ -66,17 +66,20 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
 
 def route_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
     """(4 * P,) load of every link by any routes; the virtual channels of a link are added up."""
-    loads: FloatArray = np.bincount(routes.links, flows.rate[routes.flow], 4 * machine.size).astype(
-        np.float64
-    )
-    return loads
+    return tally(routes.links, flows.rate[routes.flow], 4 * machine.size)
 
 
 def channel_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
     """(4 * P * V,) load of every virtual channel by any routes."""
-    count = 4 * machine.size * routes.channels
-    loads: FloatArray = np.bincount(routes.channel, flows.rate[routes.flow], count).astype(np.float64)
-    return loads
+    return tally(routes.channel, flows.rate[routes.flow], 4 * machine.size * routes.channels)
+
+
+def tally(where: AnyArray, amount: AnyArray, size: int) -> FloatArray:
+    """(size,) float64 sum of the ``amount`` that goes to every index."""
+    out: FloatArray = np.bincount(where, amount, size).astype(
+        np.float64
+    )  # no amount at all would be whole numbers
+    return out
 
 
 def check_rule(machine: Machine, rule: str) -> None:

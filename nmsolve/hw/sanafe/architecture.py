@@ -74,13 +74,13 @@ def _core(machine: Machine, neurons: int) -> dict[str, object]:
     soma: dict[str, object] = {"model": "leaky_integrate_fire"}
     for ours, theirs in SOMA:
         soma |= {f"energy_{theirs}": joules(ours), f"latency_{theirs}": seconds(ours)}
-    synapse = {
+    synapse: dict[str, object] = {
         "model": "current_based",
         "energy_process_spike": joules("synaptic_op"),
         "latency_process_spike": seconds("synaptic_op"),
     }
     router = machine.latency["router"].value * NS if "router" in machine.latency else 0.0
-    out = {
+    out: dict[str, object] = {
         "energy_message_out": message_and_hops(machine)["message"] * PJ,
         "latency_message_out": router + seconds("axon_out"),
     }

@@ -1,8 +1,8 @@
 """The network file of SANA-FE: neurons that fire at the rates of the graph's messages, edges, and the core of every neuron.
 
-SANA-FE has no neuron that simply fires at a rate and takes input as well, so every neuron integrates a constant bias and synapses
-carry no weight. A neuron fires when its potential exceeds ``THRESHOLD``, which is then taken off. SANA-FE cuts potentials to whole
-64ths in every step: biases are multiples of that, so a neuron fires exactly ``floor((phase + steps * bias) / THRESHOLD)`` times.
+SANA-FE has no neuron that fires at a given rate and takes input as well, so every neuron integrates a constant bias and synapses
+carry no weight. A neuron fires when its potential exceeds ``THRESHOLD``, which is then taken off. SANA-FE cuts potentials to
+whole 64ths in every step; biases are multiples of that, so a neuron fires ``floor((phase + steps * bias) / THRESHOLD)`` times.
 """
 
 from __future__ import annotations
