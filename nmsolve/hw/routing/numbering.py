@@ -26,7 +26,8 @@ class ChannelGraph(NamedTuple):
 def channel_graph(before: AnyArray, after: AnyArray, used: BoolArray) -> ChannelGraph:
     """The graph of dependencies ``before[i]`` -> ``after[i]`` (repeated ones count once) of ``len(used)`` channels."""
     n = len(used)
-    key = np.unique(before.astype(np.int64) * n + after)
+    key = np.sort(before.astype(np.int64) * n + after)
+    key = key[np.diff(key, prepend=-1) > 0]
     indptr = np.searchsorted(key, np.arange(n + 1) * n)
     return ChannelGraph(indptr.astype(np.int64), key % max(n, 1), used)
 

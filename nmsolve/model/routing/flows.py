@@ -10,7 +10,11 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
+from nmsolve.model.routing.trees import Trees
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, frozen
+
+#: Up to so many pairs of cores the traffic is summed in a table of all pairs.
+DENSE = 2**22
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,37 +112,39 @@ def flows_of(graph: Messages, core: AnyArray, cores: int) -> Flows:
     appearance. A multicast message with one remote target core counts as unicast. What stays on its core is left out.
     """
     at = np.asarray(core, np.int64)
-    pairs = np.zeros(cores * cores)
-    trees: dict[tuple[int, bytes], float] = {}
+    key, sums = np.zeros(0, np.int64), np.zeros(0)
+    trees = Trees.none()
     for rows in graph.blocks():
-        length = np.diff(rows.indptr)
-        row = np.repeat(np.arange(len(length)), length)
+        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
         p, q = at[rows.source[row]], at[rows.targets]
         one = rows.multicast[row]
-        plain = ~one & (p != q)
-        pairs += np.bincount(p[plain] * cores + q[plain], rows.weights[plain], cores * cores)
-        away = one & (p != q)
-        key = np.unique(row[away] * cores + q[away])
-        if not len(key):
-            continue
-        of_row, goal = np.divmod(key, cores)
-        starts = np.flatnonzero(np.diff(of_row, prepend=-1))
-        for a, b in zip(starts.tolist(), [*starts[1:].tolist(), len(key)], strict=True):
-            i = int(of_row[a])
-            source, rate = int(at[rows.source[i]]), float(rows.rate[i])
-            if rate <= 0:
-                continue
-            if b - a == 1:
-                pairs[source * cores + int(goal[a])] += rate
-            else:
-                name = (source, goal[a:b].astype(np.int32).tobytes())
-                trees[name] = trees.get(name, 0.0) + rate
-    used = np.flatnonzero(pairs > 0)
-    goals = [np.frombuffer(t, np.int32) for _, t in trees]
-    size = np.concatenate([np.ones(len(used), np.int64), [len(g) for g in goals]]).astype(np.int64)
+        plain, away = ~one & (p != q), one & (p != q)
+        reached = np.sort(row[away] * cores + q[away])
+        reached = reached[np.diff(reached, prepend=-1) > 0]  # much faster than np.unique's hashing
+        size = np.bincount(reached // cores, minlength=len(rows.source)) * (rows.rate > 0)
+        lone, many = size[reached // cores] == 1, size[reached // cores] > 1
+        alone = reached[lone] // cores
+        pairs = [key, (p * cores + q)[plain], at[rows.source[alone]] * cores + reached[lone] % cores]
+        weights = [sums, rows.weights[plain], rows.rate[alone]]
+        key, sums = _summed(np.concatenate(pairs), np.concatenate(weights), cores)
+        big = np.flatnonzero(size > 1)
+        more = Trees(at[rows.source[big]], size[big], reached[many] % cores, rows.rate[big])
+        trees = trees.merged(more)
+    size = np.concatenate([np.ones(len(key), np.int64), trees.size])
     return Flows(
-        np.concatenate([used // cores, [s for s, _ in trees]]).astype(np.int32),
+        np.concatenate([key // cores, trees.source]).astype(np.int32),
         np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
-        np.concatenate([used % cores, *goals]).astype(np.int32),
-        np.concatenate([pairs[used], list(trees.values())]).astype(np.float64),
+        np.concatenate([key % cores, trees.targets]).astype(np.int32),
+        np.concatenate([sums, trees.rate]),
     )
+
+
+def _summed(key: IntArray, weight: FloatArray, cores: int) -> tuple[IntArray, FloatArray]:
+    """Distinct keys with positive sums, rising, and their sums."""
+    if cores**2 <= DENSE:
+        total: FloatArray = np.bincount(key, weight, cores**2).astype(np.float64, copy=False)
+        used: IntArray = np.flatnonzero(total > 0)
+        return used, total[used]
+    used, where = np.unique(key, return_inverse=True)
+    total = np.bincount(where, weight, len(used)).astype(np.float64, copy=False)
+    return used[total > 0], total[total > 0]
