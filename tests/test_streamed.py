@@ -147,7 +147,24 @@ def test_messages_between_cores_are_the_same_every_time(kept: int, monkeypatch) 
         assert all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
     assert (first[0] is again[0]) == (kept > 0)
     away = core[graph.edge_source] != core[graph.targets]
-    assert sum(rows.weights.sum() for rows in first) == graph.weights[away].sum()
+    leaving = 0.0
+    for rows in first:
+        sender = np.repeat(rows.source, np.diff(rows.indptr))
+        leaving += rows.weights[cores.at[sender] != cores.at[rows.targets]].sum()
+    assert leaving == graph.weights[away].sum()
+
+
+@pytest.mark.parametrize("kind", GRAPHS)
+@pytest.mark.parametrize("board", ["mesh", "torus", "faults"])
+def test_between_cores_links_are_loaded_alike(kind: str, board: str) -> None:
+    """Loads of links, and of multicast messages the largest over the hottest links with their senders."""
+    machine, graph = machine_of(board), graph_of(kind, 3)
+    core = mapping(machine, 3)
+    cores = between.BetweenCores(split(graph, 3), machine, core)
+    loads = link_loads(cores, machine, cores.at)
+    assert loads == pytest.approx(link_loads(graph, machine, core), rel=1e-12)
+    if graph.multicast.all():
+        assert hottest_links(cores, machine, cores.at) == hottest_links(graph, machine, core)
 
 
 @pytest.mark.parametrize("kind", GRAPHS)

@@ -71,6 +71,7 @@ def write_answer(
 
     from nmsolve.cli.check import independent_checks
     from nmsolve.cli.progress import event_to_json
+    from nmsolve.hw.between import BetweenCores
     from nmsolve.model.files import write_atomic
     from nmsolve.model.mapping.files import write_mapping
     from nmsolve.model.mapping.sln import is_qaplib, write_sln
@@ -79,6 +80,7 @@ def write_answer(
 
     checks: list[CheckPart] = []
     left: list[str] = []
+    between: BetweenCores | None = None
     if result.core is not None:
         write_mapping(out / "mapping.json", problem.graph, problem.machine, result.core)
         if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
@@ -89,7 +91,8 @@ def write_answer(
 
             write_routes(out / "routes.json", problem.graph, problem.machine, routes)
             file = read_routes(out / "routes.json")
-        checks, left = independent_checks(problem, result, turns, file, patience)
+        between = BetweenCores(problem.graph, problem.machine, result.core)
+        checks, left = independent_checks(problem, result, turns, file, patience, between)
     report = build_report(problem, result, checks, inputs, left)
     write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
@@ -101,7 +104,7 @@ def write_answer(
     command = f"nmsolve verify {out} --bound"
     try:
         with patience.optional():
-            page = render_html(problem, result, report, command)
+            page = render_html(problem, result, report, command, between)
     except KeyboardInterrupt:
         page = render_html(problem, result, report, command, links=False)
     write_atomic(out / "report.html", page)

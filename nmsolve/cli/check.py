@@ -21,6 +21,7 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nmsolve.hw.between import BetweenCores
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
 
@@ -143,8 +144,10 @@ def independent_checks(
     turns: str | None,
     routes: RoutesFile | None = None,
     patience: Patience | None = None,
+    between: BetweenCores | None = None,
 ) -> tuple[list[CheckPart], list[str]]:
-    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen.
+    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
+    mapping's messages between cores) for use afterwards.
 
     Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because somebody
     lost ``patience``.
@@ -169,6 +172,7 @@ def independent_checks(
     stages = verifying(
         problem.graph, problem.machine, problem.constraints, result.core, scores, claimed,
         node_limit=problem.node_limit, turns=turns, migration=problem.migration, routes=routes,
+        between=between,
     )  # fmt: skip
     try:
         with nullcontext() if patience is None else patience.optional():

@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.cli import pictures
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import Report, in_words
+from nmsolve.hw.between import BetweenCores
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
@@ -29,10 +30,22 @@ def fill(template: str, **values: Any) -> str:
 
 
 def render_html(
-    problem: MappingProblem, result: Result, report: Report, verify_command: str, links: bool = True
+    problem: MappingProblem,
+    result: Result,
+    report: Report,
+    verify_command: str,
+    between: BetweenCores | None = None,
+    links: bool = True,
 ) -> str:
-    """The whole page, without link loads (they need a look at every message) where ``links`` is False.
+    """The whole page.
 
+    Parameters
+    ----------
+    between : the mapping's messages between cores, if they are there
+    links : whether link loads are drawn, which need a look at the messages
+
+    Notes
+    -----
     Equal problem, result and report give equal bytes.
     """
     drawn: dict[str, str] = {
@@ -49,7 +62,7 @@ def render_html(
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
         if links:
-            drawn["link_loads"], hottest = _link_picture(problem, result.core)
+            drawn["link_loads"], hottest = _link_picture(problem, result.core, between)
     return fill(
         "report.html.j2",
         r=report,
@@ -99,7 +112,9 @@ def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> t
     return share.max(axis=1), "share of the limit", f"How full every core is: the tightest of {what}."
 
 
-def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[dict[str, Any]]]:
+def _link_picture(
+    problem: MappingProblem, core: IntArray, between: BetweenCores | None
+) -> tuple[str, list[dict[str, Any]]]:
     """Link heat map and the ten hottest links; empty for machines that are not meshes."""
     from nmsolve.hw.routes import has_routes, hottest_links, link_loads, working_links
     from nmsolve.model.links import link_ends
@@ -108,9 +123,12 @@ def _link_picture(problem: MappingProblem, core: IntArray) -> tuple[str, list[di
     if not has_routes(machine):
         return "", []
     links = working_links(machine)
-    loads = link_loads(graph, machine, core)
+    loads = link_loads(graph, machine, core) if between is None else link_loads(between, machine, between.at)
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
-    hot = hottest_links(graph, machine, core, loads=loads)
+    if between is not None and graph.multicast.all():  # otherwise only the graph knows the senders
+        hot = hottest_links(between, machine, between.at, loads=loads)
+    else:
+        hot = hottest_links(graph, machine, core, loads=loads)
     position = {int(link): i for i, link in enumerate(links)}
     rows = [
         {

@@ -17,7 +17,7 @@ from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
 from nmsolve.hw.kernels import goes_up, walk_routes
 from nmsolve.hw.summed import add_crossings, pairs_with, summed
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import READERS, LogicGraph, Rows
+from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -93,7 +93,7 @@ def _tree_route(machine: Machine, p: int, q: int) -> list[int]:
     return links[::-1]
 
 
-def link_loads(graph: LogicGraph, machine: Machine, core: AnyArray, multicast: bool = True) -> FloatArray:
+def link_loads(graph: Messages, machine: Machine, core: AnyArray, multicast: bool = True) -> FloatArray:
     """(4 * P,) traffic per step over every directed link; 0 where there is no link.
 
     A multicast row loads every link of its route tree once with its rate, any other edge every link of its
@@ -122,7 +122,7 @@ def load_histogram(machine: Machine, loads: FloatArray, bins: int = 10) -> tuple
 
 
 def hottest_links(
-    graph: LogicGraph,
+    graph: Messages,
     machine: Machine,
     core: AnyArray,
     count: int = 10,
@@ -146,7 +146,7 @@ def hottest_links(
 
 
 def _largest_messages(
-    graph: LogicGraph, machine: Machine, core: AnyArray, links: IntArray, most: int
+    graph: Messages, machine: Machine, core: AnyArray, links: IntArray, most: int
 ) -> list[tuple[tuple[int, float], ...]]:
     """For each of ``links`` the (sender, traffic over it) of its ``most`` largest messages, largest first."""
     walked = LinkLoads(graph, machine, core)
@@ -175,7 +175,7 @@ class LinkLoads:
     ``loads`` (4 * P,) is the traffic over every directed link so far.
     """
 
-    def __init__(self, graph: LogicGraph, machine: Machine, core: AnyArray, multicast: bool = True) -> None:
+    def __init__(self, graph: Messages, machine: Machine, core: AnyArray, multicast: bool = True) -> None:
         _require_routes(machine)
         self.loads: FloatArray = np.zeros(4 * machine.size)
         self._core, self._multicast = checked_core(graph, machine, core), multicast

@@ -108,12 +108,14 @@ def verifying(
     turns: str | Sequence[str] | None = None,
     migration: Migration | None = None,
     routes: RoutesFile | None = None,
+    between: BetweenCores | None = None,
 ) -> Iterator[tuple[str, list[Check]]]:
     """:func:`verify` one stage of :data:`STAGES` after the other, each with its checks when they are done.
 
     Parameters
     ----------
     scores : takes the objectives as recomputed, once the second stage is done
+    between : the mapping's messages between cores, for use afterwards
     """
     problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
     at: IntArray = np.ascontiguousarray(core, np.int64)
@@ -125,7 +127,7 @@ def verifying(
     )
     if any(v.rule in ("shape", "core") for v in broken):
         return
-    between = BetweenCores(graph, machine, at)
+    between = between or BetweenCores(graph, machine, at)
     found, checks = recompute(graph, machine, at, between), []
     if routes is not None:
         wrong = routes_complaint(routes, graph, machine, at)
@@ -147,40 +149,36 @@ def recompute(
 ) -> dict[str, float]:
     """All objectives by name, in plain NumPy; formulas in docs/objectives.md.
 
-    ``between`` : the mapping's messages between cores, if they are there already.
+    ``between`` : the mapping's messages between cores, for use afterwards.
     """
     out = {"cut": 0.0, "connectivity": 0.0}
+    cores = between or BetweenCores(graph, machine, core)
     matrix, axons = machine.distance_matrix, np.zeros((2, machine.size), np.int64)
     given = dict.fromkeys(("hops", "multicast-hops", "once"), 0.0)
-    for rows, row in pieces(graph):
-        p, q, w = core[rows.source[row]], core[rows.targets], rows.weights
-        away = p != q
+    for rows in cores.condensed():
+        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
+        home, q, w = core[rows.source[row]], rows.targets, rows.weights
+        away = home != q
         out["cut"] += float(w[away].sum())
-        reach = distinct([row * machine.size + q], len(rows.source) * machine.size)
-        home = core[rows.source[reach // machine.size]]
-        axons[0] += np.bincount(reach % machine.size, minlength=machine.size)
+        axons[0] += np.bincount(q, minlength=machine.size)
         axons[1] += np.bincount(home, minlength=machine.size)
-        pairs = reach[home != reach % machine.size]
-        out["connectivity"] += float(rows.rate[pairs // machine.size].sum())
+        out["connectivity"] += float(rows.rate[row[away]].sum())
         if matrix is not None:
-            one = rows.multicast[row]
-            tree = pairs[rows.multicast[pairs // machine.size]]
-            rate, source = rows.rate[tree // machine.size], rows.source[tree // machine.size]
-            given["hops"] += float(w @ matrix[p, q])
-            given["multicast-hops"] += float(w[~one] @ matrix[p, q][~one])
-            given["multicast-hops"] += float(rate @ matrix[core[source], tree % machine.size])
-            given["once"] += float(w[away & ~one].sum()) + float(rate.sum())
+            alone, tree = ~rows.multicast[row], away & rows.multicast[row]
+            far, rate = matrix[home, q], rows.rate[row]
+            given["hops"] += float(w @ far)
+            given["multicast-hops"] += float(w[alone] @ far[alone]) + float(rate[tree] @ far[tree])
+            given["once"] += float(w[away & alone].sum()) + float(rate[tree].sum())
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     if matrix is not None:
         router, link, once = _matrix_energy(machine)
         out["hops"], out["multicast-hops"] = given["hops"], given["multicast-hops"]
         out["energy"] = once * given["once"] + (router + link) * given["multicast-hops"]
         return out
-    cores, stay = between or BetweenCores(graph, machine, core), np.arange(machine.size)
-    hops = walk_all(cores, machine, stay, "hops")
+    hops = walk_all(cores, machine, cores.at, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
     if machine.torus or machine.faulty_links:  # the cheapest way may be another one
-        out["energy"] = walk_all(cores, machine, stay, "energy").by_tree
+        out["energy"] = walk_all(cores, machine, cores.at, "energy").by_tree
     else:
         b = board(machine, "energy")
         crossed = hops.loads > 0
@@ -298,13 +296,12 @@ def deadlock_check(cores: BetweenCores, machine: Machine, turns: str | Sequence[
 
     if turns is None and not machine.faulty_links:
         turns = "xy"
-    stay = np.arange(machine.size)
-    report = check_deadlock(cores, machine, stay, turns)
+    report = check_deadlock(cores, machine, cores.at, turns)
     rule = f" and no turn that {report.prohibited} prohibits" if report.prohibited else ""
     if report.violations:
         text = f"{len(report.violations)} prohibited turns ({report.prohibited}): {report.violations[0]}"
         return Check("deadlock", False, text)
-    wrong = check_numbering(cores, machine, stay, report.numbering, report.layers, report.dateline)
+    wrong = check_numbering(cores, machine, cores.at, report.numbering, report.layers, report.dateline)
     if wrong is not None:
         return Check("deadlock", False, f"the channel numbering is wrong: {wrong}")
     channels = int((report.numbering >= 0).sum())
