@@ -1,8 +1,10 @@
-"""``flow-routes.json``: flows between cores with their routes, prohibited turns and the numbering of channels."""
+"""``flow-routes.json``: flows between cores with their routes, prohibited turns, and numbers that prove freedom of deadlock."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
+from typing import Annotated, NamedTuple
 
 import msgspec
 import numpy as np
@@ -13,82 +15,119 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.files import Identity
 from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.turns import TurnSet, all_turns
 from nmsolve.model.types import IntArray
+
+Core = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Number = Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
 
 
 class FlowRoute(msgspec.Struct):
     """One flow: the core that sends, those that receive, messages per step, links (from, to, channel), parents first."""
 
-    source: int
-    targets: list[int]
+    source: Core
+    targets: list[Core]
     rate: float
-    links: list[tuple[int, int, int]]
+    links: list[tuple[Core, Core, Count]]
 
 
 class FlowRoutesFile(msgspec.Struct):
     """The content of ``flow-routes.json``.
 
-    ``prohibited`` lists (core, turn) such as ``(5, "WS")``, or is None where turns were not restricted; ``numbering`` has a
-    number for every channel ``4 * V * core + V * direction + v`` (-1: not in use) that grows along every dependency: no
-    deadlock is possible.
+    ``form``, ``detour``, ``table_limit``: the rules the routes keep (:class:`RoutingProblem`). ``prohibited`` lists (core, turn)
+    such as ``(5, "WS")``, or is None where turns are not restricted. ``numbering`` has a number for every channel
+    ``4 * V * core + V * direction + v`` (-1: not in use) that grows along every dependency. ``worms`` are numbers for the
+    entries of the routes (and for the targets, where a core takes one message at a time) that prove it for messages longer
+    than a buffer, too. None: no proof.
     """
 
     machine: Identity
     form: str
-    channels: int
+    channels: Annotated[int, msgspec.Meta(ge=1, le=64)]
     flows: list[FlowRoute]
-    prohibited: list[tuple[int, str]] | None = None
-    numbering: list[int] | None = None
+    detour: Count = 0
+    table_limit: Count | None = None
+    prohibited: list[tuple[Core, str]] | None = None
+    numbering: list[Number] | None = None
+    worms: list[Number] | None = None
+
+
+class FlowRoutes(NamedTuple):
+    """A ``flow-routes.json`` as read: ``numbering`` (4 * P * V,) and ``worms`` (K,) or (K + T,) int64, or None."""
+
+    problem: RoutingProblem
+    routes: Routes
+    numbering: IntArray | None
+    worms: IntArray | None
 
 
 def write_flow_routes(
     path: str | Path,
-    machine: Machine,
-    form: str,
-    flows: Flows,
+    problem: RoutingProblem,
     routes: Routes,
     turns: TurnSet | None,
     numbering: IntArray | None,
+    worms: IntArray | None = None,
 ) -> None:
-    """Write the file, whole or not at all."""
-    ends = link_ends(machine)
-    links, vc = routes.links, routes.channel % routes.channels
-    triples = np.stack([links // 4, ends[links], vc], 1).tolist()
+    """Write the file, whole or not at all; ``turns`` are those chosen or given, None if none are prohibited."""
+    machine, flows, v = problem.machine, problem.flows, routes.channels
+    triples = np.stack([routes.links // 4, link_ends(machine)[routes.links], routes.channel % v], 1).tolist()
+    parts = list(pairwise(routes.indptr.tolist()))
     entries = [
-        FlowRoute(
-            int(flows.source[f]), flows.of(f).tolist(), float(flows.rate[f]), triples[routes.indptr[f] : routes.indptr[f + 1]]
-        )
-        for f in range(flows.count)
-    ]  # fmt: skip
+        FlowRoute(int(flows.source[f]), flows.of(f).tolist(), float(flows.rate[f]), triples[a:b])
+        for f, (a, b) in enumerate(parts)
+    ]
     banned = None
     if turns is not None:
-        banned = [
-            (int(p), "EWSN"[a] + "EWSN"[b])
-            for p, a, b in np.argwhere(all_turns(machine.size).allowed & ~turns.allowed)
-        ]
+        pairs = np.argwhere(all_turns(machine.size).allowed & ~turns.allowed).tolist()
+        banned = [(p, "EWSN"[a] + "EWSN"[b]) for p, a, b in pairs]
     content = FlowRoutesFile(
-        Identity(machine.name, machine.hash), form, routes.channels, entries, banned,
-        None if numbering is None else numbering.tolist(),
+        Identity(machine.name, machine.hash), problem.form, v, entries, problem.detour, problem.table_limit, banned,
+        None if numbering is None else numbering.tolist(), None if worms is None else worms.tolist(),
     )  # fmt: skip
     write_atomic(path, msgspec.json.encode(content) + b"\n")
 
 
-def read_flow_routes(
-    path: str | Path, machine: Machine
-) -> tuple[FlowRoutesFile, Flows, Routes, TurnSet | None]:
-    """Read the file; shapes and link numbers are checked here, the rules by :mod:`nmsolve.model.routing.check`.
+def read_flow_routes(path: str | Path, machine: Machine) -> FlowRoutes:
+    """Read the file; shapes and links are checked here, the rules by :mod:`nmsolve.model.routing.check`.
 
     Raises
     ------
-    InputError : not of this shape, for another machine, a link that does not exist, parents not first
+    InputError : not of this shape, for another machine, a core or link that does not exist, parents not first
     """
     file = decode_json(read_limited(path), FlowRoutesFile, path)
     if file.machine.hash not in ("", machine.hash):
         raise InputError("the routes are for another machine", f"{path}: $.machine", machine.name)
-    if not 1 <= file.channels <= 64:
-        raise InputError(f"{file.channels} virtual channels", f"{path}: $.channels", "1 to 64")
+    try:
+        problem = RoutingProblem(
+            machine, _flows(file), form=file.form, detour=file.detour, table_limit=file.table_limit,
+            turns=_turns(file, machine), channels=file.channels,
+        )  # fmt: skip
+    except InputError as error:
+        raise InputError(
+            error.what, f"{path}: {error.where}" if error.where else str(path), error.expected
+        ) from None
+    routes = _routes(file, machine, path)
+    entries = len(routes.channel)
+    numbering = _numbers(file.numbering, (4 * machine.size * file.channels,), f"{path}: $.numbering")
+    worms = _numbers(file.worms, (entries, entries + len(problem.flows.targets)), f"{path}: $.worms")
+    return FlowRoutes(problem, routes, numbering, worms)
+
+
+def _flows(file: FlowRoutesFile) -> Flows:
+    goals = [sorted(f.targets) for f in file.flows]
+    return Flows(
+        np.array([f.source for f in file.flows], np.int32),
+        np.cumsum([0, *(len(g) for g in goals)]).astype(np.int64),
+        np.array([t for g in goals for t in g], np.int32),
+        np.array([f.rate for f in file.flows], np.float64),
+    )
+
+
+def _routes(file: FlowRoutesFile, machine: Machine, path: str | Path) -> Routes:
     ends = link_ends(machine)
     number = {(k // 4, int(ends[k])): k for k in np.flatnonzero(ends >= 0).tolist()}
     channel: list[int] = []
@@ -98,7 +137,7 @@ def read_flow_routes(
         entered = {flow.source: -1}
         for j, (a, b, v) in enumerate(flow.links):
             where = f"{path}: $.flows[{i}].links[{j}]"
-            if (a, b) not in number or not 0 <= v < file.channels:
+            if (a, b) not in number or v >= file.channels:
                 raise InputError(
                     f"there is no link {a} -> {b} with channel {v}", where, "a link of the machine"
                 )
@@ -108,36 +147,27 @@ def read_flow_routes(
             entered[b] = len(channel)
             channel.append(number[a, b] * file.channels + v)
         indptr.append(len(channel))
-    goals = [sorted(set(f.targets)) for f in file.flows]
-    size = np.cumsum([0, *(len(g) for g in goals)])
-    flows = Flows(
-        np.array([f.source for f in file.flows], np.int32),
-        size.astype(np.int64),
-        np.array([t for g in goals for t in g], np.int32),
-        np.array([f.rate for f in file.flows], np.float64),
-    )
-    routes = Routes(
+    return Routes(
         file.channels, np.array(indptr, np.int64), np.array(channel, np.int64), np.array(parent, np.int64)
     )
-    if file.numbering is not None and len(file.numbering) != 4 * machine.size * file.channels:
-        raise InputError(
-            f"{len(file.numbering)} channel numbers",
-            f"{path}: $.numbering",
-            str(4 * machine.size * file.channels),
-        )
-    return file, flows, routes, _turns(file, machine, path)
 
 
-def _turns(file: FlowRoutesFile, machine: Machine, path: str | Path) -> TurnSet | None:
+def _numbers(numbers: list[int] | None, lengths: tuple[int, ...], where: str) -> IntArray | None:
+    if numbers is not None and len(numbers) not in lengths:
+        raise InputError(f"{len(numbers)} numbers", where, " or ".join(map(str, lengths)))
+    return None if numbers is None else np.array(numbers, np.int64)
+
+
+def _turns(file: FlowRoutesFile, machine: Machine) -> TurnSet | None:
     """The turn set of the list of prohibited turns."""
     if file.prohibited is None:
         return None
     allowed = all_turns(machine.size).allowed.copy()
     for i, (core, turn) in enumerate(file.prohibited):
         pair = ["EWSN".find(c) for c in turn]
-        if not 0 <= core < machine.size or len(pair) != 2 or min(pair) < 0 or pair[0] // 2 == pair[1] // 2:
+        if core >= machine.size or len(pair) != 2 or min(pair) < 0 or pair[0] // 2 == pair[1] // 2:
             raise InputError(
-                f"turn {turn!r} in core {core}", f"{path}: $.prohibited[{i}]", "a core and a turn such as WS"
+                f"turn {turn!r} in core {core}", f"$.prohibited[{i}]", "a core and a turn such as WS"
             )
         allowed[core, pair[0], pair[1]] = False
     return TurnSet(allowed)

@@ -6,12 +6,15 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
+import numba as nb
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.types import BoolArray, IntArray
 
 #: What can be minimised, in order: largest link load, sum of link loads, prohibited turns, M1's reward (negated).
 ROUTING_OBJECTIVES = ("max-link", "total-link", "turns", "reward")
@@ -102,23 +105,25 @@ class RoutingProblem:
 
 def hop_distances(machine: Machine, targets: np.ndarray | None = None) -> np.ndarray:
     """(T, P) int64 number of links of a shortest route from every core to each of ``targets`` (all cores if None); -1: none."""
-    from collections import deque
+    goals = np.arange(machine.size) if targets is None else np.asarray(targets, np.int64)
+    far: IntArray = _breadth_first(goals, link_ends(machine), link_works(machine))
+    return far
 
-    from nmsolve.model.links import link_ends, link_works
 
-    works, ends = link_works(machine), link_ends(machine)
-    into: list[list[int]] = [[] for _ in range(machine.size)]
-    for link in np.flatnonzero(works).tolist():
-        into[int(ends[link])].append(link // 4)
-    goals = range(machine.size) if targets is None else [int(t) for t in targets]
-    out = np.full((len(goals), machine.size), -1, np.int64)
-    for row, goal in enumerate(goals):
-        out[row, goal] = 0
-        queue = deque([goal])
-        while queue:
-            v = queue.popleft()
-            for u in into[v]:
-                if out[row, u] < 0:
-                    out[row, u] = out[row, v] + 1
-                    queue.append(u)
+@nb.njit(cache=True, nogil=True)
+def _breadth_first(goals: IntArray, ends: IntArray, works: BoolArray) -> IntArray:
+    """Distances to every goal, walking links backwards."""
+    cores = ends.shape[0] // 4
+    out, queue = np.full((goals.shape[0], cores), -1, np.int64), np.empty(cores, np.int64)
+    for row in range(goals.shape[0]):
+        far, tail, head = out[row], 1, 0
+        far[goals[row]], queue[0] = 0, goals[row]
+        while head < tail:
+            v = queue[head]
+            head += 1
+            for d in range(4):
+                u = ends[4 * v + (d ^ 1)]
+                if u >= 0 and works[4 * u + d] and far[u] < 0:
+                    far[u], queue[tail] = far[v] + 1, u
+                    tail += 1
     return out

@@ -1,0 +1,143 @@
+"""Independent verification of ``flow-routes.json`` beside its mapping.
+
+The flows are recomputed from graph and mapping with the verifier's own code (:mod:`nmsolve.hw.between`), routes are held
+against the rules as stated (:mod:`nmsolve.model.routing.check`), the numbers against the routes
+(:mod:`nmsolve.hw.routing.certificate`), and link loads are added up link by link. Nothing is used that made the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
+from nmsolve.hw.verify import TOLERANCE, Check
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.check import routes_complaint
+from nmsolve.model.routing.files import FlowRoutes, read_flow_routes
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.types import IntArray
+
+#: source core, target cores
+Key = tuple[int, tuple[int, ...]]
+
+
+def verify_flow_routes(
+    graph: LogicGraph,
+    machine: Machine,
+    core: IntArray,
+    path: str | Path,
+    claimed: Mapping[str, Any] | None = None,
+) -> list[Check]:
+    """Check the routes in the file ``path`` for the mapping ``core`` (n,).
+
+    Parameters
+    ----------
+    claimed : loads that a report names, ``max-link`` and ``total-link`` (messages per step), or None
+
+    Returns
+    -------
+    Checks ``flows`` (all traffic of the mapping and no other), ``flow-routes`` (every rule the file names),
+    ``flow-deadlock`` (numbers that prove it impossible), ``link-loads`` (as claimed)
+
+    Raises
+    ------
+    InputError : no such file, not of its shape, for another machine
+    """
+    file = read_flow_routes(path, machine)
+    wrong = _traffic_complaint(expected_flows(graph, machine, core), file.problem.flows)
+    checks = [
+        Check("flows", wrong is None, wrong or f"{file.problem.flows.count} flows, the mapping's traffic")
+    ]
+    wrong = routes_complaint(file.problem, file.routes)
+    checks.append(Check("flow-routes", wrong is None, wrong or _kept(file)))
+    if wrong is None:
+        checks += [_deadlock_check(file), _load_check(file, claimed or {})]
+    return checks
+
+
+def expected_flows(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[Key, float]:
+    """Messages per step by source and remote target cores; what is sent edge by edge has one target each."""
+    out: dict[Key, float] = defaultdict(float)
+    for rows in BetweenCores(graph, machine, core).blocks():
+        for i in range(len(rows.source)):
+            part, source = slice(rows.indptr[i], rows.indptr[i + 1]), int(rows.source[i])
+            targets = rows.targets[part].tolist()
+            if rows.multicast[i]:
+                remote = tuple(sorted(set(targets) - {source}))
+                if remote and rows.rate[i] > 0:
+                    out[source, remote] += float(rows.rate[i])
+                continue
+            for target, weight in zip(targets, rows.weights[part].tolist(), strict=True):
+                if target != source and weight > 0:
+                    out[source, (target,)] += weight
+    return dict(out)
+
+
+def _traffic_complaint(wanted: Mapping[Key, float], flows: Flows) -> str | None:
+    given: dict[Key, float] = {}
+    for f in range(flows.count):
+        key = (int(flows.source[f]), tuple(flows.of(f).tolist()))
+        if key in given:
+            return f"flow {f} ({flows.name(f)}) is there twice"
+        if key not in wanted:
+            return f"flow {f} ({flows.name(f)}) is not in the mapping's traffic"
+        if not math.isclose(float(flows.rate[f]), wanted[key], rel_tol=TOLERANCE):
+            return f"flow {f} ({flows.name(f)}) has rate {flows.rate[f]:.15g}, the mapping sends {wanted[key]:.15g}"
+        given[key] = float(flows.rate[f])
+    missing = next((key for key in wanted if key not in given), None)
+    if missing is None:
+        return None
+    return f"the flow from core {missing[0]} to {', '.join(map(str, missing[1][:3]))} is missing"
+
+
+def _kept(file: FlowRoutes) -> str:
+    problem = file.problem
+    rules = [f"at most {problem.detour} links more than needed" if problem.detour else "shortest"]
+    if problem.turns is not None:
+        rules.append(f"{problem.turns.prohibited(problem.machine)} turns prohibited")
+    if problem.table_limit is not None:
+        rules.append(f"at most {problem.table_limit} entries by {problem.form} in every table")
+    return f"{file.routes.count} routes over {len(file.routes.channel)} links: {', '.join(rules)}"
+
+
+def _deadlock_check(file: FlowRoutes) -> Check:
+    machine, routes = file.problem.machine, file.routes
+    if file.numbering is None:
+        return Check(
+            "deadlock", False, "the file numbers no channels: nothing proves that no deadlock is possible"
+        )
+    wrong = numbering_complaint(machine, routes, file.numbering)
+    if wrong is not None:
+        return Check("flow-deadlock", False, f"the channel numbering is wrong: {wrong}")
+    text = f"{int((file.numbering >= 0).sum())} channels numbered so that every route climbs (packets that fit a buffer)"
+    if file.worms is not None:
+        ejection = len(file.worms) > len(routes.channel)
+        wrong = worms_complaint(machine, file.problem.flows, routes, file.worms, ejection)
+        if wrong is not None:
+            return Check("flow-deadlock", False, f"the numbering for long messages is wrong: {wrong}")
+        text += "; proved for longer messages too"
+    return Check("flow-deadlock", True, text)
+
+
+def _load_check(file: FlowRoutes, claimed: Mapping[str, Any]) -> Check:
+    loads: dict[int, list[float]] = defaultdict(list)
+    flow = file.routes.flow.tolist()
+    for f, link in zip(flow, file.routes.links.tolist(), strict=True):
+        loads[link].append(float(file.problem.flows.rate[f]))
+    found = {
+        "max-link": max(map(math.fsum, loads.values()), default=0.0),
+        "total-link": math.fsum(rate for rates in loads.values() for rate in rates),
+    }
+    for name, value in found.items():
+        said = claimed.get(name, value)
+        number = isinstance(said, int | float) and not isinstance(said, bool)
+        if not number or not math.isclose(said, value, rel_tol=TOLERANCE, abs_tol=TOLERANCE):
+            return Check("link-loads", False, f"{name} is {value:.15g}, the report says {said}")
+    text = ", ".join(f"{name} {value:.15g}" for name, value in found.items())
+    return Check("link-loads", True, text)
