@@ -21,6 +21,7 @@ class Entry:
     module, cls : imported when the engine is first wanted; what makes it when called
     child : native solver, runs in a child process
     repeat : worth another run with another seed
+    restart : only with this part of all time left
     quick : takes milliseconds
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     limited : obeys ceilings on other objectives, likewise
@@ -34,6 +35,7 @@ class Entry:
     about: str
     child: bool = False
     repeat: bool = False
+    restart: float = 0.0
     quick: bool = False
     budgeted: bool = False
     limited: bool = False
@@ -44,15 +46,16 @@ class Entry:
         """The engine's place in a plan; with ``most`` it is worth no process of its own."""
         quick = self.quick or most < math.inf
         return Step(
-            engine, share, child=self.child, repeat=self.repeat, quick=quick, most=most, threads=self.stored
-        )
+            engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=quick, most=most,
+            threads=self.stored,
+        )  # fmt: skip
 
 
 _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True, stored=True),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "external": Entry(_H + "external.engine", "External", "market prices, any graph size", repeat=True, stored=True, axons=True),
+    "external": Entry(_H + "external.engine", "External", "market prices, any graph size", repeat=True, restart=0.2, stored=True, axons=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),

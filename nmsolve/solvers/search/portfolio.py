@@ -38,6 +38,7 @@ class Step:
     share : its part of the time, relative to the shares of the steps after it; what it leaves goes to them
     child : it must run in a child process (exact engines: they may crash, overrun, or eat all memory)
     repeat : run it again with another seed while time is left
+    restart : with less than this part of all time left, it is not run again
     quick : it takes milliseconds, and runs in this process even with several workers
     most : never more than this many seconds in one run
     threads : it runs in this process and uses all workers itself
@@ -47,6 +48,7 @@ class Step:
     share: float = 1.0
     child: bool = False
     repeat: bool = False
+    restart: float = 0.0
     quick: bool = False
     most: float = math.inf
     threads: bool = False
@@ -148,8 +150,11 @@ class Portfolio:
         return self.endings.get(step.engine.name, Ending()).kind == "done"
 
     def _in_time(self, step: Step) -> bool:
-        """False if the time left is nothing beside what its last run in this process took; large inputs take long to load."""
-        late = self._budget.left() < RESTART * self._took.get(step.engine.name, 0.0)
+        """False if the time left is nothing beside what its last run in this process took (large inputs take long to load),
+        or less than the step asks for.
+        """
+        left, whole = self._budget.left(), self._budget.deadline - self._budget.started
+        late = left < max(RESTART * self._took.get(step.engine.name, 0.0), step.restart * whole)
         self.hurried |= late
         return not late
 

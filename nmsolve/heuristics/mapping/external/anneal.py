@@ -14,8 +14,9 @@ from nmsolve.heuristics.mapping.external.sweep import Crew, Swept, survey, sweep
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.model.types import AnyArray
 
-#: Quick cooling looks for the temperature at which order sets in: factor per sweep, and the fall of the cost that shows it.
-QUICK, ORDER = 0.75, 0.97
+#: Quick cooling looks for the temperature at which order sets in: factor per step of two sweeps, for a cut per sweep, and the
+#: fall of the cost that shows it.
+QUICK, QUICK_CUT, ORDER = 0.75, 0.7, 0.97
 #: Work units of reading a connection from a store.
 READING = 35.0
 
@@ -107,11 +108,13 @@ def temperature_of(level: Level, s: Placement, highest: float, run: Run) -> floa
 def order_sets_in(level: Level, s: Placement, highest: float, run: Run) -> float:
     """The temperature at which a placement without order begins to get better, by quick cooling from ``highest``."""
     temperature, first = highest, 0.0
+    quick = QUICK_CUT if run.cut else QUICK
     for i in range(60):
-        run.sweep(level, s, temperature)
+        if not run.cut:
+            run.sweep(level, s, temperature)
         cost = run.sweep(level, s, temperature).cost
         first = cost if i == 0 else first
         if cost < ORDER * first or run.budget.stop():
             break
-        temperature *= QUICK
-    return temperature / QUICK
+        temperature *= quick
+    return temperature / quick

@@ -11,11 +11,12 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
-from nmsolve.heuristics.mapping.external.levels import Source
+from nmsolve.heuristics.mapping.external.lawful import legal
+from nmsolve.heuristics.mapping.external.levels import Resident, Source
 from nmsolve.heuristics.mapping.external.nets_engine import refine_nets, refuses_nets
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES
-from nmsolve.heuristics.mapping.external.search import again, legal, search
+from nmsolve.heuristics.mapping.external.search import EARLY, again, glance, search
 from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
@@ -33,6 +34,8 @@ from nmsolve.model.types import AnyArray
 WORK_PER_SECOND = 0.8e9
 #: Part of the time for the search; the rest is for checking and scoring its answer.
 SEARCH = 0.97
+#: Work units of listing a connection at one of its ends.
+SORTING = 20.0
 #: Bytes per node of everything that is held per node, and bytes without which nothing works.
 NODE_BYTES, LEAST = 80, 16 << 20
 
@@ -87,9 +90,10 @@ def search_pairs(problem: MappingProblem, context: Context) -> None:
             _search(problem, context, run, disk)
         except Stopped:
             if context.incumbent()[0] is None:
-                _offer(context)(
-                    legal(problem, run), "legal, nothing more: stopped before the connections were sorted"
-                )
+                none = np.zeros(problem.n + 1, np.int64)
+                level = finest(problem, Resident.of(none, np.zeros(0, np.int32), np.zeros(0, np.float32)))
+                what = "the order of the file: stopped before the connections were sorted"
+                _offer(context)(legal(level, run), what)
 
 
 def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | None) -> None:
@@ -101,9 +105,12 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
         assert isinstance(graph, StoredGraph)
         source = stored_source(graph, disk, run.crew)
     level = finest(problem, source)
-    run.budget.spent += 40.0 * source.arcs
+    run.budget.spent += SORTING * source.arcs
     known = context.incumbent()[0]
     if known is None:
+        if glance(level) <= EARLY / 2 * run.budget.total:
+            run.budget.spent += glance(level)
+            offer(legal(level, run), "the order of the file")
         search(level, run, SEARCH, offer, disk)
     else:
         again(level, known, run, SEARCH, offer)

@@ -1,0 +1,102 @@
+"""Placements that keep capacities and rules: from the order of the nodes, or near a placement that does not quite."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.external.accept import Placement, placement
+from nmsolve.heuristics.mapping.external.anneal import Run
+from nmsolve.heuristics.mapping.external.levels import Level
+from nmsolve.heuristics.mapping.external.shedding import shed
+from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
+from nmsolve.heuristics.mapping.multilevel.pack import make_feasible
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+
+#: While annealing, a core may hold this part of its capacity too much, and at least one node.
+MARGIN = 50
+
+
+def relaxed(level: Level, capacity: IntArray) -> IntArray:
+    """Capacities while annealing: a little more than they are, so that nodes of different sizes can pass each other."""
+    limit = capacity.copy()
+    if level.sizes.shape[1]:
+        limit += np.where(limit > 0, np.maximum(level.sizes.max(axis=0), limit // MARGIN), 0)
+    return limit
+
+
+def placed(level: Level, pos: Int32Array, run: Run, price: AnyArray | None = None) -> Placement:
+    """The placement ``pos`` as annealing wants it."""
+    capacity = run.cores.capacity
+    return placement(level.sizes, pos, relaxed(level, capacity), capacity, price)
+
+
+def scattered(level: Level, allowed: BoolArray) -> Int32Array:
+    """Every node on an allowed core, cores filled evenly: the placement without order that annealing starts from.
+
+    Nodes that must be apart are, unless all allowed cores are taken by others of their set.
+    """
+    pos = np.zeros(level.n, np.int32)
+    for d in range(len(allowed)):
+        nodes = np.flatnonzero(level.domain == d)
+        pos[nodes] = np.flatnonzero(allowed[d])[np.arange(len(nodes)) % int(allowed[d].sum())]
+    for u in np.flatnonzero(np.diff(level.apart_ptr)).tolist():
+        others = pos[level.apart[level.apart_ptr[u] : level.apart_ptr[u + 1]]]
+        free = allowed[level.domain[u]].copy()
+        free[others] = False
+        if not free[pos[u]] and free.any():
+            pos[u] = np.roll(np.arange(len(free)), -int(pos[u]))[np.argmax(np.roll(free, -int(pos[u])))]
+    return pos
+
+
+def in_order(level: Level, allowed: BoolArray) -> Int32Array:
+    """Cores filled evenly one after the other, in the order of the file: what was written together stays together."""
+    pos = np.zeros(level.n, np.int32)
+    for d in range(len(allowed)):
+        nodes, cores = np.flatnonzero(level.domain == d), np.flatnonzero(allowed[d])
+        filled = np.cumsum(level.volume[nodes], dtype=np.float64)
+        if len(nodes):
+            before = (filled - level.volume[nodes]) / max(1e-30, float(filled[-1]))
+            pos[nodes] = cores[np.minimum((before * len(cores)).astype(np.int64), len(cores) - 1)]
+    return pos
+
+
+def legal(level: Level, run: Run) -> AnyArray | None:
+    """A mapping that keeps all rules, made from the order of the nodes; None if none was found."""
+    return fitted(level, placed(level, in_order(level, run.cores.allowed), run), run)
+
+
+def fitted(level: Level, s: Placement, run: Run) -> AnyArray | None:
+    """The cores of all nodes once overfull ones have shed what they must (in place), or, where that does not do, repaired
+    whatever it costs; None if no placement was found that keeps all rules.
+    """
+    if within(level, s, run) is None:
+        shed(level, s, run.cores)
+    pos = within(level, s, run)
+    return repaired(level, s.pos, run) if pos is None else pos
+
+
+def within(level: Level, s: Placement, run: Run) -> AnyArray | None:
+    """The cores of all nodes if that keeps every capacity and rule, else None."""
+    lawful = bool(run.cores.allowed[level.domain, s.pos].all()) and not _quarrels(level, s.pos)
+    return s.pos if lawful and (s.load <= s.goal).all() else None
+
+
+def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
+    """A placement near ``pos`` that keeps capacities and rules, whatever it costs; None if none was found.
+
+    The feasibility search looks at sizes and rules only, so it gets the level without its connections.
+    """
+    none = np.zeros(level.n + 1, np.int64)
+    net = Net(
+        none, np.zeros(0, np.int32), np.zeros(0, np.float32), level.sizes, level.volume, level.domain,
+        level.apart_ptr, level.apart,
+    )  # fmt: skip
+    c = run.cores
+    board = Board(c.col, c.row, c.lines_x, c.lines_y, c.capacity, c.allowed)
+    return make_feasible(net, board, pos.astype(np.int32), run.random, run.budget.stop)
+
+
+def _quarrels(level: Level, pos: AnyArray) -> bool:
+    """True if two nodes that must be apart are not."""
+    who = np.repeat(np.arange(level.n), np.diff(level.apart_ptr))
+    return bool((pos[who] == pos[level.apart]).any())
