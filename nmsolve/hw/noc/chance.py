@@ -1,0 +1,39 @@
+"""Random numbers inside kernels: one word of state, so that a run is the same however it is cut into pieces."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nmsolve.hw.noc.kernel import piece
+from nmsolve.hw.noc.layout import NEVER
+from nmsolve.model.types import AnyArray
+
+
+@piece
+def uniform(chance: AnyArray) -> float:
+    """A float64 in [0, 1): SplitMix64 (Steele et al. 2014). ``chance`` is (1,) uint64."""
+    chance[0] += np.uint64(0x9E3779B97F4A7C15)
+    z = chance[0]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@piece
+def below(chance: AnyArray, count: int) -> int:
+    """A whole number in 0..count-1."""
+    return int(uniform(chance) * count)
+
+
+@piece
+def gap(chance: AnyArray, probability: float) -> int:
+    """Trials up to and including the next success (>= 1) of a Bernoulli process; ``NEVER`` for probability 0."""
+    if probability >= 1.0:
+        return 1
+    if probability <= 0.0:
+        return NEVER
+    steps = math.log(1.0 - uniform(chance)) / math.log1p(-probability)
+    return 1 + int(steps) if steps < 1e15 else NEVER

@@ -1,0 +1,162 @@
+"""What is under way: flits on links, credits on their way back, and stages of the pipeline that end.
+
+Each kind has a ring of buckets, one for every cycle ahead; nothing takes longer than the ring is long. A bucket's first
+word counts what is in it.
+"""
+
+from __future__ import annotations
+
+from nmsolve.hw.noc.bits import lowest
+from nmsolve.hw.noc.kernel import piece
+from nmsolve.hw.noc.layout import (
+    BRANCHES,
+    BROKEN,
+    CLOSED,
+    COUNT,
+    CREDITS,
+    DEPTH,
+    FRONT,
+    HOME,
+    NOW,
+    OUT,
+    OWNER,
+    PACKET,
+    PENDING,
+    PORT,
+    ROUTING,
+    SENDS,
+    SENDS_LIVE,
+    TODO,
+    USED,
+    WANTS,
+    WANTS_LIVE,
+)  # fmt: skip
+from nmsolve.model.types import IntArray
+
+#: What ends, in the low three bits of a wake-up: outputs 0..4: a virtual channel is granted; or one of these.
+ROUTED, REOPENED = 5, 6
+
+
+@piece
+def put(ring: IntArray, cycle: int, what: int) -> None:
+    """Note ``what`` for ``cycle``. ``ring`` is (cycles, room + 1)."""
+    bucket = cycle & (ring.shape[0] - 1)
+    count = ring[bucket, 0] + 1
+    ring[bucket, count] = what
+    ring[bucket, 0] = count
+
+
+@piece
+def mark(words: IntArray, number: int) -> None:
+    """Add a number to a set kept as words of 32 bits."""
+    words[number >> 5] |= 1 << (number & 31)
+
+
+@piece
+def offer(
+    iv: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray
+) -> None:
+    """The front flit of a buffer asks for the switch at every output where it has a virtual channel and a credit."""
+    home = inputs[iv, HOME]
+    router, bit = home >> 6, 1 << (home & 63)
+    todo = inputs[iv, TODO]
+    while todo:
+        o = lowest(todo)
+        todo &= todo - 1
+        ov = ways[iv, o, OUT]
+        if ov >= 0 and outputs[ov, CREDITS] > 0:
+            routers[router, SENDS + o] |= bit
+            routers[router, SENDS_LIVE] |= 1 << o
+            mark(busy, router)
+
+
+@piece
+def flits_arrive(
+    flying: IntArray, words: IntArray, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray,
+    routers: IntArray, busy: IntArray, tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """Put the flits of this cycle into their buffers."""
+    bucket = tally[NOW] & (flying.shape[0] - 1)
+    depth = fixed[DEPTH]
+    for k in range(1, flying[bucket, 0] + 1):
+        iv = flying[bucket, k]
+        count = inputs[iv, COUNT]
+        if count >= depth:
+            tally[BROKEN] = 1
+            return
+        at = inputs[iv, FRONT] + count
+        flits[iv * depth + (at if at < depth else at - depth)] = words[bucket, k]
+        inputs[iv, COUNT] = count + 1
+        if count == 0:
+            if inputs[iv, BRANCHES]:
+                offer(iv, inputs, outputs, ways, routers, busy)
+            else:
+                home = inputs[iv, HOME]
+                routers[home >> 6, ROUTING] |= 1 << (home & 63)
+                mark(busy, home >> 6)
+    flying[bucket, 0] = 0
+
+
+@piece
+def credits_arrive(
+    returning: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    sources: IntArray, source_credits: IntArray, source_busy: IntArray, tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """Book the credits of this cycle; a flit that waited for one asks for the switch."""
+    bucket = tally[NOW] & (returning.shape[0] - 1)
+    for k in range(1, returning[bucket, 0] + 1):
+        ov = returning[bucket, k]
+        if ov < 0:  # of a core's own port
+            place = -1 - ov
+            source_credits[place] += 1
+            core = place // (len(source_credits) // len(sources))
+            if sources[core, PACKET] >= 0:
+                mark(source_busy, core)
+            continue
+        outputs[ov, CREDITS] += 1
+        port = outputs[ov, PORT]
+        router, o = port >> 3, port & 7
+        routers[router, USED + o] -= 1
+        iv = outputs[ov, OWNER]
+        if outputs[ov, CREDITS] != 1 or iv < 0:
+            if outputs[ov, CREDITS] > fixed[DEPTH]:
+                tally[BROKEN] = 4
+            continue
+        if inputs[iv, COUNT] and inputs[iv, TODO] >> o & 1 and ways[iv, o, OUT] == ov:
+            routers[router, SENDS + o] |= 1 << (inputs[iv, HOME] & 63)
+            routers[router, SENDS_LIVE] |= 1 << o
+            mark(busy, router)
+    returning[bucket, 0] = 0
+
+
+@piece
+def stages_end(
+    waking: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray, tally: IntArray
+) -> None:  # fmt: skip
+    """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch."""
+    bucket = tally[NOW] & (waking.shape[0] - 1)
+    for k in range(1, waking[bucket, 0] + 1):
+        what = waking[bucket, k]
+        stage, iv = what & 7, what >> 3
+        if stage == REOPENED:
+            router, o = iv >> 3, iv & 7
+            routers[router, CLOSED] &= ~(1 << o)
+            mark(busy, router)
+            continue
+        home = inputs[iv, HOME]
+        router, bit = home >> 6, 1 << (home & 63)
+        if stage == ROUTED:
+            todo = inputs[iv, TODO]
+            routers[router, WANTS_LIVE] |= todo
+            while todo:
+                o = lowest(todo)
+                todo &= todo - 1
+                routers[router, WANTS + o] |= bit
+        else:
+            ov = ways[iv, stage, PENDING]
+            ways[iv, stage, OUT] = ov
+            if outputs[ov, CREDITS] > 0:
+                routers[router, SENDS + stage] |= bit
+                routers[router, SENDS_LIVE] |= 1 << stage
+        mark(busy, router)
+    waking[bucket, 0] = 0

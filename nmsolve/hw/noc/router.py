@@ -1,0 +1,333 @@
+"""One router in one cycle: routes of heads, virtual channels for them, the switch for flits.
+
+Both allocators are separable round-robin allocators with one iteration (iSLIP, McKeown 1999): every output grants one
+request, every input accepts one grant, and pointers move on only past what was accepted. All three stages see the state
+at the start of the cycle: what a stage decides takes effect at the start of a later one.
+"""
+
+from __future__ import annotations
+
+from nmsolve.hw.noc.arrivals import deliver
+from nmsolve.hw.noc.bits import first_from, lowest
+from nmsolve.hw.noc.chance import below
+from nmsolve.hw.noc.events import REOPENED, ROUTED, offer, put
+from nmsolve.hw.noc.kernel import piece
+from nmsolve.hw.noc.layout import (
+    ACCEPT,
+    ALLOCATE_CYCLES,
+    BACK,
+    BRANCHES,
+    BROKEN,
+    BY_TURNS,
+    CHANNELS,
+    CLOSED,
+    CORE,
+    COUNT,
+    CREDITS,
+    DELAY,
+    DELIVERED,
+    DEPTH,
+    FEEDER,
+    FLITS,
+    FORKED,
+    FRONT,
+    GRANT,
+    HOME,
+    INTERVAL,
+    LABEL,
+    LINK,
+    LOW,
+    MAY,
+    MOVES,
+    NOW,
+    OUT,
+    OWNER,
+    PENDING,
+    POSITION,
+    POSITION_SHIFT,
+    RETURN,
+    ROUTE_CYCLES,
+    ROUTING,
+    SENDS,
+    SENDS_LIVE,
+    SINK,
+    SWITCH_ACCEPT,
+    SWITCH_GRANT,
+    TODO,
+    USED,
+    WANTS,
+    WANTS_LIVE,
+    WINDOW_END,
+    WINDOW_START,
+)  # fmt: skip
+from nmsolve.model.types import AnyArray, IntArray
+
+
+@piece
+def choose(mask: int, router: int, routers: IntArray, chance: AnyArray) -> int:
+    """The output with the fewest credits in use, ties at random."""
+    best = lowest(mask)
+    mask &= mask - 1
+    ties = 1
+    while mask:
+        o = lowest(mask)
+        mask &= mask - 1
+        if routers[router, USED + o] < routers[router, USED + best]:
+            best, ties = o, 1
+        elif routers[router, USED + o] == routers[router, USED + best]:
+            ties += 1
+            if below(chance, ties) == 0:
+                best = o
+    return int(best)
+
+
+@piece
+def route(
+    iv: int, position: int, router: int, local: int, inputs: IntArray, ways: IntArray, routers: IntArray, next_outputs: AnyArray,
+    child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray,
+    tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """Decide where the head in front of a buffer goes: along its tree, or over an allowed output of a shortest path."""
+    outs = 0
+    if fixed[BY_TURNS]:
+        o = CORE
+        if position != router:
+            mask = next_outputs[position, router, local // fixed[CHANNELS]]
+            if mask == 0:
+                tally[BROKEN] = 6
+                return
+            o = choose(int(mask), router, routers, chance)
+        outs = 1 << o
+        ways[iv, o, OUT] = -1
+        ways[iv, o, POSITION] = position
+        ways[iv, o, MAY] = -1
+    else:
+        for k in range(child_start[position], child_start[position + 1]):
+            o = int(step[child[k]])
+            outs |= 1 << o
+            ways[iv, o, OUT] = -1
+            ways[iv, o, POSITION] = child[k]
+            ways[iv, o, MAY] = group[child[k]]
+        if arrives[position] >= 0:
+            outs |= 1 << CORE
+            ways[iv, CORE, OUT] = -1
+            ways[iv, CORE, POSITION] = position
+            ways[iv, CORE, MAY] = -1
+        if outs == 0:
+            tally[BROKEN] = 6
+            return
+    inputs[iv, BRANCHES] = outs
+    inputs[iv, TODO] = outs
+
+
+@piece
+def allocate_channels(
+    router: int, o: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, waking: IntArray,
+    granted: IntArray, tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """Give the free virtual channels of one output to heads that want one."""
+    v_count = fixed[CHANNELS]
+    first_iv = router * 5 * v_count
+    first_ov = (router * 5 + o) * v_count
+    wants = routers[router, WANTS + o]
+    winners = 0
+    for v in range(v_count):  # every free channel grants one request
+        if outputs[first_ov + v, OWNER] >= 0:
+            continue
+        may = wants
+        if v_count > 1:
+            rest, may = wants, 0
+            while rest:
+                local = lowest(rest)
+                rest &= rest - 1
+                if ways[first_iv + local, o, MAY] >> v & 1:
+                    may |= 1 << local
+        if may:
+            local = first_from(may, outputs[first_ov + v, GRANT])
+            granted[local] |= 1 << v
+            winners |= 1 << local
+    more = winners != 0 and v_count > 1
+    while winners:  # every head accepts one grant
+        local = lowest(winners)
+        winners &= winners - 1
+        iv = first_iv + local
+        pointer = inputs[iv, ACCEPT] - o * v_count
+        v = first_from(granted[local], pointer if 0 <= pointer < v_count else 0)
+        granted[local] = 0
+        ov = first_ov + v
+        inputs[iv, ACCEPT] = (o * v_count + v + 1) % (5 * v_count)
+        outputs[ov, GRANT] = (local + 1) % (5 * v_count)
+        outputs[ov, OWNER] = iv
+        ways[iv, o, PENDING] = ov
+        wants &= ~(1 << local)
+        put(waking, tally[NOW] + fixed[ALLOCATE_CYCLES], iv << 3 | o)
+    routers[router, WANTS + o] = wants
+    if wants and more:  # one iteration may leave channels free that others want
+        routers[router, WANTS_LIVE] |= 1 << o
+
+
+@piece
+def input_ports(sends: int, v_count: int) -> int:
+    """Input ports (bits) that have one of these input virtual channels."""
+    if v_count == 1:
+        return sends
+    every = (1 << v_count) - 1
+    ports = 0
+    for p in range(5):
+        if sends >> (p * v_count) & every:
+            ports |= 1 << p
+    return ports
+
+
+@piece
+def leave_buffer(
+    iv: int, tail: int, router: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    returning: IntArray, tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """The flit in front has gone everywhere it had to: free its place and look at the next one."""
+    front = inputs[iv, FRONT] + 1
+    inputs[iv, FRONT] = front if front < fixed[DEPTH] else 0
+    count = inputs[iv, COUNT] - 1
+    inputs[iv, COUNT] = count
+    put(returning, tally[NOW] + inputs[iv, BACK], inputs[iv, FEEDER])
+    if tail:
+        inputs[iv, BRANCHES] = 0
+        if count:
+            routers[router, ROUTING] |= 1 << (inputs[iv, HOME] & 63)
+    else:
+        inputs[iv, TODO] = inputs[iv, BRANCHES]
+        if count:
+            offer(iv, inputs, outputs, ways, routers, busy)
+
+
+@piece
+def send(
+    iv: int, o: int, router: int, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray,
+    busy: IntArray, flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray,
+    packets: IntArray, records: IntArray, histogram: IntArray, drained: IntArray, arrives: IntArray, tally: IntArray,
+    fixed: IntArray,
+) -> None:  # fmt: skip
+    """The flit in front of a buffer crosses the switch to output ``o``."""
+    now = tally[NOW]
+    in_window = 1 if fixed[WINDOW_START] <= now < fixed[WINDOW_END] else 0
+    ov = ways[iv, o, OUT]
+    word = flits[iv * fixed[DEPTH] + inputs[iv, FRONT]] & LOW | ways[iv, o, POSITION] << POSITION_SHIFT
+    outputs[ov, CREDITS] -= 1
+    routers[router, USED + o] += 1
+    routers[router, FLITS] += in_window
+    sends = routers[router, SENDS + o] & ~(1 << (inputs[iv, HOME] & 63))
+    routers[router, SENDS + o] = sends
+    if sends == 0:
+        routers[router, SENDS_LIVE] &= ~(1 << o)
+    if outputs[ov, INTERVAL] > 1:
+        routers[router, CLOSED] |= 1 << o
+        put(waking, now + outputs[ov, INTERVAL], (router << 3 | o) << 3 | REOPENED)
+    if o == CORE:
+        routers[router, DELIVERED] += in_window
+        deliver(
+            word, ov, router, now + outputs[ov, DELAY], outputs, packets, records, histogram, drained, arrives, tally, fixed
+        )  # fmt: skip
+        put(returning, now + outputs[ov, RETURN], ov)
+    else:
+        link_flits[outputs[ov, LINK]] += in_window
+        bucket = now + outputs[ov, DELAY] & (flying.shape[0] - 1)
+        put(flying, now + outputs[ov, DELAY], outputs[ov, SINK])
+        words[bucket, flying[bucket, 0]] = word
+    if word & 1:  # the tail gives the virtual channel back
+        outputs[ov, OWNER] = -1
+        if routers[router, WANTS + o]:
+            routers[router, WANTS_LIVE] |= 1 << o
+    todo = inputs[iv, TODO] & ~(1 << o)
+    inputs[iv, TODO] = todo
+    if todo:
+        tally[FORKED] += 1
+    else:
+        leave_buffer(iv, word & 1, router, inputs, outputs, ways, routers, busy, returning, tally, fixed)
+
+
+@piece
+def grant_switch(router: int, routers: IntArray, granted: IntArray, fixed: IntArray) -> int:
+    """Every output grants the switch to one input port: outputs go into ``granted[port]``, the ports are returned (bits)."""
+    live = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]
+    ports = 0
+    while live:
+        o = lowest(live)
+        live &= live - 1
+        p = first_from(
+            input_ports(routers[router, SENDS + o], fixed[CHANNELS]), routers[router, SWITCH_GRANT + o]
+        )
+        granted[p] |= 1 << o
+        ports |= 1 << p
+    return ports
+
+
+@piece
+def accept_switch(
+    router: int, p: int, outs: int, routers: IntArray, inputs: IntArray, fixed: IntArray
+) -> tuple[int, int]:
+    """The input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
+
+    One of the outputs that granted is accepted; a flit that forks takes every other that granted it as well.
+    """
+    v_count = fixed[CHANNELS]
+    o = first_from(outs, routers[router, SWITCH_ACCEPT + p])
+    v = 0
+    if v_count > 1:
+        waiting = routers[router, SENDS + o] >> (p * v_count) & ((1 << v_count) - 1)
+        v = first_from(waiting, routers[router, LABEL + p])
+        routers[router, LABEL + p] = (v + 1) % v_count
+    routers[router, SWITCH_ACCEPT + p] = (o + 1) % 5
+    taken = 1 << o
+    iv = (router * 5 + p) * v_count + v
+    rest = outs & inputs[iv, TODO] & ~taken
+    while rest:
+        other = lowest(rest)
+        rest &= rest - 1
+        if routers[router, SENDS + other] >> (p * v_count + v) & 1:
+            taken |= 1 << other
+    return iv, taken
+
+
+@piece
+def visit(
+    router: int, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray,
+    records: IntArray, histogram: IntArray, drained: IntArray, next_outputs: AnyArray, child_start: IntArray, child: IntArray,
+    step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray, granted: IntArray, tally: IntArray, fixed: IntArray,
+) -> None:  # fmt: skip
+    """One router, one cycle."""
+    now, v_count, depth = tally[NOW], fixed[CHANNELS], fixed[DEPTH]
+    heads = routers[router, ROUTING]
+    if heads:
+        routers[router, ROUTING] = 0
+        while heads:
+            local = lowest(heads)
+            heads &= heads - 1
+            iv = router * 5 * v_count + local
+            position = flits[iv * depth + inputs[iv, FRONT]] >> POSITION_SHIFT
+            route(
+                iv, position, router, local, inputs, ways, routers, next_outputs, child_start, child, step, group, arrives,
+                chance, tally, fixed,
+            )  # fmt: skip
+            put(waking, now + fixed[ROUTE_CYCLES], iv << 3 | ROUTED)
+    wanted = routers[router, WANTS_LIVE]
+    routers[router, WANTS_LIVE] = 0
+    while wanted:
+        o = lowest(wanted)
+        wanted &= wanted - 1
+        allocate_channels(router, o, inputs, outputs, ways, routers, waking, granted, tally, fixed)
+    ports = grant_switch(router, routers, granted, fixed)
+    while ports:
+        p = lowest(ports)
+        ports &= ports - 1
+        iv, outs = accept_switch(router, p, granted[p], routers, inputs, fixed)
+        granted[p] = 0
+        tally[MOVES] += 1
+        while outs:
+            o = lowest(outs)
+            outs &= outs - 1
+            routers[router, SWITCH_GRANT + o] = (p + 1) % 5
+            send(
+                iv, o, router, flits, inputs, outputs, ways, routers, busy, flying, words, returning, waking, link_flits,
+                packets, records, histogram, drained, arrives, tally, fixed,
+            )  # fmt: skip

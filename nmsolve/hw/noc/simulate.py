@@ -1,0 +1,223 @@
+"""Simulate a network flit by flit."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.noc import layout as at
+from nmsolve.hw.noc.advance import advance
+from nmsolve.hw.noc.audit import Waiting, check_conservation, find_deadlock
+from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
+from nmsolve.hw.noc.result import Latency, SimulationResult
+from nmsolve.hw.noc.state import State, initial_state, order_of_flows, reorder
+from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
+from nmsolve.hw.noc.traffic import Trace, Traffic
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.types import IntArray
+
+#: Cycles between two looks at the clock, at the checks and at who waits for whom.
+CHUNK = 1000
+#: Cycles that packets of the window get to arrive after it, at least.
+LEAST_DRAIN = 10_000
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a simulation stands.
+
+    Attributes
+    ----------
+    cycle, cycles : simulated, and the window's end (-1: a trace runs until it is drained)
+    in_network : flits inside
+    delivered : packets delivered (once per target)
+    seconds : of wall time so far
+    """
+
+    cycle: int
+    cycles: int
+    in_network: int
+    delivered: int
+    seconds: float
+
+
+def simulate(
+    machine: Machine,
+    routing: Routes | TurnSet,
+    traffic: Traffic | Trace,
+    config: RouterConfig = CONFIG_B,
+    *,
+    cycles: int | None = None,
+    warmup: int = 3_000,
+    seed: int = 0,
+    time_limit: float = math.inf,
+    stop: Callable[[], bool] | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> SimulationResult:
+    """Run ``traffic`` through the routers of a machine.
+
+    Parameters
+    ----------
+    routing : routes of the traffic's flows, in their order (if they name one virtual channel per link, packets take any; if they
+        name as many as the routers have, those), or turns: every head then takes the output with the fewest credits in use among
+        those that begin a shortest allowed path, ties at random (unicast flows only)
+    cycles : length of the window (10,000); of a trace, the most cycles to run (no limit)
+    warmup : cycles before the window (not for traces); after it, packets made in the window get as many cycles as the
+        window has, and 10,000 at least, to arrive, while cores go on sending
+    seed : of packets and ties
+    time_limit : seconds of wall time; looked at every 1,000 cycles, as is ``stop``
+    progress : called about every 1,000 cycles
+
+    Returns
+    -------
+    The result; Ctrl-C, ``stop`` and the time limit end the run, not the result.
+
+    Raises
+    ------
+    InputError : traffic, routes and machine do not fit together; a flow has no route
+    SimulationError : a count of flits or credits did not agree (checked every 1,000 cycles)
+    """
+    if (cycles is not None and cycles < 1) or warmup < 0:
+        raise InputError(f"{cycles} cycles after {warmup}", "simulation", "1 or more, after 0 or more")
+    begin = time.perf_counter()
+    trace = isinstance(traffic, Trace)
+    length = at.NEVER if trace else cycles or 10_000
+    window = (0, length) if trace else (warmup, warmup + length)
+    last = (cycles or at.NEVER) if trace else window[1] + max(length, LEAST_DRAIN)
+    order = order_of_flows(traffic.source)
+    tables = _tables(machine, routing, traffic, order, config)
+    state = initial_state(machine, tables, traffic, order, config, window=window, drain=trace, seed=seed)
+    ended, ring = _run(state, window[1], last, begin + time_limit, stop, progress, begin)
+    return _result(machine, routing, traffic, config, order, state, window, ended, ring, seed, begin)
+
+
+def _tables(
+    machine: Machine,
+    routing: Routes | TurnSet,
+    traffic: Traffic | Trace,
+    order: IntArray,
+    config: RouterConfig,
+) -> Tables:
+    """Routes as the kernels want them; flows in ``order``."""
+    if machine.distance_matrix is not None:
+        raise InputError("a machine given by distances", machine.name, "a mesh: it has no links to simulate")
+    cores = np.append(traffic.source, traffic.targets)
+    if len(cores) and not 0 <= cores.min() <= cores.max() < machine.size:
+        raise InputError(f"a flow names core {int(cores.max())}", machine.name, f"0..{machine.size - 1}")
+    indptr, targets = reorder(order, traffic.indptr, traffic.targets)
+    source = traffic.source[order]
+    if isinstance(routing, TurnSet):
+        if len(targets) > len(source):
+            raise InputError(
+                "multicast flows without routes", "simulation", "routes for them, or unicast flows"
+            )
+        return turn_tables(machine, routing, source, targets)
+    if routing.count != len(source):
+        raise InputError(f"{routing.count} routes", "simulation", f"one for each of {len(source)} flows")
+    start, channel = reorder(order, routing.indptr, routing.channel)
+    moved = np.repeat(start[:-1] - routing.indptr[:-1][order], np.diff(start))
+    parent = reorder(order, routing.indptr, routing.parent)[1]
+    ordered = Routes(routing.channels, start, channel, np.where(parent >= 0, parent + moved, -1))
+    return tree_tables(machine, ordered, source, indptr, targets, config.virtual_channels)
+
+
+def _run(
+    state: State, window_end: int, last: int, deadline: float, stop: Callable[[], bool] | None,
+    progress: Callable[[Progress], None] | None, begin: float,
+) -> tuple[str, tuple[Waiting, ...]]:  # fmt: skip
+    """Advance chunk by chunk; why it ended, and the ring of a deadlock."""
+    tally, drain = state.tally, state.fixed[at.DRAIN : at.DRAIN + 1]
+    trace = bool(state.fixed[at.FROM_TRACE])
+    try:
+        while tally[at.NOW] < last:
+            now = int(tally[at.NOW])
+            end = now + CHUNK if trace or now >= window_end else min(now + CHUNK, window_end)
+            advance(min(end, last), *state)
+            check_conservation(state)
+            if progress is not None:
+                inside = int(tally[at.IN] + tally[at.FORKED] - tally[at.DONE])
+                done, spent = int(tally[at.PACKETS_DONE]), time.perf_counter() - begin
+                progress(Progress(int(tally[at.NOW]), -1 if trace else window_end, inside, done, spent))
+            ring = find_deadlock(state)
+            if ring:
+                return "deadlock", ring
+            drain[0] = trace or tally[at.NOW] >= window_end
+            if drain[0] and tally[at.OPEN] == 0 and tally[at.BEHIND] == 0:
+                return "drained" if trace else "complete", ()
+            if time.perf_counter() > deadline:
+                return "time", ()
+            if stop is not None and stop():
+                return "stopped", ()
+    except KeyboardInterrupt:
+        return "stopped", ()
+    return "cycles", ()
+
+
+def _result(
+    machine: Machine, routing: Routes | TurnSet, traffic: Traffic | Trace, config: RouterConfig, order: IntArray, state: State,
+    window: tuple[int, int], ended: str, ring: tuple[Waiting, ...], seed: int, begin: float,
+) -> SimulationResult:  # fmt: skip
+    """Read the result off the state."""
+    tally, now = state.tally, int(state.tally[at.NOW])
+    trace = isinstance(traffic, Trace)
+    cycles = max(min(now, window[1]) - window[0], 0)
+    cores = max(int(machine.usable.sum()), 1)
+    deliveries = np.add.reduceat(state.records, state.target_start[:-1]) if len(order) else state.records[:0]
+    worst = np.maximum.reduceat(state.records, state.target_start[:-1]) if len(order) else state.records[:0]
+    packets, latency, longest = (
+        np.zeros(len(order), np.int64),
+        np.full(len(order), np.nan),
+        np.zeros(len(order), np.int64),
+    )
+    packets[order], longest[order] = deliveries[:, 0], worst[:, 2]
+    some = deliveries[:, 0] > 0
+    latency[order[some]] = deliveries[some, 1] / deliveries[some, 0]
+    count = int(packets.sum())
+    mean = [float(tally[k]) / count if count else math.nan for k in (at.LATENCY_SUM, at.NETWORK_SUM)]
+    delivered = state.routers[:, at.DELIVERED].copy()
+    injected = state.routers[:, at.INJECTED].copy()
+    waiting = tuple(
+        Waiting(w.core, w.direction, w.vc, int(order[w.flow]) if w.flow >= 0 else -1) for w in ring
+    )
+    offered = float(injected.sum()) / max(cycles, 1)
+    if isinstance(traffic, Traffic):
+        offered = float(traffic.rate.sum()) * config.packet_flits
+    return SimulationResult(
+        config, machine.name, traffic.name, routing.name if isinstance(routing, TurnSet) else "routes", seed,
+        0 if trace else window[0], cycles, now, ended, offered / cores, float(delivered.sum()) / max(cycles, 1) / cores,
+        Latency(count, mean[0], state.histogram[0].copy()), Latency(count, mean[1], state.histogram[1].copy()),
+        int(tally[at.OPEN]), packets, latency, longest, state.link_flits.copy(), state.routers[:, at.FLITS].copy(), injected,
+        delivered, int(tally[at.REORDERED]), _drain_times(state, traffic), waiting, time.perf_counter() - begin,
+    )  # fmt: skip
+
+
+def _drain_times(state: State, traffic: Traffic | Trace) -> IntArray:
+    """Cycles every step of a trace needed, -1 where packets of it are still under way."""
+    out = state.drained.copy()
+    if isinstance(traffic, Trace) and len(out):
+        wanted = np.diff(traffic.indptr)[traffic.flow] * traffic.count
+        step = traffic.cycle // traffic.period if traffic.period else np.zeros(len(wanted), np.int64)
+        missing = int(wanted.sum()) - int(state.tally[at.PACKETS_DONE])
+        if missing:  # packets are counted per step only where some are missing
+            out[np.unique(step[_late(state, traffic)])] = -1
+        out[np.setdiff1d(np.arange(len(out)), step)] = 0
+    return out
+
+
+def _late(state: State, traffic: Trace) -> IntArray:
+    """Entries from the cycle of the oldest packet not delivered on."""
+    packets = state.packets
+    alive = np.ones(len(packets), bool)
+    free = int(state.tally[at.FREE_SLOT])
+    while free >= 0:
+        alive[free] = False
+        free = int(packets[free, at.FREE])
+    oldest = min(packets[alive, at.CREATED].min(initial=at.NEVER), state.sources[:, at.NEXT].min())
+    return np.flatnonzero(traffic.cycle >= oldest)

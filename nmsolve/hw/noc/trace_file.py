@@ -1,0 +1,82 @@
+"""Traces on disk: lines ``step,source,targets,count``, the targets separated by spaces."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+
+from nmsolve.hw.noc.traffic import Trace
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import read_limited, write_atomic
+from nmsolve.model.machine import Machine
+
+HEADER = ("step", "source", "targets", "count")
+
+
+def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
+    """Read a trace; step *s* begins in cycle ``s * period``. Without ``period`` (0) the first column is the cycle itself.
+
+    The header line ``step,source,targets,count`` may be left out. Packets to the sender's own core are an error.
+
+    Raises
+    ------
+    InputError : names the line: not four fields, not whole numbers, an unknown core, a step before the one above, no packets
+    """
+    text = read_limited(path).decode("utf-8", "replace")
+    number: dict[tuple[int, tuple[int, ...]], int] = {}
+    rows: list[tuple[int, int, int]] = []
+    before = 0
+    for line, fields in enumerate(csv.reader(io.StringIO(text)), 1):
+        if not fields or (line == 1 and tuple(f.strip() for f in fields) == HEADER):
+            continue
+        step, source, goals, count = _entry(fields, f"{path}:{line}", machine)
+        if step < before:
+            raise InputError(
+                f"step {step} comes after step {before}", f"{path}:{line}", "times that never go back"
+            )
+        before = step
+        flow = number.setdefault((source, goals), len(number))
+        rows.append((step * (period or 1), flow, count))
+    if not rows:
+        raise InputError("a trace without packets", str(path), "lines step,source,targets,count")
+    size = np.array([len(goals) for _, goals in number])
+    cycle, flow_of, counts = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+    return Trace(
+        np.array([s for s, _ in number], np.int32), np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
+        np.array([t for _, goals in number for t in goals], np.int32), cycle, flow_of, counts, period, Path(path).name,
+    )  # fmt: skip
+
+
+def _entry(fields: list[str], where: str, machine: Machine) -> tuple[int, int, tuple[int, ...], int]:
+    """One line."""
+    try:
+        step, source, count = int(fields[0]), int(fields[1]), int(fields[3])
+        goals = tuple(sorted({int(word) for word in fields[2].split()}))
+    except (ValueError, IndexError):
+        raise InputError(
+            f"{','.join(fields)!r}"[:80], where, "step,source,targets,count in whole numbers"
+        ) from None
+    if len(fields) != 4 or not goals or step < 0 or count < 1 or max(step, count) > 2**40:
+        raise InputError(f"{','.join(fields)!r}"[:80], where, "four fields: a step >= 0, cores, a count >= 1")
+    for core in (source, *goals):
+        if not 0 <= core < machine.size:
+            raise InputError(f"core {core} does not exist", where, f"0..{machine.size - 1}")
+    if source in goals:
+        raise InputError(f"core {source} sends to itself", where, "other cores")
+    return step, source, goals, count
+
+
+def write_trace(path: str | Path, trace: Trace) -> None:
+    """Write a trace, whole or not at all."""
+    steps = trace.cycle // trace.period if trace.period else trace.cycle
+    goals = [
+        " ".join(map(str, trace.targets[a:b].tolist()))
+        for a, b in zip(trace.indptr[:-1], trace.indptr[1:], strict=True)
+    ]
+    lines = [",".join(HEADER)]
+    for step, flow, count in zip(steps.tolist(), trace.flow.tolist(), trace.count.tolist(), strict=True):
+        lines.append(f"{step},{int(trace.source[flow])},{goals[flow]},{count}")
+    write_atomic(path, ("\n".join(lines) + "\n").encode())
