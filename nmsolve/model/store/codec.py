@@ -91,6 +91,27 @@ def encode_records(
 
 
 @nb.njit(cache=True, nogil=True)
+def _long_numbers(
+    raw: AnyArray, pos: int, end: int
+) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, int | np.int64]:
+    """The numbers of a connection (tag, neighbour, size, weight) of any length and the position after them.
+
+    Where one is cut or too long, its status in place of the tag, and position -1.
+    """
+    kind, pos = take(raw, pos, end)
+    if pos < 0:
+        return kind, kind, kind, kind, pos
+    gap, pos = take(raw, pos, end)
+    if pos < 0:
+        return gap, gap, gap, gap, pos
+    many, pos = take(raw, pos, end)
+    if pos < 0:
+        return many, many, many, many, pos
+    value, pos = take(raw, pos, end)
+    return (kind if pos >= 0 else value), gap, many, value, pos
+
+
+@nb.njit(cache=True, nogil=True)
 def decode_records(
     raw: AnyArray,
     first: int,
@@ -136,21 +157,11 @@ def decode_records(
                 many = _U(raw[at])
                 value, at, long2 = short(raw, at + 1)
                 quick = many < _U(128) and not long1 and not long2
-            if quick:
-                pos = at
-            else:
-                kind, pos = take(raw, pos, end)
-                if pos < 0:
+            if not quick:
+                kind, gap, many, value, at = _long_numbers(raw, pos, end)
+                if at < 0:
                     return np.int64(kind), first + i
-                gap, pos = take(raw, pos, end)
-                if pos < 0:
-                    return np.int64(gap), first + i
-                many, pos = take(raw, pos, end)
-                if pos < 0:
-                    return np.int64(many), first + i
-                value, pos = take(raw, pos, end)
-                if pos < 0:
-                    return np.int64(value), first + i
+            pos = at
             if plain:
                 if kind != _U(0) or many != _U(1):
                     return FULL, first + i

@@ -18,6 +18,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Bytes of a block, the piece that a sweep reads at once.
@@ -159,6 +160,16 @@ def _walk(
     return True
 
 
+@nb.njit(cache=True, nogil=True, inline="always")
+def gap_bytes(gap: int) -> int:
+    """Bytes that a gap takes in a list."""
+    size = 1
+    while gap >= 128:
+        gap >>= 7
+        size += 1
+    return size
+
+
 @nb.njit(cache=True, nogil=True)
 def _measure(
     first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
@@ -178,11 +189,7 @@ def _measure(
             gap = row - seen[v] - 1
             seen[v] = row
             many += 1
-            size = 1
-            while gap >= 128:
-                gap >>= 7
-                size += 1
-            length[v] += size
+            length[v] += gap_bytes(gap)
     entries[part] += many
 
 
@@ -203,13 +210,22 @@ def _write(
                 continue
             gap = row - seen[v] - 1
             seen[v] = row
-            at = free[v]
-            while gap >= 128:
-                data[at] = (gap & 127) | 128
-                at += 1
-                gap >>= 7
-            data[at] = gap
-            free[v] = at + 1
+            free[v] = put(data, free[v], np.uint64(gap))
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def next_gap(data: AnyArray, k: int) -> tuple[int, int]:
+    """The gap that begins at byte ``k``, and where the next one begins; nothing is checked."""
+    byte = int(data[k])
+    k += 1
+    gap = byte & 127
+    shift = 7
+    while byte >= 128:
+        byte = int(data[k])
+        k += 1
+        gap |= (byte & 127) << shift
+        shift += 7
+    return gap, k
 
 
 @nb.njit(cache=True, nogil=True)
@@ -217,15 +233,7 @@ def unpack(data: AnyArray, begin: int, end: int, out: Int32Array) -> int:
     """Decode one vertex's list into ``out``; returns its length."""
     k, row, many = begin, -1, 0
     while k < end:
-        byte = int(data[k])
-        k += 1
-        gap = byte & 127
-        shift = 7
-        while byte >= 128:
-            byte = int(data[k])
-            k += 1
-            gap |= (byte & 127) << shift
-            shift += 7
+        gap, k = next_gap(data, k)
         row += gap + 1
         out[many] = row
         many += 1

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.nets_incidence import next_gap
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
@@ -200,15 +201,7 @@ def count_hits(
         p = t.core[v]
         k, stop, row = at[v] - base, at[v + 1] - base, -1
         while k < stop:
-            byte = int(data[k])
-            k += 1
-            gap = byte & 127
-            shift = 7
-            while byte >= 128:
-                byte = int(data[k])
-                k += 1
-                gap |= (byte & 127) << shift
-                shift += 7
+            gap, k = next_gap(data, k)
             row += gap + 1
             if row >= last:
                 break

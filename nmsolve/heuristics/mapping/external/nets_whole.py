@@ -11,10 +11,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, unpack
+from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, gap_bytes, unpack
 from nmsolve.heuristics.mapping.external.nets_levels import NetLevel
 from nmsolve.heuristics.mapping.external.nets_moves import shift
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
+from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 #: Messages that decide the order of whole cores.
@@ -82,18 +83,10 @@ def _walk(
             v = number[p]
             gap = row - seen[v] - 1
             seen[v] = row
-            while gap >= 128:
-                if len(data):
-                    data[free[v]] = (gap & 127) | 128
-                    free[v] += 1
-                else:
-                    size[v] += 1
-                gap >>= 7
             if len(data):
-                data[free[v]] = gap
-                free[v] += 1
+                free[v] = put(data, free[v], np.uint64(gap))
             else:
-                size[v] += 1
+                size[v] += gap_bytes(gap)
 
 
 @nb.njit(cache=True, nogil=True)

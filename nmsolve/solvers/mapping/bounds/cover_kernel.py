@@ -74,11 +74,7 @@ def cheapest_set(
                 depth += 1
                 state[first] = 1
                 size += 1
-                cost -= price[first]
-                for j in range(net_ptr[first], net_ptr[first + 1]):
-                    if touch[nets[j]] == 0:
-                        cost += rate[nets[j]]
-                    touch[nets[j]] += 1
+                cost = _with(first, cost, net_ptr, nets, rate, price, touch)
             else:
                 down = False
             continue
@@ -88,12 +84,7 @@ def cheapest_set(
         u = node[depth]
         if way[depth] == 1:
             size -= 1
-            cost += price[u]
-            for j in range(net_ptr[u], net_ptr[u + 1]):
-                touch[nets[j]] -= 1
-                open_pins[nets[j]] -= 1
-                if touch[nets[j]] == 0:
-                    cost -= rate[nets[j]]
+            cost = _without(u, cost, net_ptr, nets, rate, price, touch, open_pins)
             state[u], way[depth] = 2, 2
             depth += 1
             down = True
@@ -101,6 +92,40 @@ def cheapest_set(
             state[u] = 0
             for j in range(net_ptr[u], net_ptr[u + 1]):
                 open_pins[nets[j]] += 1
+
+
+@nb.njit(cache=True, nogil=True)
+def _with(
+    u: int,
+    cost: float,
+    net_ptr: IntArray,
+    nets: IntArray,
+    rate: FloatArray,
+    price: FloatArray,
+    touch: IntArray,
+) -> float:
+    """The cost once open node ``u`` is in the set; ``touch`` (nets,) counts the chosen nodes of every net."""
+    cost -= price[u]
+    for j in range(net_ptr[u], net_ptr[u + 1]):
+        if touch[nets[j]] == 0:
+            cost += rate[nets[j]]
+        touch[nets[j]] += 1
+    return cost
+
+
+@nb.njit(cache=True, nogil=True)
+def _without(
+    u: int, cost: float, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, touch: IntArray,
+    open_pins: IntArray,
+) -> float:  # fmt: skip
+    """The cost once chosen node ``u`` is out for good, so that its nets have one open node fewer."""
+    cost += price[u]
+    for j in range(net_ptr[u], net_ptr[u + 1]):
+        touch[nets[j]] -= 1
+        open_pins[nets[j]] -= 1
+        if touch[nets[j]] == 0:
+            cost -= rate[nets[j]]
+    return cost
 
 
 @nb.njit(cache=True, nogil=True)

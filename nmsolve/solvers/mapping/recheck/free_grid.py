@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import numba as nb
 import numpy as np
 
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 #: States of one search; subsets up to this size are bounded by their links alone while others are searched.
 _MAX_STATES, _SMALL = 100_000_000, 2
@@ -84,6 +84,78 @@ def _order(weight: IntArray, nodes: list[int]) -> list[int]:
 
 
 @nb.njit(cache=True, nogil=True)
+def _rest(
+    w: IntArray, grid: IntArray, depth: int, y: int, x: int, area: tuple[int, int, int, int], side: int,
+    cost: IntArray, used: BoolArray, loss: IntArray, leader: IntArray,
+) -> tuple[np.int64, np.int64]:  # fmt: skip
+    """What the nodes after ``depth``, just put at (``y``, ``x``), cost at least, and the next one's part of it.
+
+    Fills their costs of every cell of ``area``. Each takes its cheapest free cell; of two that want the same, one
+    must take another. The next node does not vie: its cell is chosen first.
+    """
+    d = depth + 1
+    top, bottom, left, right = area
+    total, own = np.int64(0), np.int64(0)
+    leader[:] = -1
+    for v in range(d, len(w)):
+        least, second, at = np.int64(2**62), np.int64(2**62), -1
+        for yy in range(top, bottom + 1):
+            for xx in range(left, right + 1):
+                q = yy * side + xx
+                c = cost[depth, v, q] + w[depth, v] * (grid[0] * abs(xx - x) + grid[1] * abs(yy - y))
+                cost[d, v, q] = c
+                if c < second and not used[q]:
+                    if c < least:
+                        second, least, at = least, c, q
+                    else:
+                        second = c
+        total += least
+        if v == d:
+            own = least
+            continue
+        loss[v] = min(second - least, np.int64(2**50))
+        for u in range(d + 1, v):
+            if leader[u] == at:  # one of the two must take another cell
+                total += min(loss[u], loss[v])
+                leader[u] = at if loss[u] > loss[v] else -1
+                at = at if leader[u] < 0 else -1
+                break
+        leader[v] = at
+    return total, own
+
+
+@nb.njit(cache=True, nogil=True)
+def _cells(
+    area: tuple[int, int, int, int],
+    alike: bool,
+    side: int,
+    limit: int,
+    cost: IntArray,
+    used: BoolArray,
+    out: IntArray,
+) -> int:
+    """Free cells of ``area`` that cost less than ``limit``, cheapest first, into ``out``; how many.
+
+    The second node's ``area`` is a quarter, since it may be mirrored to the right and down; where x and y are ``alike``,
+    across the diagonal as well.
+    """
+    top, bottom, left, right = area
+    count = 0
+    for y in range(top, bottom + 1):
+        for x in range(left, right + 1):
+            q = y * side + x
+            if used[q] or cost[q] >= limit or (alike and y - top > x - left):
+                continue
+            i = count
+            while i > 0 and cost[out[i - 1]] > cost[q]:
+                out[i] = out[i - 1]
+                i -= 1
+            out[i] = q
+            count += 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
 def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int) -> int:
     """Least cost below ``upper`` with nodes in the order of ``w``, else ``upper``; -1 after ``most`` states."""
     k = len(w)
@@ -134,51 +206,14 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
             box[d, 2], box[d, 3] = min(box[depth, 2], x), max(box[depth, 3], x)
         top, bottom = box[d, 1] - high + 1, box[d, 0] + high - 1
         left, right = box[d, 3] - wide + 1, box[d, 2] + wide - 1
-        bound = paid[d] + alone[d]
-        own = np.int64(0)
-        leader[:k] = -1
-        for v in range(d, k):
-            least, second, at = np.int64(2**62), np.int64(2**62), -1
-            for yy in range(top, bottom + 1):
-                for xx in range(left, right + 1):
-                    q = yy * side + xx
-                    c = cost[depth, v, q] + w[depth, v] * (grid[0] * abs(xx - x) + grid[1] * abs(yy - y))
-                    cost[d, v, q] = c
-                    if c < second and not used[q]:
-                        if c < least:
-                            second, least, at = least, c, q
-                        else:
-                            second = c
-            bound += least
-            if v == d:  # its cell is chosen next; only the others vie for cells here
-                own = least
-                continue
-            loss[v] = min(second - least, np.int64(2**50))
-            for u in range(d + 1, v):
-                if leader[u] == at:  # one of the two must take another cell
-                    bound += min(loss[u], loss[v])
-                    leader[u] = at if loss[u] > loss[v] else -1
-                    at = at if leader[u] < 0 else -1
-                    break
-            leader[v] = at
-        if bound >= upper:
+        area = (top, bottom, left, right)
+        rest, own = _rest(w, grid, depth, y, x, area, side, cost, used, loss, leader)
+        others[d] = paid[d] + alone[d] + rest - own
+        if others[d] + own >= upper:
             continue
-        others[d] = bound - own
-        # Cells of the next node, cheapest first; the second node may be mirrored to the right and down, and, where x
-        # and y are alike, across the diagonal.
         alike = d == 1 and grid[0] == grid[1] and high == wide
-        count = 0
-        for yy in range(y if d == 1 else top, bottom + 1):
-            for xx in range(x if d == 1 else left, right + 1):
-                q = yy * side + xx
-                if used[q] or others[d] + cost[d, d, q] >= upper or (alike and yy - y > xx - x):
-                    continue
-                i = count
-                while i > 0 and cost[d, d, cell_list[d, i - 1]] > cost[d, d, q]:
-                    cell_list[d, i] = cell_list[d, i - 1]
-                    i -= 1
-                cell_list[d, i] = q
-                count += 1
-        lists[d], tried[d] = count, -1
+        corner = (y, bottom, x, right) if d == 1 else area
+        tried[d] = -1
+        lists[d] = _cells(corner, alike, side, upper - others[d], cost[d, d], used, cell_list[d])
         depth = d
     return upper

@@ -151,6 +151,28 @@ def _means(
 
 
 @nb.njit(cache=True, nogil=True)
+def _norm(
+    ptr: IntArray, entry: IntArray, share: FloatArray, smooth: FloatArray, mean: FloatArray, tau: FloatArray,
+    slope: FloatArray, price: FloatArray, crowd: FloatArray, rate: float, full: bool,
+) -> float:  # fmt: skip
+    """Square of the length of a step: of multipliers, shares and prices, but for those at a limit that stay there."""
+    norm = 0.0
+    for t in range(len(tau)):
+        if slope[t] > 0 or tau[t] > 0:
+            norm += ROW_RATE * slope[t] ** 2
+    for q in range(len(mean)):
+        for i in range(ptr[q], ptr[q + 1]):
+            e = entry[i]
+            move = smooth[e] - mean[q]
+            if move > 0 or share[e] > 0:
+                norm += move * move
+    for c in range(len(price)):
+        if full or crowd[c] < 0 or price[c] < 0:
+            norm += rate * crowd[c] ** 2
+    return norm
+
+
+@nb.njit(cache=True, nogil=True)
 def ascend(
     steps: int,
     upper: float,
@@ -198,24 +220,14 @@ def ascend(
                 theta, stale = theta * CUT, 0
                 share[:], tau[:], price[:] = best_share, best_tau, best_price
         fresh = FRESH if smooth.any() else 1.0
-        norm = 0.0
         for e in range(len(share)):
             smooth[e] += fresh * (distance[e] - smooth[e])
+        for c in range(len(price)):
+            crowd[c] += fresh * (count[c] - taken[c] - crowd[c])
         _means(pair_ptr, entry, share, smooth, idle, mean)
         for t in range(len(tau)):
             slope[t] = mean[row[t, 2]] - mean[row[t, 0]] - mean[row[t, 1]]
-            if slope[t] > 0 or tau[t] > 0:
-                norm += ROW_RATE * slope[t] ** 2
-        for q in range(len(weight)):
-            for i in range(pair_ptr[q], pair_ptr[q + 1]):
-                e = entry[i]
-                move = smooth[e] - mean[q]
-                if move > 0 or share[e] > 0:
-                    norm += move * move
-        for c in range(len(price)):
-            crowd[c] += fresh * (count[c] - taken[c] - crowd[c])
-            if full or crowd[c] < 0 or price[c] < 0:
-                norm += rate * crowd[c] ** 2
+        norm = _norm(pair_ptr, entry, share, smooth, mean, tau, slope, price, crowd, rate, full)
         if norm < 1e-12:
             break
         length = theta * max(0.001 * best, upper - value) / norm
