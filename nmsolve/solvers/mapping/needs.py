@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from nmsolve.heuristics.mapping.external.nets_engine import net_memory
+from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import READERS, LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
@@ -43,7 +45,8 @@ def search_bytes(problem: MappingProblem, workers: int) -> int:
     graph = problem.graph
     if isinstance(graph, StoredGraph):
         shard = max((s.connections for s in graph.store.shards), default=0)
-        return FIXED_STORED + PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
+        reading = PER_NODE_STORED * graph.n + PER_DECODED * shard * (2 + max(workers, READERS))
+        return FIXED_STORED + max(reading, net_memory(problem) if uses_nets(problem) else 0)
     return FIXED + loaded_bytes(graph) - LOADED * graph.m
 
 

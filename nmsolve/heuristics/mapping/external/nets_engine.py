@@ -63,6 +63,9 @@ PAIRWISE_SHARE = 0.35
 #: ... and so many bytes per connection.
 PAIRWISE_BYTES = 40
 
+#: What is said to who asks for ``--resume``.
+NO_RESUME = "--resume goes on with objectives over pairs of nodes only; this search starts anew"
+
 Offer = Callable[[Callable[[], IntArray], float, bool], None]
 
 
@@ -87,6 +90,8 @@ def refine_nets(
     ------
     NmsolveError : the memory left does not hold the tables, or no legal first mapping was found
     """
+    if context.scratch.resume:
+        context.note(NO_RESUME)
     with ExitStack() as stack:
 
         def scratch() -> int:
@@ -187,6 +192,12 @@ class PartOfTime:
         self._context.note(text)
 
 
+def net_memory(problem: MappingProblem) -> int:
+    """Bytes without which a search for a net objective cannot begin: its tables; its lists may lie on disk."""
+    graph, machine = problem.graph, problem.machine
+    return 2 * table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
+
+
 def _list_memory(problem: MappingProblem, context: Context) -> int | None:
     """Bytes for the lists of all levels.
 
@@ -196,8 +207,7 @@ def _list_memory(problem: MappingProblem, context: Context) -> int | None:
     """
     if context.memory is None:
         return None
-    graph, machine = problem.graph, problem.machine
-    tables = 2 * table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
+    tables = net_memory(problem)
     if context.memory < tables:
         raise NmsolveError(
             f"its tables take {tables / 2**20:.0f} MiB, {context.memory / 2**20:.0f} MiB of --memory are left"
