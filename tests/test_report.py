@@ -12,6 +12,7 @@ import pytest
 
 from nmsolve.cli.html import render_html, resource_table
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
+from nmsolve.cli.pictures import SHARE, core_use
 from nmsolve.cli.progress import ProgressTable, event_to_json, number, percent
 from nmsolve.cli.report import CheckPart, build_report, in_words
 from nmsolve.hw.machines import load_machine
@@ -19,6 +20,7 @@ from nmsolve.hw.scores import score
 from nmsolve.model.bound import Bound, Event, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 
 
@@ -91,6 +93,23 @@ def test_words_say_what_is_proved_and_no_more(changes: dict[str, object], word: 
     text = " ".join(in_words(build_report(problem, result, [], {})))
     assert word in text
     assert ("optimal" in text) == (changes.get("status") == "optimal")
+
+
+def test_a_placement_bound_of_0_is_not_worth_a_sentence() -> None:
+    """Nothing like "at most 100 % is left" in words or tiles."""
+    problem = small_problem()
+    result = replace(small_result(problem), placement_bound=0.0, placement_gap=1.0)
+    report = build_report(problem, result, [], {})
+    assert "parts" not in " ".join(in_words(report))
+    assert "these parts only" not in render_html(problem, result, report, "nmsolve verify x")
+
+
+def test_shares_are_drawn_from_0_to_100_percent() -> None:
+    """A core half full has the same colour whatever the fullest is; plain amounts go up to the largest."""
+    machine = Machine("m", (1, 1), (1, 2))
+    half = np.array([0.5, 0.0])
+    assert "100%" in core_use(machine, half, SHARE)
+    assert "100%" not in core_use(machine, half, "nodes")
 
 
 def test_a_result_without_a_mapping_still_makes_a_page() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
 from nmsolve.cli import pictures
+from nmsolve.cli.pictures import SHARE
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import Report, in_words
 from nmsolve.hw.between import BetweenCores
@@ -66,6 +68,7 @@ def render_html(
     return fill(
         "report.html.j2",
         r=report,
+        machine_name=PurePath(report.machine.name).name,
         words=in_words(report),
         checks=report.checks,
         pictures=drawn,
@@ -106,10 +109,12 @@ def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> t
     """What the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
     limited = [i for i, limit in enumerate(limits) if limit]
     if not limited:
-        return used[:, 0].astype(float), names[0], f"{names[0]} on every core (the machine names no limit)."
+        caption = f"{names[0]} on every core (the machine names no limit). Grey: none."
+        return used[:, 0].astype(float), names[0], caption
     share = np.stack([used[:, i] / float(limits[i] or 1) for i in limited], axis=1)
     what = ", ".join(names[i] for i in limited)
-    return share.max(axis=1), "share of the limit", f"How full every core is: the tightest of {what}."
+    fullest = f"the fullest of {what}" if len(limited) > 1 else what
+    return share.max(axis=1), SHARE, f"How full every core is: {fullest}. Grey: empty."
 
 
 def _link_picture(

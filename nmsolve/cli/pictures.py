@@ -29,7 +29,9 @@ PALETTE = (
     "#b2b200",
     "#7f3fbf",
 )
-INK, FAINT = "#222222", "#bbbbbb"
+INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
+#: What the colours of :func:`core_use` mean where resources are limited.
+SHARE = "share of the limit"
 #: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
 VECTOR_LINKS = 3000
 
@@ -102,12 +104,16 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     Parameters
     ----------
     used : (cores,) fraction of the tightest limit, or a plain amount where nothing is limited
-    label : what the colour means
+    label : what the colour means; :data:`SHARE` for fractions, whose colours then go from 0 to 100 %
     """
+    from matplotlib import colormaps
+    from matplotlib.ticker import PercentFormatter
+
     figure, ax = _figure(*_board_size(machine))
-    grid = np.where(machine.usable, used, np.nan).reshape(machine.rows, machine.cols)
-    top = float(np.nanmax(grid)) if np.isfinite(grid).any() else 1.0
-    image = ax.imshow(grid, cmap="viridis", vmin=0, vmax=max(top, 1e-12), interpolation="nearest")
+    grid = np.where(machine.usable & (used > 0), used, np.nan).reshape(machine.rows, machine.cols)
+    top = max(1.0 if label == SHARE else 1e-12, float(used[machine.usable].max(initial=0.0)))
+    colours = colormaps["viridis"].with_extremes(bad=EMPTY)
+    image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
     _board(ax, machine)
     for cores, mark, name in ((machine.faulty_cores, "x", "faulty"), (machine.taken_cores, "s", "taken")):
         if cores:
@@ -115,7 +121,7 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
             ax.scatter(c, r, marker=mark, color=PALETTE[1], s=18, label=name)
     if machine.faulty_cores or machine.taken_cores:
         figure.legend(loc="outside lower left", frameon=False, ncols=2)
-    figure.colorbar(image, ax=ax, label=label)
+    figure.colorbar(image, ax=ax, label=label, format=PercentFormatter(1.0) if label == SHARE else None)
     return _svg(figure, "core use")
 
 

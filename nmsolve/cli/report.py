@@ -157,7 +157,7 @@ def in_words(report: Report) -> list[str]:
             f"{_among(report)}The best possible mapping has {name} of at least {report.bound:,.10g}; "
             f"this one has {report.objective:,.10g}. So at most {percent(report.gap)} of it could still be saved."
         )
-    if report.placement_gap is not None and report.placement_bound is not None:
+    if report.placement_gap is not None and report.placement_bound:
         words.append(
             f"With the parts kept as they are (the nodes that share a core), no arrangement on the machine goes below "
             f"{report.placement_bound:,.10g}: at most {percent(report.placement_gap)} is left there. "
