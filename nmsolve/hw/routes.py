@@ -15,7 +15,7 @@ import numpy as np
 from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
 from nmsolve.hw.kernels import goes_up, walk_routes
-from nmsolve.hw.summed import add_crossings, pairs_with, summed
+from nmsolve.hw.summed import add_crossings, summed
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends, link_works
@@ -185,6 +185,7 @@ class LinkLoads:
         if machine.faulty_links:
             self._before = route_trees(machine).before
         self._ends = link_ends(machine)
+        self._crossed: tuple[bytes, IntArray] | None = None
 
     def add(self, rows: Rows, links: IntArray | None = None) -> FloatArray:
         """Take more messages. Returns (rows, len(links)) the traffic of each over some links."""
@@ -208,16 +209,19 @@ class LinkLoads:
 
     def _crossings(self, links: IntArray) -> IntArray:
         """(P, P) for every pair of cores, bit ``k`` set if the route from the first to the second crosses ``links[k]``."""
-        every = pairs_with(1.0 - np.eye(self._cores))
-        one = every._replace(  # a message for every pair
-            indptr=np.arange(len(every.targets) + 1), source=np.repeat(every.source, np.diff(every.indptr)),
-            multicast=np.zeros(len(every.targets), bool), rate=np.zeros(len(every.targets)),
-        )  # fmt: skip
-        kept = self.loads.copy()
-        crossed = self._walk(one, np.arange(self._cores), links) > 0
-        np.copyto(self.loads, kept)
+        key = links.tobytes()
+        if self._crossed is not None and self._crossed[0] == key:
+            return self._crossed[1]
+        kept, cores = self.loads.copy(), np.arange(self._cores)
         out = np.zeros((self._cores, self._cores), np.int64)
-        out[one.source, one.targets] = crossed @ (1 << np.arange(len(links)))
+        for p in cores:  # one message to each core, in turn from every core
+            one = Rows(
+                0, np.arange(len(cores) + 1), np.full(len(cores), p, np.int32), cores.astype(np.int32),
+                np.ones(len(cores)), np.zeros(len(cores), bool), np.zeros(len(cores)),
+            )  # fmt: skip
+            out[p] = (self._walk(one, cores, links) > 0) @ (1 << np.arange(len(links)))
+        np.copyto(self.loads, kept)
+        self._crossed = key, out
         return out
 
     def _walk(self, rows: Rows, core: IntArray, slots: IntArray) -> FloatArray:

@@ -23,12 +23,6 @@ def summed(rows: Rows, core: IntArray, cores: int) -> Rows | None:
         return None
     total = np.zeros((cores, cores))
     add_traffic(rows.indptr, rows.source, rows.targets, rows.weights, core, total)
-    return pairs_with(total)
-
-
-def pairs_with(total: FloatArray) -> Rows:
-    """The pairs of cores with traffic in ``total`` (P, P), as messages from core to core."""
-    cores = len(total)
     start, end = np.nonzero(total)
     indptr = np.searchsorted(start, np.arange(cores + 1)).astype(np.int64)
     source, none = np.arange(cores, dtype=np.int32), np.zeros(cores, bool)

@@ -55,6 +55,11 @@ class Memory:
         """Bytes that may still be taken, or None without a budget."""
         return None if self.budget is None else max(0, self.budget - self.held())
 
+    def settle(self) -> None:
+        """Give what was freed back to the system, under a budget: what comes next must not pay for what is over."""
+        if self.budget is not None:
+            give_back()
+
     @property
     def peak(self) -> int:
         """Most bytes that all processes held at any moment looked at; never below the peak of this process alone."""
@@ -101,8 +106,15 @@ def return_freed() -> None:
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if sys.platform == "linux" and mallopt is not None:
-        for option, value in ((_MMAP_THRESHOLD, 2**20), (_TRIM_THRESHOLD, 2**22), (_ARENA_MAX, 2)):
+        for option, value in ((_MMAP_THRESHOLD, 2**17), (_TRIM_THRESHOLD, 2**20), (_ARENA_MAX, 2)):
             mallopt(option, value)
+
+
+def give_back() -> None:
+    """Give all pages that hold only freed memory back to the system (glibc; elsewhere this does nothing)."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if sys.platform == "linux" and trim is not None:
+        trim(0)
 
 
 def held_now() -> int:

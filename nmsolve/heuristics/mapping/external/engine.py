@@ -24,6 +24,7 @@ from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.scratch import Scratch
@@ -38,6 +39,8 @@ SEARCH = 0.97
 SORTING = 20.0
 #: Bytes per node of everything that is held per node, and bytes without which nothing works.
 NODE_BYTES, LEAST = 80, 16 << 20
+#: Bytes per connection of a shard that is decoded when a mapping is scored: what is held must leave room for that.
+DECODED = 24
 
 
 class External:
@@ -142,11 +145,12 @@ def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Dis
     scratch = Scratch(place.folder, key=f"{problem.hash} {context.seed} external", resume=place.resume)
     coding = graph.store.manifest.weight
     unit = 1.0 / coding.per if coding.code == "integer" else None
+    scoring = DECODED * max(s.connections for s in graph.store.shards) * (2 + max(context.workers, READERS))
     return Disk(
         stack.enter_context(scratch),
         memory - nodes,
         unit,
-        lambda: (context.memory or 0) - LEAST - 16 * problem.n,
+        lambda: (context.memory or 0) - LEAST - 16 * problem.n - scoring,
     )
 
 
