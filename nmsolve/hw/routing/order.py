@@ -80,14 +80,14 @@ def route_order(routes: Routes) -> Pairs:
     return np.concatenate([before, channel[beside]]), np.concatenate([after, channel[beside + 1]])
 
 
-def number_of(problem: RoutingProblem, routes: Routes) -> IntArray | None:
+def number_of(problem: RoutingProblem, routes: Routes, more: Pairs | None = None) -> IntArray | None:
     """Numbers (4 * P * V,) that grow along every dependency of the routes, with as many turns beside as a greedy choice allows.
 
-    Returns None if the dependencies form a cycle. Channels that do not work have the number -1.
+    ``more`` are further pairs of channels that must be in order. Returns None if the dependencies form a cycle. Channels that
+    do not work have the number -1.
     """
-    fixed = required_order(problem)
-    used = route_order(routes)
-    before, after = np.concatenate([fixed[0], used[0]]), np.concatenate([fixed[1], used[1]])
+    lists = [required_order(problem), route_order(routes)] + ([more] if more is not None else [])
+    before, after = np.concatenate([a for a, _ in lists]), np.concatenate([b for _, b in lists])
     channels = 4 * problem.machine.size * problem.channels
     key = np.unique(before * channels + after)
     before, after = np.divmod(key, channels)
@@ -112,8 +112,10 @@ def number_of(problem: RoutingProblem, routes: Routes) -> IntArray | None:
 
 
 def square_turns(problem: RoutingProblem) -> Pairs:
-    """(S, 4) channels in and out of the turns of every square of four cores, both ways round: each way round a square at least one
-    of the four turns must be prohibited, and no turn belongs to two of them. One channel per link."""
+    """(S, 4) links in and (S, 4) links out of the turns of every square of four cores, both ways round.
+
+    Each way round a square at least one of the four turns must be prohibited, and no turn belongs to two of them.
+    """
     ends, works = link_ends(problem.machine), link_works(problem.machine)
     before = []
     for ways in ((_E, _S, _W, _N), (_E, _N, _W, _S)):

@@ -23,6 +23,9 @@ from nmsolve.model.types import IntArray
 class RoutingStage:
     """Minimise ``objective``; every ``(name, value)`` of ``ceilings`` may not be exceeded.
 
+    The objective is one of the problem's, or ``missing-entries``: the table entries above ``entries`` per core, summed; the
+    problem then has no limit. It tells whether tables can hold the routes at all, and where they cannot.
+
     A solution is a (size,) int64 array: for every flow its channels, parents first, filled up with -1, then a number for each
     of the ``4 * P * V`` channels (-1 where there is none). The numbers are part of the answer: they grow along every dependency
     between channels, which proves that no deadlock is possible, and they say which turns are allowed.
@@ -31,6 +34,7 @@ class RoutingStage:
     problem: RoutingProblem
     objective: str
     ceilings: tuple[tuple[str, float], ...] = ()
+    entries: int = 0
 
     @cached_property
     def slots(self) -> IntArray:

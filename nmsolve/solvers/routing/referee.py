@@ -7,13 +7,16 @@ import numpy as np
 from nmsolve.hw.routing.order import Pairs, required_order, route_order
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.model.links import link_ends
-from nmsolve.model.routing.check import routes_complaint
+from nmsolve.model.routing.check import routes_complaint, table_entries
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage, working_channels
 from nmsolve.model.types import IntArray
 
 #: Relative excess over a ceiling that is taken for rounding.
 SLACK = 1e-9
+#: Objective of a stage that looks for routes within the tables.
+MISSING = "missing-entries"
 
 
 class RoutingReferee:
@@ -27,7 +30,9 @@ class RoutingReferee:
     def lattice(self) -> float:
         """1 for numbers of turns and sums of whole rates, else 0."""
         name = self.problem.objective
-        return 1.0 if name == "turns" or (name != "reward" and self.problem.problem.integral) else 0.0
+        return (
+            1.0 if name in ("turns", MISSING) or (name != "reward" and self.problem.problem.integral) else 0.0
+        )
 
     def lift(self, solution: IntArray) -> IntArray:
         """Solutions stay as they are."""
@@ -55,8 +60,17 @@ class RoutingReferee:
 
     def score(self, lifted: IntArray) -> float:
         """The objective of the stage."""
-        routes, number = self.problem.unpack(lifted)
-        return routing_value(self.problem.problem, routes, number, self.problem.objective)
+        stage = self.problem
+        routes, number = stage.unpack(lifted)
+        if stage.objective == MISSING:
+            return float(missing_entries(stage.problem, routes, stage.entries).sum())
+        return routing_value(stage.problem, routes, number, stage.objective)
+
+
+def missing_entries(problem: RoutingProblem, routes: Routes, limit: int) -> IntArray:
+    """(P,) table entries of every core above ``limit``."""
+    used = table_entries(problem.machine, problem.flows, routes, problem.form)
+    return np.maximum(0, used - limit)
 
 
 def order_complaint(stage: RoutingStage, routes: Routes, number: IntArray) -> str | None:

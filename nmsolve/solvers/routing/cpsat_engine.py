@@ -1,0 +1,168 @@
+"""CP-SAT as an engine for routes: proves optima of small problems, improves routes of larger ones."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from nmsolve.hw.routing.order import prohibited_turns
+from nmsolve.hw.routing.values import exchange_loss, multicast_channels
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.cpsat.engine import run_model
+from nmsolve.solvers.mapping.cpsat.solve import solve
+from nmsolve.solvers.mapping.joint.links import Scale
+from nmsolve.solvers.routing.cpsat import build
+from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.routing.referee import RoutingReferee
+from nmsolve.solvers.search.incumbent import judge
+
+#: Most variables of legs and trees.
+MAX_VARIABLES = 60_000
+#: Parts of the time that is left for one question whether there are routes that good: at first, and once all were asked.
+QUICK, LONG = 0.25, 0.6
+
+
+class RouteCpSat:
+    """Exact routes and turns by OR-Tools CP-SAT; runs in a child process."""
+
+    name = "route-cpsat"
+    finds = "both"
+
+    def refuses(self, stage: RoutingStage) -> str | None:
+        """Models that are too large."""
+        return refuses_model(stage, MAX_VARIABLES)
+
+    def run(self, stage: RoutingStage, context: Context) -> None:
+        """Solve the model; routes and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
+        referee = RoutingReferee(stage)
+
+        def worth(solution: IntArray) -> float:
+            return judge(referee, solution)[2]
+
+        if stage.objective == "reward":
+            best_ratio(stage, context, self.name)
+            return
+        if not reach_bound(stage, context, self.name):
+            start, _ = context.incumbent()
+            built = build(stage, start=start, bound=context.bound())
+            run_model(built, built.scale, self.name, context, worth)
+
+
+def reach_bound(stage: RoutingStage, context: Context, name: str) -> bool:
+    """Ask for solutions at the proven bound, above it as long as there are none, else halfway to the best one known.
+
+    Bounds by split flows are mostly reached or missed by one, and a question without an objective is answered far faster. True if
+    nothing is left to ask: the bound is met.
+    """
+    scale = RouteData(stage.problem).scale(stage.objective)
+    if not (scale.exact and scale.integral):
+        return False
+    goal = int(np.ceil(context.bound() * scale.factor - 1e-6))
+    failed, part, seed = goal - 1, QUICK, context.seed
+    while not context.should_stop():
+        status = _ask(stage, context, name, scale, goal, part * context.time_left(), seed)
+        _, high = context.incumbent()
+        if context.bound() >= high:
+            return True
+        if (
+            high == np.inf
+        ):  # perhaps there is no solution at all, which the model with its objective can prove
+            return False
+        top = round(high * scale.factor)
+        if status in ("INFEASIBLE", "UNKNOWN"):
+            failed = max(failed, goal)
+        goal = goal + 1 if status == "INFEASIBLE" else (failed + top) // 2
+        if failed + 1 < top and failed < goal < top:
+            continue
+        if part == LONG:
+            return False
+        goal = int(np.ceil(context.bound() * scale.factor - 1e-6))  # all were asked: once more, for longer
+        failed, part, seed = goal - 1, LONG, seed + 1
+    return False
+
+
+def _ask(
+    stage: RoutingStage, context: Context, name: str, scale: Scale, goal: int, seconds: float, seed: int
+) -> str:
+    """Is there a solution no worse than ``goal``? Tells the context what comes of it; CP-SAT's status."""
+    start, _ = context.incumbent()
+    end = solve(
+        build(stage, start=start, bound=context.bound(), goal=goal),
+        seed=seed,
+        workers=context.workers,
+        seconds=seconds,
+        should_stop=context.should_stop,
+        on_mapping=lambda solution: context.offer(solution, "at a goal"),
+        on_bound=lambda value: None,
+        linear=False,
+    )
+    if end.status == "INFEASIBLE":
+        certificate = {"status": f"infeasible below {goal + 1}", "seed": context.seed, "version": end.version}
+        context.raise_bound(Bound(scale.bound(goal + 1), name, certificate=certificate))
+    return end.status
+
+
+def refuses_model(stage: RoutingStage, most: int) -> str | None:
+    """Why a model of ``most`` variables does not take the stage, or None."""
+    problem = stage.problem
+    channels = 4 * problem.machine.size * problem.channels
+    if len(problem.flows.targets) > most or 8 * channels * problem.channels > most:
+        return f"{problem.flows.count} flows on {channels} channels are too many"
+    size = RouteData(problem).size
+    return f"{size} variables of routes, the limit is {most}" if size > most else None
+
+
+def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
+    """M1's reward: the least ratio of prohibited turns N to channels C of multicast trees (Dinkelbach 1967).
+
+    From a known ratio N0/C0, ``min C0 N - N0 C`` is either 0, and the ratio is least, or its solution has a smaller one. A lower
+    bound F of that minimum gives ``N/C >= N0/C0 + F / (C0 Cmin)`` for F < 0, with ``Cmin`` the fewest channels of any trees.
+    """
+    data = RouteData(stage.problem)
+    fewest = int(data.least_trees[np.array(data.many, bool)].sum())
+    cc = exchange_loss(stage.problem.machine, stage.problem.flows)
+    while not context.should_stop():
+        start, _ = context.incumbent()
+        turns, channels = (1, 0) if start is None else _counts(stage, start)
+        built = build(stage, start=start, price=(max(1, channels), turns if channels else 0))
+
+        def tell(value: float, status: str, turns: int = turns, channels: int = channels) -> None:
+            ratio = Fraction(turns, max(1, channels)) + Fraction(
+                min(0, math.ceil(value - 1e-6)), max(1, channels) * fewest
+            )
+            worth = cc * math.exp(float(max(Fraction(0), ratio))) * (1 - 1e-12)
+            context.raise_bound(Bound(worth, name, certificate={"status": status, "seed": context.seed}))
+
+        end = solve(
+            built,
+            seed=context.seed,
+            workers=context.workers,
+            seconds=context.time_left(),
+            should_stop=context.should_stop,
+            on_mapping=lambda solution: context.offer(solution, "search"),
+            on_bound=lambda value: None,
+        )
+        if end.status == "INFEASIBLE":
+            context.raise_bound(
+                Bound(np.inf, name, certificate={"status": "infeasible", "seed": context.seed})
+            )
+            return
+        if channels and end.bound is not None:
+            tell(end.bound, end.status.lower())
+        if end.status != "OPTIMAL" or end.core is None:
+            return
+        context.offer(end.core, "least ratio so far")
+        new_turns, new_channels = _counts(stage, end.core)
+        if channels and new_turns * channels >= turns * new_channels:
+            return
+
+
+def _counts(stage: RoutingStage, solution: IntArray) -> tuple[int, int]:
+    """Prohibited turns and channels of multicast trees."""
+    routes, number = stage.unpack(solution)
+    return prohibited_turns(stage.problem, number), multicast_channels(stage.problem.flows, routes)

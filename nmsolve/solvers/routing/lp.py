@@ -1,0 +1,211 @@
+"""The splittable-flow bound: the least largest load if flows could be divided among routes, by a linear program (HiGHS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.errors import BackendError
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.routing.recheck import recheck_split_flow
+
+METHOD = "split-flow"
+#: Most variables of the linear program.
+MAX_COLUMNS = 150_000
+#: Lengths of links become whole numbers of this size.
+UNIT = 10**9
+
+
+class FlowLp:
+    """Bound on the largest load by the splittable-flow linear program; certificate: lengths of links."""
+
+    name = "flow-lp"
+    finds = "bounds"
+
+    def refuses(self, stage: RoutingStage) -> str | None:
+        """Other objectives; too many pairs of a sending core (or leg of a multicast flow) and a link."""
+        if stage.objective != "max-link":
+            return "it bounds the largest load only"
+        problem = stage.problem
+        links = 4 * problem.machine.size
+        single = np.diff(problem.flows.indptr) == 1
+        legs = len(problem.flows.targets) - int(single.sum())
+        size = (len(np.unique(problem.flows.source[single])) + legs) * links
+        return f"about {size} variables, the limit is {2 * MAX_COLUMNS}" if size > 2 * MAX_COLUMNS else None
+
+    def run(self, stage: RoutingStage, context: Context) -> None:
+        """Solve the program; the bound is recomputed from its dual solution in whole numbers."""
+        if context.should_stop() or stage.problem.flows.count == 0:
+            return
+        certificate = split_flow(stage.problem, context.time_left(), context.workers)
+        if certificate is None:
+            context.note("the linear program was not solved in time")
+            return
+        context.raise_bound(flow_bound(stage.problem, certificate))
+
+
+def flow_bound(problem: RoutingProblem, certificate: dict[str, Any]) -> Bound:
+    """The bound that a ``split-flow`` certificate proves; whole where all rates are."""
+    value = recheck_split_flow(problem, certificate)
+    if problem.integral:
+        return Bound(float(-(-value.numerator // value.denominator)), METHOD, certificate=certificate)
+    return Bound(float(value) * (1 - 1e-12), METHOD, certificate=certificate)
+
+
+@dataclass
+class _Rows:
+    """A linear program row by row: ``low <= sum value * column <= high``."""
+
+    row: list[int] = field(default_factory=list)
+    column: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+
+    def add(self, terms: list[tuple[int, float]], low: float, high: float) -> int:
+        """A new row; its number."""
+        number = len(self.low)
+        for column, value in terms:
+            self.row.append(number)
+            self.column.append(column)
+            self.value.append(value)
+        self.low.append(low)
+        self.high.append(high)
+        return number
+
+
+def split_flow(problem: RoutingProblem, seconds: float, threads: int = 1) -> dict[str, Any] | None:
+    """Certificate (see :mod:`nmsolve.solvers.routing.recheck`) from the dual solution of the linear program; None: no time.
+
+    ``min L``: ``g[s,l]`` is what the unicast flows of core s send over link l (conserved in every core), ``z[k,l]`` the part of
+    leg k of a multicast flow and ``x[f,l] >= z[k,l]`` the part of its tree; ``sum_s g[s,l] + sum_f rate[f] x[f,l] <= L``.
+    """
+    lp = _FlowProgram(problem)
+    dual = _solve(lp.rows, lp.columns, seconds, threads)
+    if dual is None:
+        return None
+    weight = np.zeros(4 * problem.machine.size)
+    weight[list(lp.load)] = np.maximum(0.0, -dual[list(lp.load.values())])
+    top = weight.max(initial=0.0)
+    if top <= 0:
+        return None
+    scale = UNIT / top
+    length = np.ceil(weight * scale).astype(np.int64)
+    shares: dict[str, list[list[tuple[int, int]]]] = {}
+    for f, legs in lp.above.items():
+        left = length.copy()
+        mine = []
+        for rows in legs:
+            part = []
+            for link, row in rows.items():
+                wanted = int(max(0.0, -dual[row]) * scale / float(problem.flows.rate[f]))
+                share = min(wanted, int(left[link]))
+                left[link] -= share
+                if share:
+                    part.append((link, share))
+            mine.append(part)
+        shares[str(f)] = mine
+    return {"method": METHOD, "length": length.tolist(), "shares": shares}
+
+
+class _FlowProgram:
+    """Rows of the program; column 0 is L. ``load``: row of every link; ``above``: per multicast flow and leg the row of
+    ``z <= x`` by link."""
+
+    def __init__(self, problem: RoutingProblem) -> None:
+        self.problem, self.rows, self.columns = problem, _Rows(), 1
+        plain = problem if problem.channels == 1 else _one_channel(problem)
+        self.data = RouteData(plain)
+        self.load: dict[int, int] = {}
+        self.above: dict[int, list[dict[int, int]]] = {}
+        self._loads: dict[int, list[tuple[int, float]]] = {}
+        flows, legs = problem.flows, self.data.legs
+        by_source: dict[int, list[int]] = {}
+        for f, many in enumerate(self.data.many):
+            if many:
+                self._tree(f)
+            else:
+                by_source.setdefault(int(flows.source[f]), []).append(f)
+        for source, mine in by_source.items():
+            links = sorted({c for f in mine for c in legs[int(flows.indptr[f])]})
+            goals: dict[int, float] = {}
+            for f in mine:
+                goal = int(flows.targets[flows.indptr[f]])
+                goals[goal] = goals.get(goal, 0.0) + float(flows.rate[f])
+            columns = self._conserve(source, links, goals)
+            for link, column in columns.items():
+                self._loads.setdefault(link, []).append((column, 1.0))
+        for link, terms in self._loads.items():
+            self.load[link] = self.rows.add([*terms, (0, -1.0)], -np.inf, 0.0)
+
+    def _conserve(self, source: int, links: list[int], goals: dict[int, float]) -> dict[int, int]:
+        """Columns of a flow from ``source`` over ``links`` that leaves ``goals`` with what they take."""
+        columns = {link: self.columns + i for i, link in enumerate(links)}
+        self.columns += len(links)
+        terms: dict[int, list[tuple[int, float]]] = {}
+        for link, column in columns.items():
+            terms.setdefault(link // 4, []).append((column, -1.0))
+            terms.setdefault(int(self.data.ends[link]), []).append((column, 1.0))
+        for core, some in terms.items():
+            taken = -sum(goals.values()) if core == source else goals.get(core, 0.0)
+            self.rows.add(some, taken, taken)
+        return columns
+
+    def _tree(self, f: int) -> None:
+        flows, rate = self.problem.flows, float(self.problem.flows.rate[f])
+        tree = {link: self.columns + i for i, link in enumerate(self.data.trees[f])}
+        self.columns += len(tree)
+        self.above[f] = []
+        for k in range(int(flows.indptr[f]), int(flows.indptr[f + 1])):
+            leg = self._conserve(int(flows.source[f]), self.data.legs[k], {int(flows.targets[k]): 1.0})
+            rows = {
+                link: self.rows.add([(z, 1.0), (tree[link], -1.0)], -np.inf, 0.0) for link, z in leg.items()
+            }
+            self.above[f].append(rows)
+        for link, column in tree.items():
+            self._loads.setdefault(link, []).append((column, rate))
+
+
+def _one_channel(problem: RoutingProblem) -> RoutingProblem:
+    from dataclasses import replace
+
+    return replace(problem, channels=1)
+
+
+def _solve(rows: _Rows, columns: int, seconds: float, threads: int) -> FloatArray | None:
+    """Row duals of ``min column 0``, columns >= 0; None if time was up."""
+    import highspy
+
+    shape = (len(rows.low), columns)
+    matrix = sparse.csr_matrix((rows.value, (rows.row, rows.column)), shape=shape)
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = columns, len(rows.low)
+    cost: FloatArray = np.zeros(columns)
+    cost[0] = 1.0
+    lp.col_cost_, lp.col_lower_ = cost, np.zeros(columns)
+    lp.col_upper_ = np.full(columns, highspy.kHighsInf)
+    lp.row_lower_, lp.row_upper_ = np.array(rows.low), np.array(rows.high)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    start: IntArray = np.asarray(matrix.indptr)
+    lp.a_matrix_.start_, lp.a_matrix_.index_, lp.a_matrix_.value_ = start, matrix.indices, matrix.data
+    highs = highspy.Highs()
+    highs.silent()
+    highs.setOptionValue("time_limit", max(0.01, seconds))
+    highs.setOptionValue("threads", max(1, threads))
+    # inexact duals are as good as exact ones here, the bound is recomputed from them; interior point is 15 times faster
+    highs.setOptionValue("solver", "ipm")
+    highs.setOptionValue("run_crossover", "off")
+    if highs.passModel(lp) == highspy.HighsStatus.kError:
+        raise BackendError("HiGHS does not take the linear program of split flows")
+    highs.run()
+    if not highs.getSolution().dual_valid:
+        return None
+    return np.asarray(highs.getSolution().row_dual, np.float64)

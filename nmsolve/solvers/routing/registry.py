@@ -1,0 +1,92 @@
+"""Every engine for routes, and the order in which a run uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.solvers.search.portfolio import Step
+
+
+@dataclass(frozen=True)
+class Entry:
+    """How to make an engine and run it: its part of the time, in a child process, again and again, in milliseconds, unasked.
+
+    ``most``: seconds of one run.
+    """
+
+    make: Callable[[], Any]
+    share: float
+    child: bool = False
+    repeat: bool = False
+    quick: bool = False
+    unasked: bool = True
+    most: float = float("inf")
+
+
+def _named() -> Any:
+    from nmsolve.solvers.routing.named import NamedRules
+
+    return NamedRules()
+
+
+def _flow_lp() -> Any:
+    from nmsolve.solvers.routing.lp import FlowLp
+
+    return FlowLp()
+
+
+def _reroute() -> Any:
+    from nmsolve.heuristics.routing.engine import Reroute
+
+    return Reroute()
+
+
+def _cpsat() -> Any:
+    from nmsolve.solvers.routing.cpsat_engine import RouteCpSat
+
+    return RouteCpSat()
+
+
+#: Engines in the order in which a run without ``--engines`` starts them.
+REGISTRY: dict[str, Entry] = {
+    "named": Entry(_named, 0.1, quick=True),
+    "flow-lp": Entry(_flow_lp, 0.3, child=True),
+    "reroute": Entry(_reroute, 0.2, repeat=True),
+    "route-cpsat": Entry(_cpsat, 0.5, child=True),
+}
+
+
+def steps_for(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[Step], list[str]]:
+    """The plan for one stage, and why other engines are left out (``name: reason``).
+
+    Raises
+    ------
+    InputError : an unknown engine
+    """
+    steps, refusals = [], []
+    for name in [k for k, e in REGISTRY.items() if e.unasked] if names is None else dict.fromkeys(names):
+        if name not in REGISTRY:
+            raise InputError(
+                f"unknown engine {name!r} for routes", "--engines", "one of " + ", ".join(REGISTRY)
+            )
+        entry = REGISTRY[name]
+        engine = entry.make()
+        reason = engine.refuses(stage)
+        if reason is not None:
+            refusals.append(f"{name}: {reason}")
+            continue
+        steps.append(
+            Step(
+                engine,
+                entry.share,
+                child=entry.child,
+                repeat=entry.repeat,
+                quick=entry.quick,
+                most=entry.most,
+            )
+        )
+    return steps, refusals
