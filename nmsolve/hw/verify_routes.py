@@ -64,10 +64,11 @@ def verify_flow_routes(
 def expected_flows(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[Key, float]:
     """Messages per step by source and remote target cores; what is sent edge by edge has one target each."""
     out: dict[Key, float] = defaultdict(float)
-    for rows in BetweenCores(graph, machine, core).blocks():
+    between = BetweenCores(graph, machine, core)
+    for rows in between.blocks():
         for i in range(len(rows.source)):
-            part, source = slice(rows.indptr[i], rows.indptr[i + 1]), int(rows.source[i])
-            targets = rows.targets[part].tolist()
+            part, source = slice(rows.indptr[i], rows.indptr[i + 1]), int(between.at[rows.source[i]])
+            targets = between.at[rows.targets[part]].tolist()
             if rows.multicast[i]:
                 remote = tuple(sorted(set(targets) - {source}))
                 if remote and rows.rate[i] > 0:
@@ -110,7 +111,9 @@ def _deadlock_check(file: FlowRoutes) -> Check:
     machine, routes = file.problem.machine, file.routes
     if file.numbering is None:
         return Check(
-            "deadlock", False, "the file numbers no channels: nothing proves that no deadlock is possible"
+            "flow-deadlock",
+            False,
+            "the file numbers no channels: nothing proves that no deadlock is possible",
         )
     wrong = numbering_complaint(machine, routes, file.numbering)
     if wrong is not None:

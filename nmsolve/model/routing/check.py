@@ -23,7 +23,7 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
     """
     flows = problem.flows
     if routes.count != flows.count or routes.channels != problem.channels:
-        return f"{routes.count} routes on {routes.channels} channels for {flows.count} flows on {problem.channels}"
+        return f"{routes.count} routes on {routes.channels} channels for {flows.count} flows on {problem.channels} channels"
     ends, works = link_ends(problem.machine), link_works(problem.machine)
     if (
         len(routes.channel)
