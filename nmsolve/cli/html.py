@@ -50,21 +50,22 @@ def render_html(
     -----
     Equal problem, result and report give equal bytes.
     """
+    picture = ""
+    hottest: list[dict[str, Any]] = []
+    if result.core is not None and links:  # first: it reads the graph, and the library for drawing takes memory, too
+        picture, hottest = _link_picture(problem, result.core, between)
     drawn: dict[str, str] = {
         "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
         "core_use": "",
-        "link_loads": "",
+        "link_loads": picture,
         "resource_use": "",
     }
     caption = "No mapping to draw."
-    hottest: list[dict[str, Any]] = []
     if result.core is not None:
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = _core_share(names, used, limits)
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
-        if links:
-            drawn["link_loads"], hottest = _link_picture(problem, result.core, between)
     return fill(
         "report.html.j2",
         r=report,

@@ -208,6 +208,7 @@ def solve(
         portfolio.run(steps)
         if wanted and incumbent.lifted is None and not incumbent.infeasible:
             _first_fit(referee, incumbent, budget, seed)
+        held.settle()
         placement = _placement_bound(problem, incumbent, budget)
         return _result(problem, incumbent, budget, portfolio, placement, seed, cpu, held)
 

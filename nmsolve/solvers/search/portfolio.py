@@ -187,6 +187,7 @@ class Portfolio:
         if in_child:
             self._start_child(step, number, seed, span)
             return
+        self._memory.settle()
         before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
         context = LocalContext(
             name, self._incumbent, self._budget, seed=seed, workers=self._workers if step.threads else 1,
