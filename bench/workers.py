@@ -18,7 +18,7 @@ from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.clustering import cluster
 from nmsolve.heuristics.mapping.external.engine import cores_of
-from nmsolve.heuristics.mapping.external.search import placed, scattered
+from nmsolve.heuristics.mapping.external.lawful import placed, scattered
 from nmsolve.heuristics.mapping.external.sweep import Crew
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.hw.machines import load_machine

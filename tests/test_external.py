@@ -19,10 +19,13 @@ from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.clustering import cluster
 from nmsolve.heuristics.mapping.external.contraction import contract, contract_source
 from nmsolve.heuristics.mapping.external.engine import External, cores_of
+from nmsolve.heuristics.mapping.external.lawful import placed, scattered
 from nmsolve.heuristics.mapping.external.levels import Level, Resident
-from nmsolve.heuristics.mapping.external.search import again, placed, scattered, search
+from nmsolve.heuristics.mapping.external.search import again, search
+from nmsolve.heuristics.mapping.external.shedding import shed
 from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
+from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.scores import objective_value
@@ -393,3 +396,72 @@ def test_matrix_machines_and_dead_links(tmp_path: Path) -> None:
     assert value < objective_value(problem, np.arange(graph.n) % 6)
     dead = mesh(3, 3, 120, faulty_links=((0, 1), (1, 0)))
     mapped(MappingProblem(graph, dead))
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6), most=st.integers(1, 12))
+def test_a_thinned_level_shows_a_few_connections_of_every_node_at_the_weight_of_all(
+    seed: int, most: int
+) -> None:
+    """No row is longer than asked for, nobody new is in it, and equal weights add up to about what they were."""
+    level, dense = random_level(seed, 30, 300)
+    source = thinned(level.source, most, seed)
+    degree = np.diff(level.source.indptr)
+    assert (np.diff(source.indptr) <= np.minimum(degree, most)).all()
+    assert (np.diff(source.indptr) > 0).sum() >= (degree >= most).sum()
+    assert not dense_of(source, 30)[dense == 0].any()
+    again_all = thinned(level.source, int(degree.max()), seed)
+    assert np.array_equal(dense_of(again_all, 30), dense)
+
+
+def test_thinned_weights_are_right_on_average() -> None:
+    """The mean over many keys is what all connections weigh."""
+    level, dense = random_level(5, 12, 100)
+    mean = sum(dense_of(thinned(level.source, 3, key), 12) for key in range(3000)) / 3000
+    assert np.abs(mean - dense).max() < 0.25 * dense.max()
+    assert abs(mean.sum() / dense.sum() - 1) < 0.01
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_overfull_cores_shed_only_what_they_must(seed: int) -> None:
+    """Afterwards loads are what positions say, full cores took nobody, and with unit nodes all cores are within their goal."""
+    level, _ = random_level(seed, 40, 120)
+    rng = np.random.default_rng(seed)
+    run = run_on(MappingProblem(LogicGraph.from_edges(40, [0], [1]), mesh(2, 2, 11)))
+    start = rng.choice(4, 40, p=[0.5, 0.3, 0.1, 0.1]).astype(np.int32)
+    s = placed(level, start, run)
+    shed(level, s, run.cores)
+    assert np.array_equal(np.bincount(s.pos, minlength=4), s.load[:, 0])
+    assert (s.load <= s.goal).all()
+    held = np.bincount(start, minlength=4)
+    assert (s.pos != start).sum() == np.maximum(held - 11, 0).sum()
+
+
+def test_a_run_with_time_for_it_shows_answers_on_the_way() -> None:
+    """The order of the file, then the coarsest level's placement, then the answer, each better than the one before."""
+    graph = generate("snn", nodes=6000, synapses=200_000, layers=4)
+    result = solve(MappingProblem(graph, mesh(4, 4, 400), "cut"), engines=["external"], time_limit=4, seed=1)
+    moves = [e.move for e in result.events if e.kind == "incumbent"]
+    assert moves[:2] == ["the order of the file", "coarsest level"]
+    assert any(move.startswith("multilevel") for move in moves)
+
+
+def test_a_run_stopped_while_it_sorts_offers_the_order_of_the_file() -> None:
+    """Nothing is known of the connections then, but the answer is legal."""
+    problem = MappingProblem(snn(), mesh(4, 4, 260), "cut")
+    found: list[tuple[np.ndarray, str]] = []
+
+    class Hurried:
+        seed, workers, memory, scratch = 1, 1, None, ScratchPlace()
+        incumbent = staticmethod(lambda: (None, np.inf))
+        time_left = staticmethod(lambda: 1e-3)
+        should_stop = staticmethod(lambda: True)
+
+        def offer(self, core: np.ndarray, move: str) -> bool:
+            found.append((core, move))
+            return True
+
+    External().run(problem, Hurried())  # type: ignore[arg-type]
+    assert [move.partition(":")[0] for _, move in found] == ["the order of the file"]
+    assert check_mapping(problem, found[0][0]) == []

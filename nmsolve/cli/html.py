@@ -52,7 +52,7 @@ def render_html(
     """
     picture = ""
     hottest: list[dict[str, Any]] = []
-    if result.core is not None and links:  # first: it reads the graph, and the library for drawing takes memory, too
+    if result.core is not None and links:  # first, as it reads the graph: what draws takes memory, too
         picture, hottest = _link_picture(problem, result.core, between)
     drawn: dict[str, str] = {
         "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),

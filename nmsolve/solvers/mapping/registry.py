@@ -55,7 +55,7 @@ _H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True, stored=True),
     "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "external": Entry(_H + "external.engine", "External", "market prices, any graph size", repeat=True, restart=0.2, stored=True, axons=True),
+    "external": Entry(_H + "external.engine", "External", "any graph size", repeat=True, restart=0.2, stored=True, axons=True),
     "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
