@@ -9,7 +9,7 @@ import time
 import typer
 
 from nmsolve import __version__
-from nmsolve.cli import commands
+from nmsolve.cli import commands, commands_routing
 from nmsolve.model.errors import InputError, NmsolveError
 
 #: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
@@ -46,6 +46,7 @@ app.command("map")(commands.map_command)
 app.command("score")(commands.score_command)
 app.command("verify")(commands.verify_command)
 app.command("gap")(commands.gap_command)
+app.command("route")(commands_routing.route_command)
 app.command("bench")(commands.bench_command)
 app.command("explain")(commands.explain_command)
 app.command("info")(commands.info_command)

@@ -1,0 +1,223 @@
+"""``nmsolve route``: routes and prohibited turns for the flows of a mapping."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve import __version__
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import FEASIBLE, INFEASIBLE, INTERNAL, INTERRUPTED, OK, UNKNOWN, prepare_folder
+from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.cli.progress import event_to_json, number, percent, watching
+from nmsolve.cli.report import CheckPart
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.solvers.routing.result import RoutingResult
+
+
+@dataclass(frozen=True)
+class RouteOptions:
+    """The options of ``nmsolve route``, as typed."""
+
+    mapping: Path
+    graph: Path | None
+    machine: str | None
+    chips: str | None
+    placement: Path | None
+    objective: str
+    turns: str
+    form: str
+    table_limit: int | None
+    detour: int
+    channels: int
+    time_limit: str
+    gap: str | None
+    seed: int
+    workers: int
+    engines: str | None
+    memory: str | None
+    out: Path
+    json: bool
+
+
+class ObjectivePart(msgspec.Struct, frozen=True):
+    """One objective of a routing run; the bound holds for routes that are as good in all objectives before it."""
+
+    name: str
+    value: float | None
+    bound: float | None
+    gap: float | None
+    proved: bool
+
+
+class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The object in route-report.json. ``inputs`` holds the paths and options that ``verify`` needs."""
+
+    version: str
+    status: str
+    stop_reason: str
+    machine: str
+    flows: int
+    objectives: list[ObjectivePart]
+    rules: dict[str, float]
+    checks: list[CheckPart]
+    wall_seconds: float
+    cpu_seconds: float
+    memory_peak: int
+    seed: int
+    inputs: dict[str, Any]
+
+
+def run_route(o: RouteOptions) -> int:
+    """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, or no routes can exist (names the flow, the cores, the tables)
+    """
+    from nmsolve.cli.main import STARTED
+    from nmsolve.solvers.routing.api import route
+
+    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
+    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement, memory)
+    problem = routing_problem(o, loaded)
+    prepare_folder(o.out)
+    with watching(o.json) as observers:
+        result = route(
+            problem, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+            engines=opt.names(o.engines), memory=memory, observers=observers,
+        )  # fmt: skip
+    report = write_routing(o, loaded, problem, result)
+    say_routing(o.out, report, o.json)
+    return _exit_code(result, report, wanted)
+
+
+def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
+    """The flows of the mapping with the rules of the options."""
+    from nmsolve.model.routing.flows import flows_of
+    from nmsolve.model.routing.problem import RoutingProblem
+
+    flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
+    return RoutingProblem(
+        loaded.machine, flows, tuple(opt.names(o.objective) or ()), o.form, o.detour, o.table_limit,
+        turns_option(o.turns, loaded.machine), o.channels,
+    )  # fmt: skip
+
+
+def turns_option(text: str, machine: Machine) -> TurnSet | None:
+    """``chosen`` -> None; anything that :func:`nmsolve.hw.turns.turn_set` reads -> that turn set."""
+    from nmsolve.hw.turns import turn_set
+
+    return None if text == "chosen" else turn_set(text, machine)
+
+
+def write_routing(
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult
+) -> RouteReport:
+    """Write flow-routes.json, events and report; check the routes from their file alone."""
+    from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.routing.files import write_flow_routes
+
+    checks: list[CheckPart] = []
+    if result.routes is not None:
+        path = o.out / "flow-routes.json"
+        write_flow_routes(path, problem, result.routes, result.turns, result.numbering)
+        found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, result.objective)
+        checks = [CheckPart(c.name, c.ok, c.text) for c in found]
+    report = RouteReport(
+        version=__version__,
+        status=result.status,
+        stop_reason=result.stop_reason,
+        machine=loaded.machine.name,
+        flows=problem.flows.count,
+        objectives=[
+            ObjectivePart(k, result.objective.get(k), result.bound.get(k), result.gap_of(k), result.proved[k])
+            for k in result.names
+        ],
+        rules=max_link_by_rule(problem),
+        checks=checks,
+        wall_seconds=round(result.wall_seconds, 3),
+        cpu_seconds=round(result.cpu_seconds, 3),
+        memory_peak=result.memory_peak,
+        seed=result.seed,
+        inputs=_inputs(o, loaded),
+    )
+    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+    write_atomic(o.out / "events.jsonl", lines)
+    write_atomic(o.out / "route-report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+    return report
+
+
+def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
+    """What the largest link load would be under every turn model that connects all flows, to compare with."""
+    from nmsolve.hw.routing.loads import route_loads
+    from nmsolve.hw.routing.named import named_routes
+    from nmsolve.hw.turns import RULES
+
+    out = {}
+    for rule in RULES:
+        try:
+            routes = named_routes(problem.machine, problem.flows, rule)
+        except InputError:  # this rule cuts a pair off, or takes no rings: nothing to compare with
+            continue
+        out[rule] = float(route_loads(problem.machine, problem.flows, routes).max(initial=0.0))
+    return out
+
+
+def _inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
+    """What it takes to run this again."""
+    graph = loaded.inputs.graph if o.graph is None else str(o.graph.resolve())
+    return {
+        "mapping": str(o.mapping.resolve()), "graph": graph, "machine": o.machine or loaded.inputs.machine,
+        "chips": o.chips or loaded.inputs.chips, "objective": o.objective, "turns": o.turns, "form": o.form,
+        "table_limit": o.table_limit, "detour": o.detour, "channels": o.channels, "time_limit": opt.seconds(o.time_limit),
+        "engines": o.engines,
+    }  # fmt: skip
+
+
+def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
+    """The last words: JSON result on stdout, or a summary for people."""
+    if as_json:
+        print(
+            json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}),
+            flush=True,
+        )
+    stream = sys.stderr if as_json else sys.stdout
+    print(
+        f"\n{report.status}: {report.flows} flows (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
+        file=stream,
+    )
+    for part in report.objectives:
+        words = "proved" if part.proved else f"gap {percent(part.gap)}"
+        print(
+            f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}", file=stream
+        )
+    if report.rules:
+        rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
+        print(f"  max-link of turn models on the same flows: {rest}", file=stream)
+    for check in report.checks:
+        print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+
+
+def _exit_code(result: RoutingResult, report: RouteReport, wanted: float | None) -> int:
+    """The exit code (docs/files.md), as of ``nmsolve map``."""
+    if any(not c.ok for c in report.checks):
+        return INTERNAL
+    if result.status == "infeasible":
+        return INFEASIBLE
+    if result.routes is None:
+        return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
+    if wanted is not None and (result.gap is None or result.gap > wanted):
+        return FEASIBLE
+    return OK
