@@ -3,49 +3,57 @@
 from __future__ import annotations
 
 import os
-import time
+import pkgutil
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
+from numba.core.dispatcher import Dispatcher
+from numba.core.event import RecordingListener, install_listener
 
+import nmsolve
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
+from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
+from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.registry import REGISTRY
+from nmsolve.solvers.mapping.warm_files import stored, warm_files
 
-#: Seconds for one engine on one tiny problem. Compiling runs over them; the run is then repeated, because phases
-#: that it never reached may have kernels of their own.
-EACH, SLACK, TRIES = 0.5, 0.4, 6
-#: Engines that take longest to compile: begun first. What stands for the joint problem with routes.
-SLOW, ROUTES = (
-    ("branch-bound", "subgraphs", "multilevel", "anneal", "remap", "nets", "external"),
-    "free routes",
-)
+#: Seconds for one engine on one small problem. Compiling uses them up, so the run is repeated until it compiles nothing:
+#: phases that it never reached may have kernels of their own. So many times at most.
+EACH, TRIES = 0.4, 30
+#: Engines whose phases take parts of the time: so many seconds.
+LONGER = {"links": 2.0}
+#: What stands for the joint problem with routes, and for everything that is done with files.
+ROUTES, FILES = "free routes", "files"
+#: What takes longest to compile: begun first.
+SLOW = ("external", "multilevel", "nets", "branch-bound", "subgraphs", "anneal", FILES, ROUTES)
 
 
 def warm_up(say: Callable[[str], None]) -> int:
-    """Run every engine that needs no child process on a tiny problem of each kind it takes; returns the number of runs.
+    """Run every engine that needs no child process on a small problem of each kind it takes; returns the number of runs.
 
     ``say`` gets one line per engine. Kernels are cached beside the sources, so later processes only load them. Engines
     share few kernels, so that as many processes as there are cores compile at the same time.
     """
-    names = [name for name, entry in REGISTRY.items() if not entry.child]
-    names.sort(key=lambda name: name not in SLOW)
+    names = [*(name for name, entry in REGISTRY.items() if not entry.child), ROUTES, FILES]
+    names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
     runs = 0
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        begun = {
-            pool.submit(_run_engine, name): name
-            for name in [*names[: len(SLOW)], ROUTES, *names[len(SLOW) :]]
-        }
+        begun = {pool.submit(warm_one, name): name for name in names}
         for done in as_completed(begun):
             labels = done.result()
             runs += len(labels)
@@ -53,20 +61,50 @@ def warm_up(say: Callable[[str], None]) -> int:
     return runs
 
 
-def _run_engine(name: str) -> list[str]:
-    """The labels of the problems that the engine was run on, in a process of its own."""
+def warm_one(name: str) -> list[str]:
+    """Compile what one engine, :data:`ROUTES` or :data:`FILES` needs; the labels of what was run for it."""
+    if name == FILES:
+        return warm_files(until_compiled)
     if name == ROUTES:
         return _with_routes()
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
     taken = []
-    for label, problem in _problems():
-        try:
-            _until_compiled(problem, name)
-        except InputError:  # it refuses this kind of problem
-            continue
-        taken.append(label)
+    with TemporaryDirectory() as folder:
+        for label, problem in _problems(Path(folder)):
+            try:
+                until_compiled(partial(_run, problem, name))
+            except InputError:  # it refuses this kind of problem
+                continue
+            taken.append(label)
     return taken
+
+
+def until_compiled(run: Callable[[], object]) -> None:
+    """Call ``run`` until it compiles nothing; what it loads from the cache does not count."""
+    for _ in range(TRIES):
+        with install_listener("numba:compile", RecordingListener()) as heard:
+            run()
+        if not heard.buffer:
+            return
+
+
+def missing_kernels() -> list[str]:
+    """Names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
+    missing = []
+    for module in pkgutil.walk_packages(nmsolve.__path__, "nmsolve."):
+        if module.name.endswith("__main__"):  # importing it runs the command line
+            continue
+        for kernel in vars(import_module(module.name)).values():
+            if not isinstance(kernel, Dispatcher) or kernel.targetoptions.get("inline") == "always":
+                continue  # an inlined kernel is part of others
+            if kernel.py_func.__module__ == module.name:
+                function, folder = kernel.py_func, kernel.stats.cache_path
+                name = f"{module.name.rpartition('.')[2]}.{function.__qualname__}"
+                index = f"{name}-{function.__code__.co_firstlineno}.*.nbi"
+                if folder is None or not any(Path(folder).glob(index)):
+                    missing.append(f"{module.name}.{function.__qualname__}")
+    return missing
 
 
 def _with_routes() -> list[str]:
@@ -75,32 +113,29 @@ def _with_routes() -> list[str]:
 
     names = [name for name in ENGINES if not name.startswith("joint-")]
     problem = make_problem(_graph(8, True), load_machine("mesh:2x2"), balance=0.2, objective="multicast-hops")
-    for _ in range(TRIES):
-        start = time.monotonic()
-        solve_joint(problem, time_limit=EACH, engines=names, seed=1)
-        if time.monotonic() - start < EACH + SLACK:
-            break
+    for name in names:
+        until_compiled(partial(solve_joint, problem, time_limit=EACH, engines=[name], seed=1))
     return names
 
 
-def _until_compiled(problem: MappingProblem, name: str) -> None:
-    """Run one engine until a run takes no longer than its time limit."""
-    for _ in range(TRIES):
-        start = time.monotonic()
-        result = solve(problem, time_limit=EACH, engines=[name], seed=1)
-        if result.core is not None:
-            verify(problem.graph, problem.machine, (), result.core, node_limit=problem.node_limit)
-        if time.monotonic() - start < EACH + SLACK:
-            return
+def _run(problem: MappingProblem, name: str) -> None:
+    """One engine on one problem, its answer checked and its bounds recomputed."""
+    result = solve(problem, time_limit=LONGER.get(name, EACH), engines=[name], seed=1)
+    for bound in result.bounds:
+        check_bound(problem, bound, result.core)
+    if result.core is not None:
+        verify(problem.graph, problem.machine, (), result.core, node_limit=problem.node_limit)
 
 
-def _problems() -> list[tuple[str, MappingProblem]]:
-    """One tiny problem for each form a kernel can take its arguments in."""
+def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
+    """One small problem for each form a kernel can take its arguments in; graphs on disk are put in ``folder``."""
     mesh, chips = load_machine("mesh:4x4"), load_machine("mesh:2x2,1x2")
     place = np.arange(12)
     # Broken numbers, because tabu has kernels of its own for them.
     matrix = Machine("matrix", (1, 1), (1, 12), distance_matrix=0.3 * np.abs(place[:, None] - place[None, :]))
     one, many, casts = _graph(12, False), _graph(40, False), _graph(40, True)
+    large = [generate("snn", nodes=1500, synapses=12000, layers=3, directed=directed) for directed in (0, 1)]
+    lying = [stored(graph, folder / f"{k}.nmz") for k, graph in enumerate(large)]
     return [
         ("one node per core", make_problem(one, mesh)),
         ("one node per core, any distances", make_problem(one, matrix)),
@@ -109,7 +144,20 @@ def _problems() -> list[tuple[str, MappingProblem]]:
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
         ("link loads", make_problem(casts, mesh, balance=0.2, objective="max-link")),
+        (
+            "hardly any room",
+            MappingProblem(_blocks(), Machine("tight", (1, 1), (2, 3), capacity={"neurons": 10})),
+        ),
         ("limited axon tables", make_problem(casts, _few_axons(mesh), balance=0.2, objective="hops")),
+        (
+            "limited axon tables, multicast hops",
+            make_problem(casts, _few_axons(mesh), balance=0.2, objective="multicast-hops"),
+        ),
+        *(
+            (f"{objective}, {where}", make_problem(graphs[directed], mesh, balance=0.2, objective=objective))
+            for where, graphs in (("large", large), ("on disk", lying))
+            for directed, objective in ((0, "hops"), (0, "cut"), (1, "connectivity"), (1, "multicast-hops"))
+        ),
         ("migration budget", make_problem(one, mesh, migration=Migration.of(place, 4))),
         (
             "migration budget, multicast hops",
@@ -127,6 +175,13 @@ def _problems() -> list[tuple[str, MappingProblem]]:
 def _few_axons(machine: Machine) -> Machine:
     """The machine with axon tables so small that a first mapping exceeds them."""
     return replace(machine, capacity={"axons_in": 5, "axons_out": 5})
+
+
+def _blocks() -> LogicGraph:
+    """A ring of nodes that fill six cores of ten units exactly, if they are packed well."""
+    size = np.array([6, 2, 2, 6, 2, 2, 4, 3, 3, 4, 3, 3, 5, 5, 5, 5])
+    u = np.arange(len(size))
+    return LogicGraph.from_edges(len(u), u, (u + 1) % len(u), sizes=size[:, None])
 
 
 def _graph(n: int, multicast: bool) -> LogicGraph:

@@ -14,7 +14,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.build import symmetric
 from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, search_pairs
+from nmsolve.heuristics.mapping.external.sweep import Crew
+from nmsolve.heuristics.mapping.external.thinning import thinned
+from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import hottest_links
 from nmsolve.hw.scores import score
@@ -26,9 +30,14 @@ from nmsolve.model.formats import FORMATS, convert, load_graph, save_graph
 from nmsolve.model.generators import generate, generate_file
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import StoredGraph, open_graph
+from nmsolve.model.store.balance import imbalance
+from nmsolve.model.store.coding import to_codes
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import make_problem
+from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 
 #: Seconds for one search, and bytes per node beyond the nodes themselves: too few for the connections.
 SECONDS, SPARE = 1.0, 40
@@ -54,6 +63,7 @@ def warm_files(until_compiled: Callable[[Callable[[], object]], None]) -> list[s
         "formats": _read_and_write,
         "scores": _look,
         "search from disk": _search,
+        "repair": _repair,
     }
     with TemporaryDirectory() as name:
         for run in work.values():
@@ -101,16 +111,34 @@ def _look(folder: Path) -> None:
             for board in boards:
                 score(graph, board, core)
                 verify(graph, board, (), core)
+                recheck_fan_out(make_problem(graph, board, balance=0.2, objective="hops"), {})
                 if board.distance_matrix is None:
                     hottest_links(graph, board, core)
+        store = open_graph(path).store
+        for block in store.blocks():  # as where a file holds both directions
+            codes = to_codes(block.weight, store.manifest.weight, name)
+            imbalance(block.first, block.indptr, block.tag, block.neighbour, block.size, codes)
 
 
 def _search(folder: Path) -> None:
-    """The engine ``external`` with too little memory for the connections."""
-    graph = open_graph(folder / "undirected.nmz")
-    for objective in ("hops", "cut"):
-        problem = make_problem(graph, load_machine("mesh:4x4"), balance=0.2, objective=objective)
-        search_pairs(problem, _Tight(ScratchPlace(folder), LEAST + (NODE_BYTES + SPARE) * graph.n))
+    """The engine ``external`` with so few cores that it coarsens; with memory for the connections, and with too little."""
+    path, board = folder / "undirected.nmz", load_machine("mesh:2x2")
+    for graph in (load_graph(path), open_graph(path)):
+        tight = LEAST + (NODE_BYTES + SPARE) * graph.n
+        for objective in ("hops", "cut"):
+            problem = make_problem(graph, board, balance=0.2, objective=objective)
+            search_pairs(problem, _Tight(ScratchPlace(folder), tight if graph.on_disk else None))
+
+    source = symmetric(load_graph(path), Crew(1, None, lambda: False))
+    thinned(source, 4, 1)
+
+
+def _repair(folder: Path) -> None:
+    """A mapping that breaks rules, mended: one node has to make room for another."""
+    graph = LogicGraph.from_edges(2, [0], [1])
+    pinned = (SideConstraint("here", "pin", (1,), (0,)),)
+    problem = MappingProblem(graph, load_machine("mesh:1x2"), "hops", pinned, 1)
+    stay_put(problem, np.zeros(2, np.int64))
 
 
 @dataclass
