@@ -13,6 +13,7 @@ from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
+from nmsolve.hw.routing.proof import prove
 from nmsolve.hw.routing.wormhole import number_worms, worms_of
 from nmsolve.hw.turns import RULES
 from nmsolve.model.errors import InputError
@@ -217,3 +218,27 @@ def test_everyone_to_everyone_is_numbered_in_order_of_travel():
     for f in range(routes.count):
         climbs = number[routes.of(f)]
         assert (np.diff(climbs) > 0).all()
+
+
+def test_proofs_say_for_what_they_hold():
+    """XY trees for packets only, dual paths for long messages, a torus without dateline for nothing."""
+    trees_ = named_routes(NINE, CROSS, "xy")
+    proof = prove(NINE, CROSS, trees_)
+    assert proof.free and proof.worms is None and numbering_complaint(NINE, trees_, proof.numbering) is None
+    proof = prove(NINE, CROSS, trees_, "wormhole")
+    assert not proof.free and proof.worms is None
+    assert "flow 0 (core 3 -> 1, 7) waits for link 4 -> " in proof.cycle and proof.cycle.count("held by") == 2
+    paths = named_routes(NINE, CROSS, "dual-path")
+    assert prove(NINE, CROSS, paths, "wormhole").worms is not None
+    machine, flows = Machine("m", (1, 1), (2, 3)), trees([0, 5], [[3, 4], [3, 4]], [1, 1])
+    shared = prove(machine, flows, named_routes(machine, flows, "dual-path"), "wormhole", ejection=True)
+    assert "to take it" in shared.cycle
+    torus = Machine("t", (1, 1), (4, 4), torus=True)
+    for switching in ("packet", "wormhole"):
+        proof = prove(
+            torus, all_pairs(16), named_routes(torus, all_pairs(16), "xy", dateline=False), switching
+        )
+        assert not proof.free and proof.cycle.startswith("core ") and (proof.numbering == -1).all()
+        assert prove(torus, all_pairs(16), named_routes(torus, all_pairs(16), "xy"), switching).free
+    with pytest.raises(InputError, match="unknown switching 'circuit'"):
+        prove(NINE, CROSS, paths, "circuit")

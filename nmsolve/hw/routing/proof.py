@@ -1,0 +1,90 @@
+"""Is a deadlock possible on these routes? A numbering that says no, checked, or a ring in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
+from nmsolve.hw.routing.dependencies import channel_dependencies
+from nmsolve.hw.routing.numbering import cycle_text, number_channels
+from nmsolve.hw.routing.wormhole import Worms, number_worms, worms_of
+from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.links import link_ends
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.types import IntArray
+
+#: ``packet``: a message fits into the buffer of one channel; ``wormhole``: it may fill any number of channels at once.
+SWITCHING = ("packet", "wormhole")
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What :func:`prove` found.
+
+    Attributes
+    ----------
+    switching : of ``SWITCHING``, what it holds for
+    numbering : (4 * P * V,) numbers of channels that grow along every dependency of packets; all -1 if these form a cycle
+    worms : numbers for long multicast messages (:mod:`nmsolve.hw.routing.wormhole`); None for ``packet``, and where all flows
+        are unicast, which need no more than ``numbering``
+    cycle : a ring that can wait for each other, in words; "" if none can
+    """
+
+    switching: str
+    numbering: IntArray
+    worms: IntArray | None
+    cycle: str
+
+    @property
+    def free(self) -> bool:
+        """True if no deadlock is possible."""
+        return not self.cycle
+
+
+def prove(
+    machine: Machine, flows: Flows, routes: Routes, switching: str = "packet", ejection: bool = False
+) -> Proof:
+    """Number the channels (for long multicast messages, pairs of message and channel) and check the numbers independently.
+
+    ``ejection``: with ``wormhole``, a core takes one message at a time from the network, not any number of them.
+    """
+    if switching not in SWITCHING:
+        raise InputError(f"unknown switching {switching!r}", "", "packet or wormhole")
+    number, cycle = number_channels(channel_dependencies(machine, routes))
+    if len(cycle):
+        return Proof(switching, number, None, cycle_text(machine, cycle, routes.channels))
+    _accepted(numbering_complaint(machine, routes, number))
+    if switching == "packet" or not flows.multicast:
+        return Proof(switching, number, None, "")
+    worms = worms_of(machine, flows, routes, ejection)
+    order, ring = number_worms(worms)
+    if len(ring):
+        return Proof(switching, number, None, _ring_text(machine, flows, routes, worms, ring))
+    _accepted(worms_complaint(machine, flows, routes, order, ejection))
+    return Proof(switching, number, order, "")
+
+
+def _accepted(complaint: str | None) -> None:
+    if complaint is not None:
+        raise BackendError(f"a numbering of channels does not hold: {complaint}")
+
+
+def _ring_text(machine: Machine, flows: Flows, routes: Routes, worms: Worms, ring: IntArray) -> str:
+    """Who waits for what: ``flow 0 (core 3 -> 1, 7) for link 4 -> 7, held by flow 1 ...``."""
+    ends, entries = link_ends(machine), len(routes.channel)
+    target_of = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    parts = []
+    for k in ring.tolist():
+        flow = int(routes.flow[k] if k < entries else target_of[k - entries])
+        link = int(worms.channel[k]) // routes.channels
+        what = (
+            f"link {link // 4} -> {int(ends[link])}"
+            if k < entries
+            else f"core {flows.targets[k - entries]} to take it"
+        )
+        parts.append(f"flow {flow} ({flows.name(flow)}) waits for {what}")
+    return ", held by ".join([*parts, parts[0].partition(" waits")[0]])
