@@ -102,7 +102,7 @@ class _Run:
     reasons: dict[str, str] = field(default_factory=dict)
     cpu: float = field(default_factory=time.process_time)
     child_cpu: float = 0.0
-    rounds: int = -1
+    rounds: int = 0
 
     def first_solution(self, routes: Routes) -> IntArray | None:
         """The warm start as a solution, or None with a note why it cannot be used."""
@@ -146,12 +146,12 @@ class _Run:
         """All objectives in order; then once more from the first that is not proved, as long as time is left."""
         names, first = self.problem.objective, 0
         while first < len(names):
-            self.rounds += 1
             self.ceilings = self.ceilings[:first]
             for name in names[first:]:
                 start = self.stage(name, start)
                 if self.ended:
                     return start
+            self.rounds += 1
             first = next((k for k, name in enumerate(names) if not self.proved[name]), len(names))
             left = self.time_limit - (time.monotonic() - self.started)
             if left < LEAST_ROUND or (first < len(names) and self.reasons[names[first]] != "time"):

@@ -51,12 +51,19 @@ def _cpsat() -> Any:
     return RouteCpSat()
 
 
+def _mip() -> Any:
+    from nmsolve.solvers.routing.mip_engine import RouteMip
+
+    return RouteMip()
+
+
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
     "named": Entry(_named, 0.1, quick=True),
     "flow-lp": Entry(_flow_lp, 0.3, child=True),
     "reroute": Entry(_reroute, 0.2, repeat=True),
     "route-cpsat": Entry(_cpsat, 0.5, child=True),
+    "route-mip": Entry(_mip, 0.5, child=True, unasked=False),
 }
 
 
