@@ -125,6 +125,7 @@ def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], pat
         return f"{path}: columns/{name}"
 
     def numbers(name: str, count: int) -> AnyArray | None:
+        """The values of a column, None if the file has none of that name."""
         column = manifest.columns.get(name)
         if column is None:
             return None

@@ -87,6 +87,7 @@ def _distribute(
     piece = max(4096, memory // (SCATTERING * (workers + 2)))
 
     def work(job: tuple[int, Records]) -> IntArray:
+        """Spill one part, sorted by bucket; where each bucket ends in it."""
         number, part = job
         ends: IntArray
         ends, key, neighbour, weight, size = scatter(*part, bucket, buckets, drop_loops)

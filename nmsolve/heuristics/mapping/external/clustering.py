@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.labels import number_labels
 from nmsolve.heuristics.mapping.external.levels import Arcs, Level
 from nmsolve.heuristics.mapping.external.propose import RUN, hashed
 from nmsolve.heuristics.mapping.external.sweep import Crew, parts
@@ -99,19 +100,6 @@ def _accept(
     return moves
 
 
-@nb.njit(cache=True, nogil=True)
-def _numbered(label: Int32Array) -> int:
-    """Rename labels to 0..k-1 in order of first use, in place. Returns k."""
-    name = np.full(len(label), -1, np.int32)
-    k = 0
-    for u in range(len(label)):
-        if name[label[u]] < 0:
-            name[label[u]] = k
-            k += 1
-        label[u] = name[label[u]]
-    return k
-
-
 def cluster(
     level: Level, limit: float, key: int, crew: Crew, pos: Int32Array | None = None, rounds: int = 3
 ) -> tuple[Int32Array, int]:
@@ -143,11 +131,11 @@ def cluster(
             to = to if len(to) >= arcs.nodes else np.empty(arcs.nodes, np.int32)
             for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
                 if crew.should_stop():
-                    return label, _numbered(label)
+                    return label, number_labels(label)
                 parts(crew, arcs.nodes, offset, STRIDE * RUN, propose(arcs, key + turn, to))
                 moves += _accept(
                     arcs.first, offset, arcs.nodes, STRIDE * RUN, label, filled, level.volume, limit, to
                 )
         if moves < level.n // 50:
             break
-    return label, _numbered(label)
+    return label, number_labels(label)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.labels import number_labels
 from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -58,19 +59,6 @@ def _propagate(
             label[u] = best
             moves += 1
     return moves
-
-
-@nb.njit(cache=True, nogil=True)
-def _compact(label: Int32Array) -> int:
-    """Rename labels to 0..k-1 in order of first use, in place. Returns k."""
-    name = np.full(len(label), -1, np.int32)
-    k = 0
-    for u in range(len(label)):
-        if name[label[u]] < 0:
-            name[label[u]] = k
-            k += 1
-        label[u] = name[label[u]]
-    return k
 
 
 @nb.njit(cache=True, nogil=True)
@@ -191,7 +179,7 @@ def cluster(
         shuffle(rng, order)
         if _propagate(net, label, filled, where, limit, order, rng) < n // 100:
             break
-    _compact(label)
+    number_labels(label)
     return label
 
 
