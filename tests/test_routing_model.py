@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from pathlib import Path
 
 import hw_reference as ref
 import networkx as nx
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import all_pairs, links_of, some_flows, trees
 
+from nmsolve.hw.routing.certificate import numbering_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
@@ -342,3 +344,16 @@ def test_hashes_and_names_tell_flows_apart():
     assert many.name(0) == "core 0 -> 1, 2, 3 (and 2 more)" and PAIR.name(1) == "core 1 -> 6"
     assert many.multicast and not many.integral and PAIR.integral and not PAIR.multicast
     assert all_pairs(4).count == 12
+
+
+def test_the_examples_of_the_docs_load(tmp_path):
+    """docs/routing.md: a file of turns, and routes with a numbering that holds."""
+    text = (Path(__file__).parent.parent / "docs" / "routing.md").read_text()
+    turns, routes = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    (tmp_path / "turns.json").write_text(turns)
+    assert not turn_set(str(tmp_path / "turns.json"), MESH).allowed[5, 1, 2]
+    (tmp_path / "flow-routes.json").write_text(routes)
+    machine = Machine("2x2", (1, 1), (2, 2))
+    back = read_flow_routes(tmp_path / "flow-routes.json", machine)
+    assert routes_complaint(back.problem, back.routes) is None
+    assert numbering_complaint(machine, back.routes, back.numbering) is None
