@@ -58,7 +58,7 @@ def test_a_search_above_its_budget_ends_with_its_best_answer():
     incumbent, budget, memory, seconds = searched(engine, 100)
     assert engine.stopped and budget.starved and incumbent.objective == 20
     assert seconds < 8 and memory.budget < memory.peak
-    assert 90 * MIB < engine.told <= 100 * MIB
+    assert 90 * MIB < engine.told <= 110 * MIB  # what was free already is given back before
 
 
 def test_what_other_processes_hold_counts():
