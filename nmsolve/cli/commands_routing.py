@@ -73,3 +73,66 @@ def route_command(
         seed, workers, engines, memory, out, json,
     )  # fmt: skip
     raise typer.Exit(run_route(options))
+
+
+def simulate_command(
+    mapping: A[
+        Path | None,
+        typer.Argument(help="mapping.json or the output folder of `nmsolve map`; not needed with --pattern."),
+    ] = None,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    placement: Placement = None,
+    routes: A[
+        Path | None,
+        Option("--routes", help="flow-routes.json. [default: the one beside the mapping, else --route xy]"),
+    ] = None,
+    route: A[
+        str | None,
+        Option("--route", help="A turn model (xy, west-first, ...), instead of chosen routes."),
+    ] = None,
+    adaptive: A[
+        bool, Option("--adaptive", help="Routers choose among the shortest ways that the turn model allows.")
+    ] = False,
+    pattern: A[
+        str | None,
+        Option("--pattern", help="uniform, bit-complement, transpose, hotspot, ... instead of a mapping."),
+    ] = None,
+    load: A[
+        float | None,
+        Option(
+            "--load",
+            help="Flits that the busiest core (pattern: every core) sends per cycle. [default: whole steps]",
+        ),
+    ] = None,
+    steps: A[int, Option("--steps", min=1, help="Steps of the network, without --load.")] = 1,
+    period: A[
+        int,
+        Option("--period", min=0, help="Cycles from one step to the next. [default: one after the other]"),
+    ] = 0,
+    trace: A[
+        Path | None,
+        Option("--trace", help="CSV file of messages: step,source,targets (separated by spaces),count."),
+    ] = None,
+    sweep: A[
+        bool, Option("--sweep", help="Latency over load, and the load at which the network saturates.")
+    ] = False,
+    config: A[
+        str, Option("--config", help="Router: a, b, spike, or a .toml file of its parameters.")
+    ] = "spike",
+    cycles: A[int | None, Option("--cycles", min=1, help="Cycles measured; of a trace, the most.")] = None,
+    warmup: A[int, Option("--warmup", min=0, help="Cycles before that.")] = 3000,
+    time_limit: TimeLimit = "60s",
+    seed: Seed = 0,
+    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-simulation"),
+    json: Json = False,
+) -> None:
+    """Simulate the network on chip flit by flit: latency, throughput, saturation, energy of a mapping or a pattern."""
+    from nmsolve.cli.simulate import SimulateOptions, run_simulate
+
+    options = SimulateOptions(
+        mapping, graph, machine, chips, placement, routes, route, adaptive, pattern, load, steps, period, trace, sweep, config,
+        cycles, warmup, time_limit, seed, out, json,
+    )  # fmt: skip
+    raise typer.Exit(run_simulate(options))
