@@ -112,9 +112,7 @@ def test_unrestricted_turns_close_a_cycle_of_neighbours():
         assert (number == -1).all() and len(cycle) >= 4
         assert (link_ends(machine)[cycle] == np.roll(cycle, -1) // 4).all()
         path = cycle_text(machine, cycle).removeprefix("core ").split(" -> ")
-        assert path[0] == path[-1] and all(
-            int(b) in machine.neighbours(int(a)) for a, b in pairwise(path)
-        )
+        assert path[0] == path[-1] and all(int(b) in machine.neighbours(int(a)) for a, b in pairwise(path))
 
 
 @st.composite
@@ -219,7 +217,13 @@ def test_unknown_turns_rules_and_cores_are_refused(spec, text):
 
 @pytest.mark.parametrize(
     ("content", "text"),
-    [("{", "JSON"), ('{"5": 7}', "found int"), ('{"99": "xy"}', "core 99"), ('{"5": ["QQ"]}', "QQ"), ("[]", "found array")],
+    [
+        ("{", "JSON"),
+        ('{"5": 7}', "found int"),
+        ('{"99": "xy"}', "core 99"),
+        ('{"5": ["QQ"]}', "QQ"),
+        ("[]", "found array"),
+    ],
 )
 def test_files_of_turns_are_refused_with_their_name(tmp_path, content, text):
     file = tmp_path / "turns.json"
