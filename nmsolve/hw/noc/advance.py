@@ -19,15 +19,15 @@ from nmsolve.hw.noc.layout import (
 )  # fmt: skip
 from nmsolve.hw.noc.router import visit
 from nmsolve.hw.noc.sources import sources_send, wake
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
 @kernel
 def advance(
-    until: int, fixed: IntArray, tally: IntArray, chance: AnyArray, granted: IntArray, flits: IntArray, inputs: IntArray,
-    outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray, flying: IntArray, words: IntArray,
+    until: int, fixed: IntArray, tally: IntArray, chance: AnyArray, granted: IntArray, flits: IntArray, inputs: Int32Array,
+    outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray, flying: IntArray, words: IntArray,
     returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray, records: IntArray, histogram: IntArray,
-    drained: IntArray, next_outputs: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray,
+    drained: IntArray, kind: AnyArray, onward: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray,
     arrives: IntArray, sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray,
     chances: FloatArray, flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_end: IntArray,
     entry_cycle: IntArray, entry_flow: IntArray, entry_count: IntArray, target_start: IntArray, targets: IntArray,
@@ -65,7 +65,7 @@ def advance(
                 word ^= bit
                 visit(
                     router, flits, inputs, outputs, ways, routers, busy, flying, words, returning, waking, link_flits, packets,
-                    records, histogram, drained, next_outputs, child_start, child, step, group, arrives, chance, granted, tally,
+                    records, histogram, drained, kind, onward, child_start, child, step, group, arrives, chance, granted, tally,
                     fixed,
                 )  # fmt: skip
                 open_sends = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]

@@ -30,7 +30,7 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 #: Columns of a record, one for every (flow, target): packets delivered and their latencies in the window, number of the latest.
 PACKETS, SUM, WORST, LATEST = range(4)
@@ -38,7 +38,7 @@ PACKETS, SUM, WORST, LATEST = range(4)
 
 @piece
 def deliver(
-    word: int, ov: int, core: int, when: int, outputs: IntArray, packets: IntArray, records: IntArray, histogram: IntArray,
+    word: int, ov: int, core: int, when: int, outputs: Int32Array, packets: IntArray, records: IntArray, histogram: IntArray,
     drained: IntArray, arrives: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """A flit leaves the network and is at its core in cycle ``when``."""

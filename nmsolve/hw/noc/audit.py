@@ -23,7 +23,7 @@ from nmsolve.hw.noc.layout import (
 )  # fmt: skip
 from nmsolve.hw.noc.state import State
 from nmsolve.model.errors import NmsolveError
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 
 class SimulationError(NmsolveError):
@@ -39,7 +39,7 @@ class Waiting:
     core : whose router holds the waiting packet
     direction : the one it came travelling (0..3), or 4 if it has just left its core
     vc : virtual channel it is in
-    flow : its flow, -1 if none of it is there yet
+    flow : its flow
     """
 
     core: int
@@ -49,8 +49,7 @@ class Waiting:
 
     def __str__(self) -> str:
         way = ("east", "west", "south", "north", "from the core itself")[self.direction]
-        flow = f"flow {self.flow}" if self.flow >= 0 else "a packet on its way"
-        return f"{flow} at core {self.core}, travelling {way}, virtual channel {self.vc}"
+        return f"flow {self.flow} at core {self.core}, travelling {way}, virtual channel {self.vc}"
 
 
 def _entries(ring: IntArray) -> IntArray:
@@ -103,7 +102,8 @@ def find_deadlock(state: State) -> tuple[Waiting, ...]:
     A buffer *can move* if its front flit has a credit (or one is on its way) at every output it still has to take, or the buffer
     behind can move; a head that waits for a virtual channel, if one it may take is free or belongs to a buffer that can
     move; an empty buffer whose packet is still arriving, if the buffer it comes from can. What is left after all that can move
-    has been found (in however many rounds) stays where it is for ever, whatever else the network does.
+    has been found (in however many rounds) stays where it is for ever, whatever else the network does. Of a packet that
+    lies in several buffers, the one nearest to its head is named.
     """
     moves, blocker = np.zeros((2, len(state.inputs)), np.int64)
     flying = np.bincount(_entries(state.flying), minlength=len(moves))
@@ -116,22 +116,30 @@ def find_deadlock(state: State) -> tuple[Waiting, ...]:
     while k not in seen:
         seen[k] = len(seen)
         k = int(blocker[k])
-    return tuple(_waiting(state, v) for v in list(seen)[seen[k] :])
+    ring = [(_front(state, v), v) for v in list(seen)[seen[k] :]]
+    ring = [(packet, v) for packet, v in ring if packet >= 0]  # an empty buffer waits for the one behind it
+    heads = [v for i, (packet, v) in enumerate(ring) if ring[(i + 1) % len(ring)][0] != packet]
+    return tuple(_waiting(state, v) for v in heads or [v for _, v in ring])
+
+
+def _front(state: State, iv: int) -> int:
+    """Slot of the packet in front of a buffer, -1 if it is empty."""
+    if not state.inputs[iv, COUNT]:
+        return -1
+    word = int(state.flits[iv * state.fixed[DEPTH] + state.inputs[iv, at.FRONT]])
+    return (word & at.LOW) >> at.PACKET_SHIFT
 
 
 def _waiting(state: State, iv: int) -> Waiting:
-    fixed = state.fixed
-    core, rest = divmod(iv, 5 * int(fixed[at.CHANNELS]))
-    flow = -1
-    if state.inputs[iv, COUNT]:
-        word = int(state.flits[iv * fixed[DEPTH] + state.inputs[iv, at.FRONT]])
-        flow = int(state.packets[(word & at.LOW) >> at.PACKET_SHIFT, at.FLOW])
-    return Waiting(core, rest // int(fixed[at.CHANNELS]), rest % int(fixed[at.CHANNELS]), flow)
+    v_count = int(state.fixed[at.CHANNELS])
+    core, rest = divmod(iv, 5 * v_count)
+    return Waiting(core, rest // v_count, rest % v_count, int(state.packets[_front(state, iv), at.FLOW]))
 
 
 @nb.njit(cache=True, nogil=True)
 def _find_moving(
-    inputs: IntArray, outputs: IntArray, ways: IntArray, flying: IntArray, fixed: IntArray, moves: IntArray, blocker: IntArray
+    inputs: Int32Array, outputs: Int32Array, ways: Int32Array, flying: IntArray, fixed: IntArray, moves: IntArray,
+    blocker: IntArray,
 ) -> None:  # fmt: skip
     """Mark buffers that can move; ``blocker``: one that a stuck buffer waits for."""
     changed = True
@@ -149,7 +157,7 @@ def _find_moving(
 
 @nb.njit(cache=True, nogil=True)
 def _blocked_by(
-    iv: int, inputs: IntArray, outputs: IntArray, ways: IntArray, flying: IntArray, fixed: IntArray, moves: IntArray
+    iv: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, flying: IntArray, fixed: IntArray, moves: IntArray
 ) -> int:  # fmt: skip
     """A buffer that this one waits for and that is not known to move, -1 if there is none."""
     if inputs[iv, BRANCHES] == 0:

@@ -31,7 +31,7 @@ from nmsolve.hw.noc.layout import (
     WANTS,
     WANTS_LIVE,
 )  # fmt: skip
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 #: What ends, in the low three bits of a wake-up: outputs 0..4: a virtual channel is granted; or one of these.
 ROUTED, REOPENED = 5, 6
@@ -54,7 +54,7 @@ def mark(words: IntArray, number: int) -> None:
 
 @piece
 def offer(
-    iv: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray
+    iv: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray
 ) -> None:
     """The front flit of a buffer asks for the switch at every output where it has a virtual channel and a credit."""
     home = inputs[iv, HOME]
@@ -72,7 +72,7 @@ def offer(
 
 @piece
 def flits_arrive(
-    flying: IntArray, words: IntArray, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray,
+    flying: IntArray, words: IntArray, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array,
     routers: IntArray, busy: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """Put the flits of this cycle into their buffers."""
@@ -99,7 +99,7 @@ def flits_arrive(
 
 @piece
 def credits_arrive(
-    returning: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    returning: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
     sources: IntArray, source_credits: IntArray, source_busy: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """Book the credits of this cycle; a flit that waited for one asks for the switch."""
@@ -131,7 +131,8 @@ def credits_arrive(
 
 @piece
 def stages_end(
-    waking: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray, tally: IntArray
+    waking: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
+    tally: IntArray,
 ) -> None:  # fmt: skip
     """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch."""
     bucket = tally[NOW] & (waking.shape[0] - 1)

@@ -60,7 +60,7 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
 @piece
@@ -83,16 +83,16 @@ def choose(mask: int, router: int, routers: IntArray, chance: AnyArray) -> int:
 
 @piece
 def route(
-    iv: int, position: int, router: int, local: int, inputs: IntArray, ways: IntArray, routers: IntArray, next_outputs: AnyArray,
-    child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray,
-    tally: IntArray, fixed: IntArray,
+    iv: int, position: int, router: int, local: int, inputs: Int32Array, ways: Int32Array, routers: IntArray, kind: AnyArray,
+    onward: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray,
+    chance: AnyArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """Decide where the head in front of a buffer goes: along its tree, or over an allowed output of a shortest path."""
     outs = 0
     if fixed[BY_TURNS]:
         o = CORE
         if position != router:
-            mask = next_outputs[position, router, local // fixed[CHANNELS]]
+            mask = onward[kind[router, position], local // fixed[CHANNELS]]
             if mask == 0:
                 tally[BROKEN] = 6
                 return
@@ -122,7 +122,7 @@ def route(
 
 @piece
 def allocate_channels(
-    router: int, o: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, waking: IntArray,
+    router: int, o: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, waking: IntArray,
     granted: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """Give the free virtual channels of one output to heads that want one."""
@@ -181,7 +181,7 @@ def input_ports(sends: int, v_count: int) -> int:
 
 @piece
 def leave_buffer(
-    iv: int, tail: int, router: int, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    iv: int, tail: int, router: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
     returning: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """The flit in front has gone everywhere it had to: free its place and look at the next one."""
@@ -202,7 +202,7 @@ def leave_buffer(
 
 @piece
 def send(
-    iv: int, o: int, router: int, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray,
+    iv: int, o: int, router: int, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray,
     busy: IntArray, flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray,
     packets: IntArray, records: IntArray, histogram: IntArray, drained: IntArray, arrives: IntArray, tally: IntArray,
     fixed: IntArray,
@@ -263,7 +263,7 @@ def grant_switch(router: int, routers: IntArray, granted: IntArray, fixed: IntAr
 
 @piece
 def accept_switch(
-    router: int, p: int, outs: int, routers: IntArray, inputs: IntArray, fixed: IntArray
+    router: int, p: int, outs: int, routers: IntArray, inputs: Int32Array, fixed: IntArray
 ) -> tuple[int, int]:
     """The input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
 
@@ -290,10 +290,11 @@ def accept_switch(
 
 @piece
 def visit(
-    router: int, flits: IntArray, inputs: IntArray, outputs: IntArray, ways: IntArray, routers: IntArray, busy: IntArray,
+    router: int, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
     flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray,
-    records: IntArray, histogram: IntArray, drained: IntArray, next_outputs: AnyArray, child_start: IntArray, child: IntArray,
-    step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray, granted: IntArray, tally: IntArray, fixed: IntArray,
+    records: IntArray, histogram: IntArray, drained: IntArray, kind: AnyArray, onward: AnyArray, child_start: IntArray,
+    child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray, granted: IntArray, tally: IntArray,
+    fixed: IntArray,
 ) -> None:  # fmt: skip
     """One router, one cycle."""
     now, v_count, depth = tally[NOW], fixed[CHANNELS], fixed[DEPTH]
@@ -306,7 +307,7 @@ def visit(
             iv = router * 5 * v_count + local
             position = flits[iv * depth + inputs[iv, FRONT]] >> POSITION_SHIFT
             route(
-                iv, position, router, local, inputs, ways, routers, next_outputs, child_start, child, step, group, arrives,
+                iv, position, router, local, inputs, ways, routers, kind, onward, child_start, child, step, group, arrives,
                 chance, tally, fixed,
             )  # fmt: skip
             put(waking, now + fixed[ROUTE_CYCLES], iv << 3 | ROUTED)

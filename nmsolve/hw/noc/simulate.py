@@ -183,9 +183,7 @@ def _result(
     mean = [float(tally[k]) / count if count else math.nan for k in (at.LATENCY_SUM, at.NETWORK_SUM)]
     delivered = state.routers[:, at.DELIVERED].copy()
     injected = state.routers[:, at.INJECTED].copy()
-    waiting = tuple(
-        Waiting(w.core, w.direction, w.vc, int(order[w.flow]) if w.flow >= 0 else -1) for w in ring
-    )
+    waiting = tuple(Waiting(w.core, w.direction, w.vc, int(order[w.flow])) for w in ring)
     offered = float(injected.sum()) / max(cycles, 1)
     if isinstance(traffic, Traffic):
         offered = float(traffic.rate.sum()) * config.packet_flits

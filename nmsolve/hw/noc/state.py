@@ -27,9 +27,9 @@ class State(NamedTuple):
     chance: AnyArray
     granted: IntArray
     flits: IntArray
-    inputs: IntArray
-    outputs: IntArray
-    ways: IntArray
+    inputs: Int32Array
+    outputs: Int32Array
+    ways: Int32Array
     routers: IntArray
     busy: IntArray
     flying: IntArray
@@ -41,7 +41,8 @@ class State(NamedTuple):
     records: IntArray
     histogram: IntArray
     drained: IntArray
-    next_outputs: AnyArray
+    kind: AnyArray
+    onward: AnyArray
     child_start: IntArray
     child: IntArray
     step: AnyArray
@@ -90,7 +91,7 @@ def initial_state(
     for place, value in (
         (at.CORES, cores), (at.CHANNELS, v), (at.DEPTH, config.buffer_flits), (at.LENGTH, config.packet_flits),
         (at.ROUTE_CYCLES, config.routing), (at.ALLOCATE_CYCLES, config.vc_allocation), (at.INJECT_CYCLES, config.link + 1),
-        (at.WINDOW_START, window[0]), (at.WINDOW_END, window[1]), (at.BY_TURNS, len(tables.next_outputs) == cores > 1),
+        (at.WINDOW_START, window[0]), (at.WINDOW_END, window[1]), (at.BY_TURNS, not len(tables.arrives)),
         (at.ROOTS, len(tables.arrives) - flows), (at.PERIOD, period), (at.DRAIN, drain),
         (at.FROM_TRACE, isinstance(traffic, Trace)),
     ):  # fmt: skip
@@ -108,7 +109,7 @@ def initial_state(
     steps = traffic.steps if isinstance(traffic, Trace) else 0
     return State._make((
         fixed, tally, chance, np.zeros(64, np.int64), np.zeros(len(inputs) * config.buffer_flits, np.int64), inputs, outputs,
-        np.full((len(inputs), 5, 4), -1, np.int64), routers, np.zeros((cores + 31) // 32, np.int64),
+        np.full((len(inputs), 5, 4), -1, np.int32), routers, np.zeros((cores + 31) // 32, np.int64),
         np.zeros((ring, 5 * cores + 1), np.int64), np.zeros((ring, 5 * cores + 1), np.int64),
         np.zeros((ring, 6 * cores + 1), np.int64), np.zeros((ring, 2 * len(inputs) + 5 * cores + 1), np.int64),
         np.zeros(4 * cores, np.int64), packets, records, np.zeros((2, HISTOGRAM), np.int64), np.full(steps, -1, np.int64),
@@ -117,7 +118,7 @@ def initial_state(
     ))  # fmt: skip
 
 
-def _channels(machine: Machine, config: RouterConfig) -> tuple[IntArray, IntArray]:
+def _channels(machine: Machine, config: RouterConfig) -> tuple[Int32Array, Int32Array]:
     """Rows of all input and output virtual channels."""
     cores, v = machine.size, config.virtual_channels
     number = np.arange(cores * 5 * v)
@@ -129,7 +130,7 @@ def _channels(machine: Machine, config: RouterConfig) -> tuple[IntArray, IntArra
     end = np.where(works[core, port], ends[core, port], -1)
     crosses = (end >= 0) & (chip[core] != chip[end])
     wire = np.where(crosses, config.crossing, config.link)
-    outputs = np.zeros((len(number), 12), np.int64)
+    outputs = np.zeros((len(number), 12), np.int32)
     outputs[:, at.CREDITS] = np.where((end >= 0) | (port == at.CORE), config.buffer_flits, 0)
     outputs[:, at.OWNER] = -1
     outputs[:, at.SINK] = np.where(end >= 0, (end * 5 + port) * v + vc, -1)
@@ -138,7 +139,7 @@ def _channels(machine: Machine, config: RouterConfig) -> tuple[IntArray, IntArra
     outputs[:, at.PORT] = core * 8 + port
     outputs[:, at.INTERVAL] = np.where(crosses, config.crossing_interval, 1)
     outputs[:, at.RETURN] = outputs[:, at.DELAY] + config.link + config.credit + 1
-    inputs = np.zeros((len(number), 8), np.int64)
+    inputs = np.zeros((len(number), 8), np.int32)
     inputs[:, at.HOME] = core * 64 + rest
     inputs[:, at.FEEDER] = np.where(port == at.CORE, -1 - (core * v + vc), -1)
     # the source books a credit as it arrives, a router takes ``credit`` cycles more

@@ -24,14 +24,16 @@ class Tables(NamedTuple):
 
     Attributes
     ----------
-    next_outputs : (P, P, 5) uint8 by target, router and input port: outputs (bits) that lead on to the target
+    kind : (P, P) by router and target: which row of ``onward`` holds (as small a type as will do: it is looked up for every head)
+    onward : (kinds, 5) uint8 by input port: outputs (bits) that lead on to the target
     child_start, child : positions that follow a position; positions are entries of ``Routes.channel``, then one start per flow
     step : (K,) uint8 output that leads to a position
     group : (K,) int64 virtual channels (bits) it may be reached on
     arrives : (K + F,) int64 record (flow and target) delivered at a position, -1: none
     """
 
-    next_outputs: AnyArray
+    kind: AnyArray
+    onward: AnyArray
     child_start: IntArray
     child: IntArray
     step: AnyArray
@@ -39,8 +41,8 @@ class Tables(NamedTuple):
     arrives: IntArray
 
 
-_NO_WAYS = np.zeros((1, 1, 5), np.uint8)
-_NONE = np.zeros(1, np.int64)
+_NO_KIND, _NO_WAY = np.zeros((1, 1), np.uint8), np.zeros((1, 5), np.uint8)
+_NONE = np.zeros(0, np.int64)
 
 
 def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: Int32Array) -> Tables:
@@ -59,14 +61,18 @@ def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: I
         )
     if len(turns.allowed) != machine.size:
         raise InputError(f"turns for {len(turns.allowed)} cores", machine.name, f"{machine.size} cores")
-    table = np.zeros((machine.size, machine.size, 5), np.uint8)
+    table = np.zeros((machine.size, machine.size), np.int32)
     ends, works = link_ends(machine), link_works(machine)
     _fill_outputs(np.unique(targets).astype(np.int64), ends, works, turns.allowed, table)
-    lost = np.flatnonzero((table[targets, source, CORE] == 0) & (source != targets))
+    lost = np.flatnonzero((table[source, targets] >> 4 * CORE == 0) & (source != targets))
     if len(lost):
         a, b = int(source[lost[0]]), int(targets[lost[0]])
         raise InputError(f"no path from core {a} to core {b}", turns.name or "turns", "turns that leave one")
-    return Tables(table, _NONE, _NONE, np.zeros(1, np.uint8), _NONE, _NONE)
+    found = np.flatnonzero(np.bincount(table.reshape(-1), minlength=1 << 20))
+    number = np.zeros(1 << 20, np.min_scalar_type(len(found) - 1))
+    number[found] = np.arange(len(found))
+    onward = (found[:, None] >> 4 * np.arange(5) & 15).astype(np.uint8)
+    return Tables(number[table], onward, _NONE, _NONE, np.zeros(0, np.uint8), _NONE, _NONE)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -101,7 +107,7 @@ def _fill_outputs(
         for r in range(len(ends) // 4):
             if r != goal:
                 for p in range(5):
-                    table[goal, r, p] = _nearest(r, p, far, allowed)
+                    table[r, goal] |= _nearest(r, p, far, allowed) << 4 * p
 
 
 @nb.njit(cache=True, nogil=True)
@@ -159,7 +165,8 @@ def tree_tables(
     group = ((1 << each) - 1) << (routes.channel % routes.channels * each)
     arrives = _arrivals(machine.size, np.concatenate([flow, np.arange(flows)]), core, indptr, targets)
     return Tables(
-        _NO_WAYS, child_start.astype(np.int64), child.astype(np.int64), (links % 4).astype(np.uint8), group.astype(np.int64),
+        _NO_KIND,
+        _NO_WAY, child_start.astype(np.int64), child.astype(np.int64), (links % 4).astype(np.uint8), group.astype(np.int64),
         arrives,
     )  # fmt: skip
 

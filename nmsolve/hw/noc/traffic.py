@@ -10,6 +10,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
 
+#: Entries of one step of a trace that is made from flows.
+MOST_ENTRIES = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
@@ -155,7 +158,8 @@ def of_flows(flows: Flows, cycles_per_step: float) -> Traffic:
 def steps_of_flows(flows: Flows, steps: int, period: int, seed: int) -> Trace:
     """A trace in which all messages of a step are due when the step begins, in random order.
 
-    A flow of rate *r* sends *r* packets per step if *r* is a whole number, else a Poisson number with mean *r*.
+    A flow of rate *r* sends *r* packets per step if *r* is a whole number, else a Poisson number with mean *r*. Packets are
+    shuffled one by one up to four million per step; beyond that in bundles of one flow, so that no more entries are needed.
     """
     if steps < 1 or (period < 1 and steps > 1):
         raise InputError(
@@ -163,14 +167,16 @@ def steps_of_flows(flows: Flows, steps: int, period: int, seed: int) -> Trace:
         )
     random = np.random.default_rng(seed)
     whole = flows.rate == np.floor(flows.rate)
-    cycles, order = [], []
+    parts: list[tuple[IntArray, IntArray, IntArray]] = []
     for k in range(steps):
         sent = np.where(whole, flows.rate, random.poisson(flows.rate)).astype(np.int64)
-        packets = np.repeat(np.arange(flows.count), sent)
-        random.shuffle(packets)
-        order.append(packets)
-        cycles.append(np.full(len(packets), k * period, np.int64))
-    flow = np.concatenate(order)
-    return Trace(
-        flows.source, flows.indptr, flows.targets, np.concatenate(cycles), flow, np.ones(len(flow), np.int64), period, "steps"
-    )  # fmt: skip
+        bundle = 1 + int(sent.sum()) // MOST_ENTRIES
+        pieces = -(-sent // bundle)
+        flow = np.repeat(np.arange(flows.count), pieces)
+        count = np.full(len(flow), bundle)
+        last = np.cumsum(pieces)[sent > 0] - 1
+        count[last] = sent[sent > 0] - (pieces[sent > 0] - 1) * bundle
+        order = random.permutation(len(flow))
+        parts.append((np.full(len(flow), k * period), flow[order], count[order]))
+    cycle, flow, count = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    return Trace(flows.source, flows.indptr, flows.targets, cycle, flow, count, period, "steps")
