@@ -384,7 +384,7 @@ def test_pairs_that_are_cut_off_are_named() -> None:
     allowed[1, 0, 2] = allowed[3, 2, 0] = False  # neither round core 1 nor round core 3: past core 2
     problem = RoutingProblem(mesh(2, 3), Flows.of_pairs([0], [4], [1.0]), turns=TurnSet(allowed))
     with pytest.raises(
-        InputError, match="from core 0 to core 4 .* has 4 links, 2 are allowed; .* at least 2"
+        InputError, match=r"from core 0 to core 4 .* has 4 links, 2 are allowed; .* at least 2"
     ):
         require_routes(problem)
     require_routes(replace(problem, detour=2))
