@@ -90,7 +90,7 @@ def encode_records(
     return OK, pos
 
 
-@nb.njit(cache=True, nogil=True)
+@nb.njit(cache=True, nogil=True, inline="always")
 def _long_numbers(
     raw: AnyArray, pos: int, end: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, int | np.int64]:
