@@ -1,0 +1,78 @@
+"""The traffic through every router, from input to output, and how long packets hold them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.energy import crossing_lines
+from nmsolve.hw.noc.config import RouterConfig
+from nmsolve.hw.routing.loads import tally
+from nmsolve.model.links import link_ends
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.types import BoolArray, FloatArray
+
+
+class Crossbars(NamedTuple):
+    """Routers under some traffic. A port is a direction of travel (0 to 3), or 4 for the core itself.
+
+    Attributes
+    ----------
+    rate : (P, 5, 5) packets per cycle from an input port to an output port
+    entering : (P, 5) packets per cycle into an input port; less than they leave with where messages fork
+    flits : (P, 5) cycles that the flits of a packet take over an output
+    hold : (P, 5) least cycles between two packets of different inputs at an output: its flits, then a new allocation
+    service : (P, 5) least cycles between two packets of the same input that go to an output: they are routed, too
+    spacing : (P, 5) mean least cycles between packets that enter an input port, by the router before; 0 from the core
+    """
+
+    rate: FloatArray
+    entering: FloatArray
+    flits: FloatArray
+    hold: FloatArray
+    service: FloatArray
+    spacing: FloatArray
+
+
+def crossbars(
+    machine: Machine, flows: Flows, routes: Routes, config: RouterConfig, per_cycle: float
+) -> Crossbars:
+    """Routers under ``flows``, whose rates times ``per_cycle`` are packets per cycle."""
+    size, links, ends = machine.size, routes.links, link_ends(machine)
+    rate_of = flows.rate[routes.flow] * per_cycle
+    before = np.where(routes.parent >= 0, links[routes.parent] % 4, 4) if len(links) else links
+    rate = tally((links // 4 * 5 + before) * 5 + links % 4, rate_of, 25 * size)
+    at = ends[links]
+    entered = at * (flows.count + 1) + routes.flow  # every core is entered once by a flow
+    wanted = flows.targets * (flows.count + 1) + np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    ending = np.isin(entered, wanted)
+    rate += tally((at[ending] * 5 + links[ending] % 4) * 5 + 4, rate_of[ending], 25 * size)
+    entering = tally(at * 5 + links % 4, rate_of, 5 * size).reshape(size, 5)
+    entering[:, 4] = tally(flows.source, flows.rate * per_cycle, size)
+    flits = np.full((size, 5), float(config.packet_flits))
+    flits[:, :4][links_between_chips(machine).reshape(size, 4)] *= config.crossing_interval
+    rate = rate.reshape(size, 5, 5)
+    hold = flits + config.vc_allocation
+    service = hold + config.routing
+    share = rate / np.maximum(rate.sum(1), 1e-300)[:, None, :]
+    spaced = hold + config.routing * (share**2).sum(1)
+    spacing = np.zeros((size, 5))
+    link = np.flatnonzero(ends >= 0)
+    spacing[ends[link], link % 4] = spaced[:, :4].reshape(-1)[link]
+    return Crossbars(rate, entering, flits, hold, service, spacing)
+
+
+def links_between_chips(machine: Machine) -> BoolArray:
+    """(4 * P,) bool: links that join two chips."""
+    row, col = np.divmod(np.arange(machine.size), machine.cols)
+    out = np.zeros((machine.size, 4), bool)
+    for axis, at, forward in ((1, col, 0), (0, row, 2)):
+        crosses = crossing_lines(machine, axis)
+        if len(crosses):  # else one line of cores: no link along this axis
+            out[:, forward] = crosses[at % len(crosses)]
+            out[:, forward + 1] = crosses[(at - 1) % len(crosses)]
+    existing: BoolArray = out.reshape(-1) & (link_ends(machine) >= 0)
+    return existing
