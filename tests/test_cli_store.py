@@ -62,3 +62,24 @@ def test_what_needs_the_graph_in_memory_says_so(mapped: tuple[Path, str], net: P
     for more, text in ((("--engines", "multilevel"), "lies on disk"), (("--route", "joint"), "free routes")):
         last = run(*words, *more, code=2).stderr.splitlines()[-1]
         assert last.startswith("error: ") and text in last
+
+
+def test_what_cannot_be_re_checked_from_disk_is_named(mapped: tuple[Path, str], net: Path) -> None:
+    """A bound found in memory: nothing is claimed to be recomputed, and a changed claim is not covered by it."""
+    out, least = mapped[0].parent / "whole", mapped[1]
+    run("map", net, "--machine", "mesh:12x12", "--balance", "0.1", *ENGINES, "--out", out)
+    report = json.loads((out / "report.json").read_text())
+    assert [(b["method"], b["value"] > 0) for b in report["bounds"] if b["scope"] == "full"] == [
+        ("star", True)
+    ]
+    words = run("verify", out, "--bound", "--memory", least).stdout
+    assert (
+        "ok      bounds (full)            not re-checked, the graph lies on disk: star (re-checked with more --memory)"
+        in words
+    )
+    assert "rests on what was not re-checked" in words and "bound star (full)" not in words
+    assert "recomputed from the certificate" in run("verify", out, "--bound").stdout
+    report["bound"] *= 1.5
+    report["gap"] = (report["objective"] - report["bound"]) / report["objective"]
+    (out / "report.json").write_text(json.dumps(report))
+    assert "FAILED  full bound" in run("verify", out, "--bound", "--memory", least, code=1).stdout

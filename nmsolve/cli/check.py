@@ -198,16 +198,27 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
     """Re-check every certificate, and that the report claims no more than the certificates prove.
 
     A bound that rests on a solver's word counts only if it was given about this very problem: a certificate proves
-    something about whatever problem it is recomputed for, a word does not.
+    something about whatever problem it is recomputed for, a word does not. The same holds for what is not re-checked because
+    the graph lies on disk.
     """
     from nmsolve.model.mapping.reduce import merge_together
-    from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
+    from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
 
     about, bounds = load_certificates(loaded.folder / "certificates.json")
     merged = merge_together(problem)  # what the engines bounded: a `together` group is one node there
     checks = []
     recomputed, trusted = {"full": 0.0, "placement": 0.0}, {"full": 0.0, "placement": 0.0}
+    unread = []
     for b in bounds:
+        if (
+            problem.graph.on_disk
+            and b.scope == "full"
+            and b.value > 0
+            and b.method in RECHECKS.keys() - FROM_DISK
+        ):
+            unread.append(b.method)
+            trusted["full"] = max(trusted["full"], b.value)
+            continue
         if b.scope == "placement":
             found = check_bound(problem, b, loaded.core)
         else:
@@ -218,12 +229,16 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
         if found.ok and b.scope in recomputed:
             proved = recomputed if b.method in RECHECKS else trusted
             proved[b.scope] = max(proved[b.scope], min(found.value, b.value))
+    if unread:
+        text = f"not re-checked, the graph lies on disk: {', '.join(unread)} (re-checked with more --memory)"
+        checks.append(CheckPart("bounds (full)", about == problem.hash, text))
     for scope, name in (("full", "bound"), ("placement", "placement_bound")):
         said = report.get(name)
         if isinstance(said, int | float):
             ok = said <= max(recomputed[scope], trusted[scope]) * (1 + 1e-9) + 1e-9
             text = f"the report says {number(said)}, recomputed is {number(recomputed[scope])}"
             if trusted[scope] > recomputed[scope]:
-                text += f", {number(trusted[scope])} rests on a solver's word"
+                word = "what was not re-checked" if unread else "a solver's word"
+                text += f", {number(trusted[scope])} rests on {word}"
             checks.append(CheckPart(f"{scope} bound", ok, text))
     return checks

@@ -47,6 +47,8 @@ RECHECKS = {
 }
 #: Of these, the ones that say something about the load of a link; all others are about sums.
 LINK_METHODS = ("link-load",)
+#: Of these, the ones that are recomputed message by message, so also from disk; placement bounds look at parts only.
+FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"
 
 
