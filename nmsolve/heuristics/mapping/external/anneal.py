@@ -23,13 +23,17 @@ READING = 35.0
 
 @dataclass
 class Run:
-    """What every phase needs: the board, whether only the cut counts, threads, budget, and numbers for the passes."""
+    """What every phase needs: the board, whether only the cut counts, threads, budget, and numbers for the passes.
+
+    ``scoring`` : work units of reading the graph where an offer is scored, if it lies on disk
+    """
 
     cores: Cores
     cut: bool
     crew: Crew
     budget: Budget
     random: AnyArray
+    scoring: float = 0.0
     passes: int = 0
     units: dict[int, float] = field(default_factory=dict)
 

@@ -35,8 +35,8 @@ from nmsolve.model.types import AnyArray
 WORK_PER_SECOND = 0.8e9
 #: Part of the time for the search; the rest is for checking and scoring its answer.
 SEARCH = 0.97
-#: Work units of listing a connection at one of its ends.
-SORTING = 20.0
+#: Work units of listing a connection at one of its ends, and of reading one from the graph's own file.
+SORTING, DECODING = 20.0, 70.0
 #: Bytes per node of everything that is held per node, and bytes without which nothing works.
 NODE_BYTES, LEAST = 80, 16 << 20
 #: Bytes per connection of a shard that is decoded when a mapping is scored: what is held must leave room for that.
@@ -87,7 +87,8 @@ def search_pairs(problem: MappingProblem, context: Context) -> None:
         crew = Crew(context.workers, pool, context.should_stop)
         cores = cores_of(problem)
         cut = bool(cores.step > 0 and not cores.lines_x.any() and not cores.lines_y.any())
-        run = Run(cores, cut, crew, budget, new_rng(context.seed))
+        scoring = DECODING * problem.graph.m if problem.graph.on_disk else 0.0
+        run = Run(cores, cut, crew, budget, new_rng(context.seed), scoring)
         disk = disk_for(problem, context, stack)
         try:
             _search(problem, context, run, disk)
@@ -111,8 +112,8 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
     run.budget.spent += SORTING * source.arcs
     known = context.incumbent()[0]
     if known is None:
-        if glance(level) <= EARLY / 2 * run.budget.total:
-            run.budget.spent += glance(level)
+        if glance(level, run) <= EARLY / 2 * run.budget.total:
+            run.budget.spent += glance(level, run)
             offer(legal(level, run), "the order of the file")
         search(level, run, SEARCH, offer, disk)
     else:

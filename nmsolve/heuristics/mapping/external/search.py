@@ -159,16 +159,16 @@ def descend(
     return placed(tower.levels[0], tower.finest(s.pos, number), run, s.price), number == 0
 
 
-def glance(level: Level) -> float:
+def glance(level: Level, run: Run) -> float:
     """Work units of making a placement fit and scoring it."""
-    reading = 2 * READING * level.source.arcs if isinstance(level.source, Streamed) else 0.0
-    return reading + EARLY_ARC * level.source.arcs + EARLY_NODE * level.n
+    reading = READING * level.source.arcs if isinstance(level.source, Streamed) else 0.0
+    return run.scoring + reading + EARLY_ARC * level.source.arcs + EARLY_NODE * level.n
 
 
 def preview(tower: Levels, s: Placement, run: Run, offer: Offer) -> None:
     """Offer the coarsest level's placement, made to fit, if that takes no large part of the run."""
     level = tower.levels[0]
-    work = glance(level)
+    work = glance(level, run)
     if work > EARLY * run.budget.total:
         return
     run.budget.spent += work
