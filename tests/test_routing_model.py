@@ -201,6 +201,11 @@ LEGAL = Routes.of_paths([[0, 4, 10], [6, 20]])
         ({}, Routes.of_paths([[2, 16, 20], [6, 21, 16, 20]]), "flow 1 .*core 5 is entered twice"),
         ({}, Routes.of_paths([[3, 4, 10], [6, 20]]), "link 3 does not exist"),
         ({}, Routes.of_paths([[2, 16, 20], [6, 22, 36, 43]]), "4 links to core 6, at most 2"),
+        (
+            {},
+            Routes(1, LEGAL.indptr, LEGAL.channel, np.array([-1, 0, 1, 2, 3])),
+            "flow 1 .*hangs on another flow's",
+        ),
         ({"turns": "yx"}, LEGAL, "flow 0 .*takes the prohibited turn ES in core 2"),
         ({"turns": "SE"}, LEGAL, "flow 1 .*prohibited turn SE in core 5"),
         ({"form": "destination"}, Routes.of_paths([[0, 4, 10], [6, 20]]), "core 1 is left over two channels"),

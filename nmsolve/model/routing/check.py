@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 
@@ -24,15 +25,16 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
     flows = problem.flows
     if routes.count != flows.count or routes.channels != problem.channels:
         return f"{routes.count} routes on {routes.channels} channels for {flows.count} flows on {problem.channels} channels"
-    ends, works = link_ends(problem.machine), link_works(problem.machine)
-    if (
-        len(routes.channel)
-        and not 0 <= routes.channel.min() <= routes.channel.max() < len(works) * routes.channels
-    ):
+    works = link_works(problem.machine)
+    channel = routes.channel
+    if len(channel) and not 0 <= channel.min() <= channel.max() < len(works) * routes.channels:
         return "a route names an unknown channel"
-    longest = _longest(problem)
-    for f in range(flows.count):
-        wrong = _tree_complaint(flows, routes, f, ends, works, longest)
+    links, parents = routes.links.tolist(), routes.parent.tolist()
+    ends, alive, longest = link_ends(problem.machine).tolist(), works.tolist(), _longest(problem)
+    for f, (first, last) in enumerate(pairwise(routes.indptr.tolist())):
+        above = [p - first if p >= first else -1 if p < 0 else -2 for p in parents[first:last]]
+        goals = flows.of(f).tolist()
+        wrong = _tree_complaint(int(flows.source[f]), goals, links[first:last], above, ends, alive, longest)
         if wrong is not None:
             return f"flow {f} ({flows.name(f)}): {wrong}"
     for rule in (_turn_complaint, _form_complaint, _table_complaint):
@@ -44,41 +46,41 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 def _longest(problem: RoutingProblem) -> Callable[[int, int], int]:
     """Most links between source and target."""
-    goals, far = problem.distances
-    where = {int(g): k for k, g in enumerate(goals)}
-    return lambda source, goal: int(far[where[goal], source]) + problem.detour
+    goals, distances = problem.distances
+    far = dict(zip(goals.tolist(), distances.tolist(), strict=True))
+    return lambda source, goal: far[goal][source] + problem.detour
 
 
 def _tree_complaint(
-    flows: Flows,
-    routes: Routes,
-    f: int,
-    ends: IntArray,
-    works: np.ndarray,
+    source: int,
+    goals: list[int],
+    links: list[int],
+    parents: list[int],
+    ends: list[int],
+    works: list[bool],
     longest: Callable[[int, int], int],
 ) -> str | None:
-    source, goals = int(flows.source[f]), set(flows.of(f).tolist())
+    """What is wrong with the tree of one flow; ``parents`` are places in ``links``, -1 at the source, -2 outside."""
     depth, tails = {source: 0}, set()
-    for k in range(int(routes.indptr[f]), int(routes.indptr[f + 1])):
-        link, above = int(routes.channel[k]) // routes.channels, int(routes.parent[k])
-        start, end = link // 4, int(ends[link])
+    for link, above in zip(links, parents, strict=True):
+        start, end = link // 4, ends[link]
         if not works[link]:
             return f"link {start} -> {end} is dead" if end >= 0 else f"link {link} does not exist"
-        if above >= 0 and above < routes.indptr[f]:
+        if above < -1:
             return "a channel hangs on another flow's"
-        before = source if above < 0 else int(ends[int(routes.channel[above]) // routes.channels])
+        before = source if above < 0 else ends[links[above]]
         if before != start:
             return f"the route jumps from core {before} to core {start}"
         if end in depth:
             return f"core {end} is entered twice"
         depth[end] = depth[start] + 1
         tails.add(start)
-    for goal in sorted(goals):
+    for goal in goals:
         if goal not in depth:
             return f"core {goal} is not reached"
         if depth[goal] > longest(source, goal):
             return f"{depth[goal]} links to core {goal}, at most {longest(source, goal)} are allowed"
-    useless = set(depth) - tails - goals - {source}
+    useless = set(depth) - tails - {source, *goals}
     return f"a branch ends in core {min(useless)}, which is no target" if useless else None
 
 
@@ -110,17 +112,16 @@ def _form_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
         key, at = problem.flows.source[flow].astype(np.int64), ends[links]
     else:  # left over one channel only
         key, at = problem.flows.targets[problem.flows.indptr[:-1]][flow].astype(np.int64), links // 4
-    seen: dict[tuple[int, int], int] = {}
-    for k in range(len(links)):
-        name = (int(key[k]), int(at[k]))
-        if seen.setdefault(name, int(routes.channel[k])) != int(routes.channel[k]):
-            what = (
-                "is entered over two channels by what core"
-                if by_source
-                else "is left over two channels towards core"
-            )
-            return f"core {name[1]} {what} {name[0]}{' sends' if by_source else ''}"
-    return None
+    name = key * problem.machine.size + at
+    order = np.argsort(name, kind="stable")
+    same = name[order][1:] == name[order][:-1]
+    apart = np.flatnonzero(same & (routes.channel[order][1:] != routes.channel[order][:-1]))
+    if not len(apart):
+        return None
+    k = int(order[apart[0]])
+    if by_source:
+        return f"core {int(at[k])} is entered over two channels by what core {int(key[k])} sends"
+    return f"core {int(at[k])} is left over two channels towards core {int(key[k])}"
 
 
 def _table_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
@@ -144,26 +145,26 @@ def table_entries(machine: Machine, flows: Flows, routes: Routes, form: str) -> 
     piece: start, turn, branch or arrive (SpiNNaker's default routing sends on straight what no entry matches).
     ``destination``: one entry per destination core that messages are sent on to.
     """
-    ends, flow, links = link_ends(machine), routes.flow, routes.links
-    entries: set[tuple[int, int]] = set()
+    ends, links, size = link_ends(machine), routes.links, machine.size
     if form == "destination":
-        goal = flows.targets[flows.indptr[:-1]][flow]
-        entries = set(zip((links // 4).tolist(), goal.tolist(), strict=True))
-    else:
-        keys = flows.source[flow] if form == "source" else flow
-        ins: dict[tuple[int, int], set[int]] = {}
-        outs: dict[tuple[int, int], set[int]] = {}
-        for key, link in zip(keys.tolist(), links.tolist(), strict=True):
-            outs.setdefault((link // 4, key), set()).add(link % 4)
-            ins.setdefault((int(ends[link]), key), set()).add(link % 4)
-        arrives = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
-        key_of = flows.source[arrives] if form == "source" else arrives
-        ending = set(zip(flows.targets.tolist(), key_of.tolist(), strict=True))
-        for name in set(ins) | set(outs):
-            straight = len(ins.get(name, ())) == 1 and ins[name] == outs.get(name)
-            if not straight or name in ending:
-                entries.add(name)
-    count = np.zeros(machine.size, np.int64)
-    for core, _ in entries:
-        count[core] += 1
-    return count
+        goal = flows.targets[flows.indptr[:-1]][routes.flow].astype(np.int64)
+        return np.bincount(_distinct(goal * size + links // 4) % size, minlength=size)
+    ending = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    key, last = routes.flow, ending
+    if form == "source":
+        key, last = flows.source[key].astype(np.int64), flows.source[last].astype(np.int64)
+    enters, leaves, stays = key * size + ends[links], key * size + links // 4, last * size + flows.targets
+    name = _distinct(np.concatenate([enters, leaves, stays]))
+    ways = np.zeros((2, len(name)), np.int64)  # directions in and out, one bit each
+    for side, where in enumerate((enters, leaves)):
+        np.bitwise_or.at(ways[side], np.searchsorted(name, where), 1 << links % 4)
+    needed = (ways[0] != ways[1]) | ~np.isin(ways[0], [1, 2, 4, 8])
+    needed[np.searchsorted(name, stays)] = True
+    return np.bincount(name[needed] % size, minlength=size)
+
+
+def _distinct(values: IntArray) -> IntArray:
+    """Rising, each once (``np.unique`` hashes, which takes ten times as long)."""
+    rising = np.sort(values)
+    out: IntArray = rising[np.diff(rising, prepend=-1) > 0]
+    return out
