@@ -178,6 +178,25 @@ def test_a_part_cannot_send_to_itself_when_parts_move():
         MovingLoads(load_machine("mesh:2x2"), [0, 1], [1, 1], [1.0, 1.0], [0, 1])
 
 
+def test_parts_cores_and_channels_that_do_not_exist_are_refused():
+    machine = load_machine("mesh:2x2")
+    flows = Flows.of_pairs([0], [1], [1.0])
+    moving = MovingLoads(machine, [0], [1], [1.0], [0, 1])
+    for wrong in (
+        lambda: FlowEvaluator(machine, [0], [1], [1.0])(np.array([0, 4])),
+        lambda: FlowEvaluator(machine, [0], [1], [1.0])(np.array([0])),
+        lambda: MovingLoads(machine, [0], [2], [1.0], [0, 1]),
+        lambda: moving.move(0, 4),
+        lambda: moving.move(2, 0),
+        lambda: moving.swap(0, -1),
+        lambda: RoutedLoads(machine, flows, Routes.of_paths([[0]])).reroute(0, [16]),
+        lambda: RoutedLoads(machine, flows, Routes.of_paths([[0]])).reroute(1, [0]),
+    ):
+        with pytest.raises(InputError):
+            wrong()
+    assert moving.core.tolist() == [0, 1]
+
+
 def test_every_pair_of_a_large_torus_is_as_long_as_its_distance():
     machine = Machine("torus", (1, 1), (6, 7), torus=True)
     evaluator = FlowEvaluator(machine, [0], [1], [1.0])

@@ -185,6 +185,16 @@ def evaluate(
     return top, east + west + south + north
 
 
+def check_cores(core: IntArray, cores: int, parts: int) -> None:
+    """InputError if fewer than ``parts`` parts have a core or one has a core that does not exist; kernels do not look."""
+    if len(core) < parts or (parts and not 0 <= core.min() <= core.max() < cores):
+        raise InputError(
+            f"cores of {len(core)} parts",
+            "placement",
+            f"one for each of {parts} or more parts, all in 0..{cores - 1}",
+        )
+
+
 class FlowEvaluator:
     """Evaluates placements of parts whose traffic is fixed, one after the other.
 
@@ -209,12 +219,14 @@ class FlowEvaluator:
             np.ascontiguousarray(target, np.uint32),
             np.ascontiguousarray(rate, np.float64),
         )
+        self._parts = 1 + int(max(a.max(initial=0) for a in self._flows[:2]))
         self._x = np.zeros(2 * machine.rows * self.way.x.width)
         self._y = np.zeros(2 * machine.cols * self.way.y.width)
         self.loads = np.zeros(4 * machine.size)
 
     def __call__(self, core: IntArray) -> tuple[float, float]:
-        """Largest and total load with part ``i`` on ``core[i]`` (int64)."""
+        """Largest and total load with part ``i`` on ``core[i]`` (int64). InputError: a core or part that does not exist."""
+        check_cores(core, len(self.loads) // 4, self._parts)
         source, target, rate = self._flows
         top, total = evaluate(core, source, target, rate, self.way, self._x, self._y, self.loads)
         return float(top), float(total)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.routing.lines import Axis, IndexArray, Way, add_flows, sum_line, way_of
+from nmsolve.hw.routing.lines import Axis, IndexArray, Way, add_flows, check_cores, sum_line, way_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -143,6 +143,7 @@ class MovingLoads:
         src, goal = np.ascontiguousarray(source, np.uint32), np.ascontiguousarray(target, np.uint32)
         if (src == goal).any():
             raise InputError("a flow from a part to itself", machine.name, "different parts")
+        check_cores(self.core, size, 1 + int(max(src.max(initial=0), goal.max(initial=0))))
         ends, flow = np.concatenate([src, goal]), np.arange(len(src), dtype=np.uint32)
         order = np.argsort(ends, kind="stable")
         indptr = np.searchsorted(ends[order], np.arange(len(self.core) + 1)).astype(np.int64)
@@ -174,10 +175,14 @@ class MovingLoads:
 
     def move(self, part: int, to: int) -> float:
         """Put a part on core ``to``; returns the largest load then. Moving it back undoes that."""
+        if not (0 <= part < len(self.core) and 0 <= to < len(self.moves.loads) // 4):
+            raise InputError(f"part {part} to core {to}", "placement", "a part and a core that exist")
         self.total += move_part(self.moves, self.core, part, to)
         return self.max
 
     def swap(self, a: int, b: int) -> float:
         """Exchange the cores of two parts; returns the largest load then."""
+        if not 0 <= min(a, b) <= max(a, b) < len(self.core):
+            raise InputError(f"parts {a} and {b}", "placement", "parts that exist")
         self.total += swap_parts(self.moves, self.core, a, b)
         return self.max

@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -99,6 +100,10 @@ class RoutedLoads:
     def reroute(self, flow: int, channels: AnyArray) -> float:
         """Replace a flow's whole route (all channels of its tree, any order); returns the largest load then."""
         new = np.asarray(channels, np.int64) // self._channels
+        if not (0 <= flow < len(self._links)) or (
+            len(new) and not 0 <= new.min() <= new.max() < len(self.loads)
+        ):
+            raise InputError(f"a new route of flow {flow}", "routes", "a flow and channels that exist")
         old, w = self._links[flow], float(self._rate[flow])
         _change_links(self._state, old, -w)
         _change_links(self._state, new, w)
