@@ -1,0 +1,118 @@
+"""An order of channels that as many wanted dependencies as possible agree with.
+
+Dependencies are added one by one, the most wanted first; one that would close a cycle is left out. The order is kept up to date
+as Pearce and Kelly do (2007, "A dynamic topological sort algorithm for directed acyclic graphs"): only channels between the two
+ends of a new dependency move.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+
+class Order(NamedTuple):
+    """``rank`` (C,) place of every channel, ``at`` (C,) its inverse, ``on`` dependencies that the order has to keep.
+
+    ``on`` has the shape of ``Nets.ok``. The rest is room for searches.
+    """
+
+    rank: IntArray
+    at: IntArray
+    on: BoolArray
+    mark: IntArray
+    stack: IntArray
+    ahead: IntArray
+    behind: IntArray
+
+
+def new_order(rank: IntArray, shape: tuple[int, ...]) -> Order:
+    """The order ``rank`` with nothing to keep."""
+    n = len(rank)
+    room = [np.empty(n, np.int64) for _ in range(3)]
+    return Order(rank, np.argsort(rank), np.zeros(shape, bool), np.full(n, -1), room[0], room[1], room[2])
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def head_of(c: int, j: int, ways: int, lead: IntArray) -> int:
+    """The channel that dependency ``j`` of channel ``c`` leads to."""
+    return lead[c] * ways + j if j < ways else c // ways * ways + j - ways
+
+
+@nb.njit(cache=True, nogil=True)
+def rebuild(order: Order, wish: FloatArray, lead: IntArray, enter: IntArray, ways: int) -> int:
+    """Keep dependencies by falling ``wish`` (those below 0 never) as long as no cycle closes; how many were left out.
+
+    ``enter`` (P, ways) are the channels that lead to a core, -1 filled up.
+    """
+    width = wish.shape[1]
+    order.on[:] = False
+    order.mark[:] = -1
+    flat = wish.ravel()
+    by, left = np.argsort(-flat, kind="mergesort"), 0
+    for i in range(len(by)):
+        if flat[by[i]] < 0.0:
+            break
+        c, j = by[i] // width, by[i] % width
+        if keep(order, c, head_of(c, j, ways, lead), i, lead, enter, ways):
+            order.on[c, j] = True
+        else:
+            left += 1
+    return left
+
+
+@nb.njit(cache=True, nogil=True)
+def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArray, ways: int) -> bool:
+    """Move channels so that ``x`` comes before ``y``; False, and nothing moved, if ``y`` has to come before ``x``.
+
+    ``tick`` must differ from call to call.
+    """
+    rank, at, mark, stack = order.rank, order.at, order.mark, order.stack
+    low, high = rank[y], rank[x]
+    if high < low:
+        return True
+    width, n, m, top = order.on.shape[1], 0, 0, 1
+    stack[0], mark[y] = y, tick
+    while top > 0:
+        top -= 1
+        c = stack[top]
+        order.ahead[n] = rank[c]
+        n += 1
+        for j in range(width):
+            if order.on[c, j]:
+                e = head_of(c, j, ways, lead)
+                if e == x:
+                    return False
+                if rank[e] < high and mark[e] != tick:
+                    mark[e] = tick
+                    stack[top] = e
+                    top += 1
+    stack[0], mark[x], top = x, tick, 1
+    while top > 0:
+        top -= 1
+        c = stack[top]
+        order.behind[m] = rank[c]
+        m += 1
+        core, own = c // ways, c % ways
+        for j in range(width):
+            e = enter[core, j] if j < ways else core * ways + j - ways
+            if e >= 0 and order.on[e, own if j < ways else ways + own] and rank[e] > low and mark[e] != tick:
+                mark[e] = tick
+                stack[top] = e
+                top += 1
+    _merge(rank, at, np.sort(order.behind[:m]), np.sort(order.ahead[:n]))
+    return True
+
+
+@nb.njit(cache=True, nogil=True)
+def _merge(rank: IntArray, at: IntArray, behind: IntArray, ahead: IntArray) -> None:
+    """Give the places of both groups to the first group, then to the second, each in its own order."""
+    places = np.sort(np.concatenate((behind, ahead)))
+    moved = np.concatenate((at[behind], at[ahead]))
+    for i in range(len(places)):
+        at[places[i]] = moved[i]
+        rank[moved[i]] = places[i]
