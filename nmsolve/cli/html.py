@@ -21,14 +21,12 @@ from nmsolve.model.types import FloatArray, IntArray
 
 def fill(template: str, **values: Any) -> str:
     """A file of ``templates/`` with its values put in; a value that is missing is an error."""
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    text = (resources.files("nmsolve.cli") / "templates" / template).read_text("utf-8")
-    return (
-        Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-        .from_string(text)
-        .render(values)
-    )
+    folder = resources.files("nmsolve.cli") / "templates"
+    loader = FunctionLoader(lambda name: (folder / name).read_text("utf-8"))
+    pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, loader=loader)
+    return pages.get_template(template).render(values)
 
 
 def render_html(

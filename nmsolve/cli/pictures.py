@@ -2,100 +2,29 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nmsolve.cli.drawing import (
+    EMPTY,
+    FAINT,
+    INK,
+    PALETTE,
+    board_size,
+    draw_board,
+    new_figure,
+    new_panels,
+    svg_text,
+)
 from nmsolve.model.bound import Event
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-#: Okabe-Ito colours: distinguishable with any colour vision.
-PALETTE = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#8c564b",
-    "#444444",
-    "#b2b200",
-    "#7f3fbf",
-)
-INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
 #: What the colours of :func:`core_use` mean where resources are limited.
 SHARE = "share of the limit"
 #: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
 VECTOR_LINKS = 3000
-
-
-def _figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A bare figure (no pyplot, no global state) in the report's style; sizes in inches."""
-    import matplotlib
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure as NewFigure
-
-    matplotlib.rcParams.update(
-        {
-            "svg.hashsalt": "nmsolve",
-            "svg.fonttype": "none",
-            "font.family": "sans-serif",
-            "font.size": 9,
-            "axes.edgecolor": FAINT,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-        }
-    )
-    figure = NewFigure(figsize=(width, height), dpi=110, layout="constrained")
-    FigureCanvasSVG(figure)
-    return figure, figure.add_subplot()
-
-
-def _svg(figure: Figure, label: str) -> str:
-    """SVG text without XML header and date, with an accessible label."""
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": label})
-    text = buffer.getvalue()
-    return text[text.index("<svg") :]
-
-
-def _board(ax: Axes, machine: Machine) -> None:
-    """Chip boundaries, equal axes, row 0 at the top."""
-    from matplotlib.ticker import MaxNLocator
-
-    rows, cols = machine.rows, machine.cols
-    ax.set_xlim(-0.6, cols - 0.4)
-    ax.set_ylim(rows - 0.4, -0.6)
-    ax.set_aspect("equal")
-    ax.set_xlabel("column")
-    ax.set_ylabel("row")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-    ax.yaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
-    if machine.n_chips > 1:
-        for r in range(0, rows + 1, machine.cores[0]):
-            ax.plot([-0.5, cols - 0.5], [r - 0.5, r - 0.5], color=INK, lw=1.2)
-        for c in range(0, cols + 1, machine.cores[1]):
-            ax.plot([c - 0.5, c - 0.5], [-0.5, rows - 0.5], color=INK, lw=1.2)
-
-
-def _board_size(machine: Machine) -> tuple[float, float]:
-    """Inches that suit the board's shape: the mesh takes what colour bar and labels leave."""
-    bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
-    inch = min(widest / machine.cols, highest / machine.rows)
-    return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)
 
 
 def core_use(machine: Machine, used: FloatArray, label: str) -> str:
@@ -109,12 +38,12 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     from matplotlib import colormaps
     from matplotlib.ticker import PercentFormatter
 
-    figure, ax = _figure(*_board_size(machine))
+    figure, ax = new_figure(*board_size(machine))
     grid = np.where(machine.usable & (used > 0), used, np.nan).reshape(machine.rows, machine.cols)
     top = max(1.0 if label == SHARE else 1e-12, float(used[machine.usable].max(initial=0.0)))
     colours = colormaps["viridis"].with_extremes(bad=EMPTY)
     image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
-    _board(ax, machine)
+    draw_board(ax, machine)
     for cores, mark, name in ((machine.faulty_cores, "x", "faulty"), (machine.taken_cores, "s", "taken")):
         if cores:
             r, c = np.divmod(np.asarray(cores), machine.cols)
@@ -122,7 +51,7 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     if machine.faulty_cores or machine.taken_cores:
         figure.legend(loc="outside lower left", frameon=False, ncols=2)
     figure.colorbar(image, ax=ax, label=label, format=PercentFormatter(1.0) if label == SHARE else None)
-    return _svg(figure, "core use")
+    return svg_text(figure, "core use")
 
 
 def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int]) -> str:
@@ -137,7 +66,7 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
     from matplotlib.collections import LineCollection
     from matplotlib.ticker import EngFormatter
 
-    figure, ax = _figure(*_board_size(machine))
+    figure, ax = new_figure(*board_size(machine))
     r0, c0 = np.divmod(links[:, 0], machine.cols)
     r1, c1 = np.divmod(links[:, 1], machine.cols)
     dr, dc = np.sign(r1 - r0), np.sign(c1 - c0)
@@ -156,7 +85,7 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
     lines.set_array(loads[order])
     lines.set_clim(0, max(top, 1e-12))
     ax.add_collection(lines)
-    _board(ax, machine)
+    draw_board(ax, machine)
     for rank, k in enumerate(hottest, 1):
         x, y = segments[k].mean(axis=0)
         ax.annotate(
@@ -164,14 +93,14 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": PALETTE[0], "lw": 0.8},
         )  # fmt: skip
     figure.colorbar(lines, ax=ax, label="traffic per step on the link", format=EngFormatter(sep=""))
-    return _svg(figure, "link loads")
+    return svg_text(figure, "link loads")
 
 
 def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     """Incumbent (coloured by engine) and bound over time; the area between them is the gap."""
     from matplotlib.ticker import EngFormatter
 
-    figure, ax = _figure(7.2, 3.2)
+    figure, ax = new_figure(7.2, 3.2)
     found = [e for e in events if e.kind == "incumbent" and e.objective is not None]
     bounds = [e for e in events if e.kind == "bound" and e.bound is not None]
     times, values = _steps([(e.seconds, e.objective) for e in found], end)
@@ -203,7 +132,7 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     if found or bounds:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return _svg(figure, "incumbent and bound over time")
+    return svg_text(figure, "incumbent and bound over time")
 
 
 def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | None]) -> str:
@@ -215,15 +144,10 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
     used : (usable cores, R)
     limits : R limits, None where unlimited
     """
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure as NewFigure
     from matplotlib.ticker import EngFormatter
 
-    _figure(1, 1)  # sets the style
     count = max(1, len(names))
-    figure = NewFigure(figsize=(7.2, 1.0 + 1.5 * count), dpi=110, layout="constrained")
-    FigureCanvasSVG(figure)
-    axes: Any = figure.subplots(count, 1, squeeze=False)[:, 0]
+    figure, axes = new_panels(7.2, 1.0 + 1.5 * count, count, 1)
     for i, name in enumerate(names):
         ax, values = axes[i], np.sort(used[:, i])[::-1]
         ax.fill_between(
@@ -239,7 +163,7 @@ def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | No
         ax.set_ylabel(name)
         ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes[-1].set_xlabel("cores, fullest first")
-    return _svg(figure, "resource use per core")
+    return svg_text(figure, "resource use per core")
 
 
 def step_lines(
@@ -254,7 +178,7 @@ def step_lines(
     """
     from matplotlib.ticker import FuncFormatter, NullFormatter, PercentFormatter
 
-    figure, ax = _figure(4.6, 3.0)
+    figure, ax = new_figure(4.6, 3.0)
     last = max((float(x[-1]) for x, _ in lines.values()), default=1.0)
     edge = max(1.05, last**1.05) if ratio else last
     dashes = ("-", "--", "-.", ":")
@@ -274,7 +198,7 @@ def step_lines(
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     ax.legend(loc="best", frameon=False, fontsize=8)
-    return _svg(figure, title)
+    return svg_text(figure, title)
 
 
 def _number(value: float | None) -> float:
@@ -307,7 +231,7 @@ def pareto(
     """The front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds."""
     from matplotlib.ticker import EngFormatter
 
-    figure, ax = _figure(6.4, 4.2)
+    figure, ax = new_figure(6.4, 4.2)
     xs, ys = np.array([p[0] for p in points]), np.array([p[1] for p in points])
     ax.step(xs, ys, where="post", color=FAINT, lw=1.2)
     sure = np.asarray(proven, bool)
@@ -327,4 +251,4 @@ def pareto(
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(EngFormatter(sep=""))
     ax.legend(frameon=False, fontsize=8)
-    return _svg(figure, f"{names[0]} against {names[1]}")
+    return svg_text(figure, f"{names[0]} against {names[1]}")

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
+#: Incumbent, bound, and who was last to change one of them.
+State = tuple[float | None, float | None, str]
+NOTHING: State = (None, None, "")
 
 
 def event_to_json(event: Event) -> dict[str, object]:
@@ -60,7 +63,7 @@ class ProgressTable:
         self._started = time.monotonic()
         self._offset = 0.0
         self._last_line = -HEARTBEAT
-        self._state: tuple[float | None, float | None, str] = (None, None, "")
+        self._state: State = NOTHING
         self._pending = ""
         self._header = False
         self._stop = threading.Event()
@@ -71,7 +74,9 @@ class ProgressTable:
         with self._lock:
             self._offset = event.seconds - (time.monotonic() - self._started)
             objective, bound, _ = self._state
-            if event.kind == "incumbent":
+            if event.kind == "start":
+                self._start(event)
+            elif event.kind == "incumbent":
                 self._state = (
                     event.objective,
                     bound,
@@ -84,6 +89,14 @@ class ProgressTable:
             elif event.kind in ("note", "error"):
                 self._print_header()
                 print(f"{event.seconds:8.1f}s  ! {event.engine}: {event.text}", file=self._stream, flush=True)
+
+    def _start(self, event: Event) -> None:
+        """Forget the objective before; its figures say nothing about the next one."""
+        if self._pending:
+            self._line(self._pending, event.seconds)
+        if self._state != NOTHING:
+            print(f"{event.seconds:8.1f}s    {event.text}", file=self._stream, flush=True)
+        self._state = NOTHING
 
     def close(self) -> None:
         """Print what was held back and stop the heartbeat."""

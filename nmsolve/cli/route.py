@@ -14,6 +14,7 @@ from nmsolve import __version__
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, INFEASIBLE, INTERNAL, INTERRUPTED, OK, UNKNOWN, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.cli.report import CheckPart
 from nmsolve.model.errors import InputError
@@ -97,7 +98,8 @@ def run_route(o: RouteOptions) -> int:
             problem, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
             engines=opt.names(o.engines), memory=memory, observers=observers,
         )  # fmt: skip
-    report = write_routing(o, loaded, problem, result)
+    with Patience() as patience:
+        report = write_routing(o, loaded, problem, result, patience)
     say_routing(o.out, report, o.json)
     return _exit_code(result, report, wanted)
 
@@ -122,9 +124,13 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
 
 
 def write_routing(
-    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult, patience: Patience
 ) -> RouteReport:
-    """Write flow-routes.json, events and report; check the routes from their file alone."""
+    """Write flow-routes.json, events, report and page; check the routes from their file alone.
+
+    Whoever loses ``patience`` gets all of it but the page.
+    """
+    from nmsolve.cli.routing_page import render_route_html
     from nmsolve.hw.verify_routes import verify_flow_routes
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
@@ -156,6 +162,12 @@ def write_routing(
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
     write_atomic(o.out / "events.jsonl", lines)
     write_atomic(o.out / "route-report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+    command = f"nmsolve verify {o.mapping} --routes {o.out / 'flow-routes.json'}"
+    try:
+        with patience.optional():
+            write_atomic(o.out / "route.html", render_route_html(loaded, problem, result, report, command))
+    except KeyboardInterrupt:
+        print("interrupted: no page is drawn", file=sys.stderr)
     return report
 
 
@@ -208,6 +220,7 @@ def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
         print(f"  max-link of turn models on the same flows: {rest}", file=stream)
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+    print(f"report: {out / 'route.html'}", file=stream)
 
 
 def _exit_code(result: RoutingResult, report: RouteReport, wanted: float | None) -> int:

@@ -1,0 +1,96 @@
+"""What all pictures share: colours, a bare figure in the report's style, the board, SVG text without anything that changes."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.model.machine import Machine
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+#: Okabe-Ito colours: distinguishable with any colour vision.
+PALETTE = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#e69f00",
+    "#56b4e9",
+    "#8c564b",
+    "#444444",
+    "#b2b200",
+    "#7f3fbf",
+)
+INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
+
+
+def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
+    """A figure with one drawing; sizes in inches."""
+    figure, axes = new_panels(width, height, 1, 1)
+    return figure, axes[0]
+
+
+def new_panels(width: float, height: float, rows: int, cols: int) -> tuple[Figure, list[Axes]]:
+    """A bare figure (no pyplot, no global state) in the report's style, with ``rows * cols`` drawings, row by row."""
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as NewFigure
+
+    matplotlib.rcParams.update(
+        {
+            "svg.hashsalt": "nmsolve",
+            "svg.fonttype": "none",
+            "font.family": "sans-serif",
+            "font.size": 9,
+            "axes.edgecolor": FAINT,
+            "axes.labelcolor": INK,
+            "text.color": INK,
+            "xtick.color": INK,
+            "ytick.color": INK,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+        }
+    )
+    figure = NewFigure(figsize=(width, height), dpi=110, layout="constrained")
+    FigureCanvasSVG(figure)
+    axes: Any = figure.subplots(rows, cols, squeeze=False)
+    return figure, list(axes.flat)
+
+
+def svg_text(figure: Figure, label: str) -> str:
+    """SVG text without XML header and date, with an accessible label."""
+    buffer = io.StringIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None, "Title": label})
+    text = buffer.getvalue()
+    return text[text.index("<svg") :]
+
+
+def draw_board(ax: Axes, machine: Machine) -> None:
+    """Chip boundaries, equal axes, row 0 at the top."""
+    from matplotlib.ticker import MaxNLocator
+
+    rows, cols = machine.rows, machine.cols
+    ax.set_xlim(-0.6, cols - 0.4)
+    ax.set_ylim(rows - 0.4, -0.6)
+    ax.set_aspect("equal")
+    ax.set_xlabel("column")
+    ax.set_ylabel("row")
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
+    if machine.n_chips > 1:
+        for r in range(0, rows + 1, machine.cores[0]):
+            ax.plot([-0.5, cols - 0.5], [r - 0.5, r - 0.5], color=INK, lw=1.2)
+        for c in range(0, cols + 1, machine.cores[1]):
+            ax.plot([c - 0.5, c - 0.5], [-0.5, rows - 0.5], color=INK, lw=1.2)
+
+
+def board_size(machine: Machine) -> tuple[float, float]:
+    """Inches that suit the board's shape: the mesh takes what colour bar and labels leave."""
+    bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
+    inch = min(widest / machine.cols, highest / machine.rows)
+    return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)

@@ -1,0 +1,196 @@
+"""What pages show of routes: loads of links, turns, the hottest links with the flows that cause them, energy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmsolve.cli import pictures, pictures_routing
+from nmsolve.cli.html import fill
+from nmsolve.cli.progress import number, percent
+from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.machine import Machine
+from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.types import FloatArray
+
+if TYPE_CHECKING:
+    from nmsolve.cli.loading import Loaded
+    from nmsolve.cli.route import RouteReport
+    from nmsolve.hw.routing.compute import ComputeEnergy
+    from nmsolve.hw.routing.energy import EnergyParts
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.solvers.routing.result import RoutingResult
+
+#: Links that get a rank, and flows that are named for each.
+HOTTEST, NAMED = 10, 4
+#: What the parts of the energy are called.
+PART_NAMES = {
+    "message": "messages", "router": "routers", "link_x": "links along rows", "link_y": "links along columns",
+    "crossing": "links between chips", "synapses": "synapses", "neurons": "neurons", "spikes": "spikes",
+}  # fmt: skip
+
+
+def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None) -> dict[str, Any]:
+    """Values of the template ``routing.html.j2``: pictures and the table of the hottest links.
+
+    Parameters
+    ----------
+    turns : the turns that go with the routes; None (or all allowed): no turn map
+    """
+    loads = route_loads(machine, flows, routes)
+    hot = hottest_links(machine, loads)
+    prohibits = turns is not None and turns.prohibited(machine) > 0
+    return {
+        "links": links_picture(machine, loads, hot),
+        "directions": pictures_routing.direction_loads(machine, loads, "messages per step"),
+        "turn_map": pictures_routing.turn_map(machine, turns) if prohibits and turns is not None else "",
+        "hottest": hottest_rows(machine, flows, routes, loads, hot),
+        "unit": "messages per step",
+    }
+
+
+def links_picture(machine: Machine, loads: FloatArray, hot: list[int]) -> str:
+    """All links of the board with their loads (4 * P,), the hottest ranked."""
+    links = np.flatnonzero(link_works(machine))
+    ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
+    return pictures.link_loads(machine, ends, loads[links], np.searchsorted(links, hot).tolist())
+
+
+def hottest_links(machine: Machine, loads: FloatArray) -> list[int]:
+    """The links with the largest loads (4 * P,), largest first, ties by number; unused ones are left out."""
+    order = np.argsort(-loads, kind="stable")[:HOTTEST]
+    return [int(link) for link in order if loads[link] > 0]
+
+
+def hottest_rows(
+    machine: Machine, flows: Flows | None, routes: Routes | None, loads: FloatArray, hot: list[int]
+) -> list[dict[str, Any]]:
+    """One row per link of ``hot``: where it is, its load, the largest flows over it (none where routers choose the way)."""
+    ends = link_ends(machine)
+    rows: list[dict[str, Any]] = []
+    for link in hot:
+        text, more = "", 0
+        if flows is not None and routes is not None:
+            over = np.unique(routes.flow[routes.links == link])
+            largest = over[np.argsort(-flows.rate[over], kind="stable")[:NAMED]]
+            text = "; ".join(
+                f"{_ends(machine, flows, int(f))} ({number(float(flows.rate[f]))})" for f in largest
+            )
+            more = len(over) - len(largest)
+        rows.append(
+            {
+                "source": place(machine, link // 4),
+                "target": place(machine, int(ends[link])),
+                "load": float(loads[link]),
+                "flows": text + (f"; {more:,} more" if more else ""),
+            }
+        )
+    return rows
+
+
+def place(machine: Machine, core: int) -> str:
+    """``(row, column)`` of a core."""
+    return str(divmod(core, machine.cols))
+
+
+def _ends(machine: Machine, flows: Flows, flow: int) -> str:
+    goals = flows.of(flow).tolist()
+    more = f" and {len(goals) - 1} more" if len(goals) > 1 else ""
+    return f"{place(machine, int(flows.source[flow]))} → {place(machine, goals[0])}{more}"
+
+
+def energy_section(machine: Machine, network: EnergyParts, compute: ComputeEnergy | None) -> dict[str, Any]:
+    """Values of the template ``energy.html.j2``; cores' own energy is added where the machine has figures for it."""
+    parts = [(PART_NAMES[k], v) for k, v in network.by_part.items() if v > 0]
+    by_core, missing = network.by_core, ""
+    if compute is not None and network.unit == "pJ":
+        parts += [(PART_NAMES[k], v) for k, v in compute.by_part.items() if v > 0]
+        by_core = by_core + compute.by_core
+        missing = ", ".join(compute.missing)
+    return {
+        "bars": pictures_routing.energy_bars(parts, network.unit),
+        "cores": pictures_routing.core_map(machine, by_core, f"energy of a core ({network.unit})"),
+        "total": float(by_core.sum()),
+        "unit": network.unit,
+        "network": network.total,
+        "computing": compute is not None and network.unit == "pJ",
+        "missing": missing,
+    }
+
+
+def render_route_html(
+    loaded: Loaded, problem: RoutingProblem, result: RoutingResult, report: RouteReport, verify_command: str
+) -> str:
+    """The page of ``nmsolve route``. Equal arguments give equal bytes."""
+    from nmsolve.hw.routing.compute import compute_energy
+    from nmsolve.hw.routing.energy import energy_parts
+    from nmsolve.hw.routing.lengths import route_lengths
+    from nmsolve.model.routing.check import table_entries
+
+    machine, flows, routes = problem.machine, problem.flows, result.routes
+    section: dict[str, Any] | None = None
+    energy: dict[str, Any] | None = None
+    facts: list[tuple[str, str]] = []
+    if routes is not None and flows.count:
+        section = routing_section(machine, flows, routes, result.turns)
+        energy = energy_section(
+            machine, energy_parts(machine, flows, routes), compute_energy(loaded.graph, machine, loaded.core)
+        )
+        entries, lengths = (
+            table_entries(machine, flows, routes, problem.form),
+            route_lengths(machine, flows, routes),
+        )
+        facts = [
+            ("largest routing table", f"{int(entries.max())} entries (tables by {problem.form})"),
+            ("links of a route", f"{lengths.mean():.2f} on average, {int(lengths.max())} at most"),
+        ]
+    first = report.objectives[0].name
+    return fill(
+        "route.html.j2",
+        r=report,
+        words=route_words(report),
+        convergence=pictures.convergence(_first_stage(result), result.wall_seconds, first),
+        first=first,
+        routing=section,
+        energy=energy,
+        facts=facts,
+        verify_command=verify_command,
+        number=number,
+        percent=percent,
+    )
+
+
+def _first_stage(result: RoutingResult) -> list[Any]:
+    """Events up to the second objective: those of different objectives cannot share an axis."""
+    starts = [i for i, e in enumerate(result.events) if e.kind == "start"]
+    end = starts[1] if len(starts) > 1 else len(result.events)
+    return list(result.events[:end])
+
+
+def route_words(report: RouteReport) -> list[str]:
+    """What is proved, in sentences."""
+    if report.status == "infeasible":
+        return ["Proved: no routes keep all these rules."]
+    if report.status == "unknown":
+        return ["No routes were found in the time given; this proves nothing about whether there are any."]
+    words = []
+    before: list[str] = []
+    for part in report.objectives:
+        among = f"Among routes with {' and '.join(before)}: " if before else ""
+        if part.proved:
+            words.append(f"{among}no routes have a lower {part.name} than {number(part.value)} (proved).")
+        elif part.bound is not None and part.gap is not None and part.bound > 0:
+            words.append(
+                f"{among}{part.name} is {number(part.value)} and cannot go below {number(part.bound)}: "
+                f"at most {percent(part.gap)} could still be saved."
+            )
+        else:
+            words.append(f"{among}{part.name} is {number(part.value)}; no useful bound is proved.")
+        before.append(f"{part.name} at most {number(part.value)}")
+    if any(c.name == "flow-deadlock" and c.ok for c in report.checks):
+        words.append("No deadlock is possible: channels are numbered so that every route climbs.")
+    return words
