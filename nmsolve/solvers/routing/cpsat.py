@@ -92,6 +92,8 @@ def build(
             model.minimize(cost)
         else:
             model.add(cost <= goal)
+            if stage.objective == "turns":
+                one_per_square(model, data, v, goal)
     for name, most in stage.ceilings:
         if name == "reward":
             reward_ceiling(model, stage, data, v, most)
@@ -270,6 +272,13 @@ def measure(model: cp_model.CpModel, data: RouteData, v: Variables, name: str) -
     return top
 
 
+def one_per_square(model: cp_model.CpModel, data: RouteData, v: Variables, goal: int) -> None:
+    """With no more prohibited turns than squares, both ways round, every one has exactly one: ``sum t = 3``."""
+    if goal == len(data.squares):
+        for ring in data.squares:
+            model.add_exactly_one([~v.order[ab] for ab in ring])
+
+
 def missing_sum(model: cp_model.CpModel, stage: RoutingStage, data: RouteData, v: Variables) -> Any:
     """``sum_p m[p]`` with ``m[p] >= sum_i e[i,p] - entries``: table entries that are missing."""
     missing = []
@@ -284,7 +293,7 @@ def reward_ceiling(
     model: cp_model.CpModel, stage: RoutingStage, data: RouteData, v: Variables, most: float
 ) -> None:
     """``turns / channels <= ln(most / cc)``, that is ``q * turns <= p * channels`` with the fraction p/q of known counts."""
-    from nmsolve.hw.routing.values import exchange_loss
+    from nmsolve.hw.reward import exchange_loss
 
     cc = exchange_loss(stage.problem.machine, stage.problem.flows)
     if not any(data.many) or cc <= 0:
