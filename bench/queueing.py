@@ -22,6 +22,7 @@ from nmsolve.model.routing.flows import Flows
 ROUTERS = [
     CONFIG_B, CONFIG_SPIKE, CONFIG_A,
     replace(CONFIG_B, virtual_channels=2, name="b, 2 channels"),
+    replace(CONFIG_SPIKE, virtual_channels=2, name="spike, 2 channels"),
     replace(CONFIG_B, packet_flits=8, buffer_flits=16, name="b, packets of 8"),
 ]  # fmt: skip
 

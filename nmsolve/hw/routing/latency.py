@@ -24,7 +24,7 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Largest share of time that a buffer (one virtual channel) or a link (several) may be held for the estimate to be trusted. Mean
-#: latencies were then within 3 % of flit-level simulations, 7 % with two channels and packets of one flit (docs/energy.md).
+#: latencies were then within 3 % of flit-level simulations (docs/energy.md).
 TRUSTED_ONE, TRUSTED_SEVERAL = 0.6, 0.4
 
 
@@ -39,8 +39,8 @@ class LatencyEstimate:
     zero_load : (targets,) the same in an empty network
     mean, worst : over targets, weighted by rate; largest
     use : (4 * P,) flits per cycle over every link
-    share : largest share of time that an input buffer (one virtual channel) or a link (several) is held
-    busiest : number of the link whose traffic that is, or -1 if it is what a core itself sends
+    share : largest share of time that an input buffer (one virtual channel), or a link or its channels (several), are held
+    busiest : number of the link whose traffic that is, or -1 if it is what a core itself sends or receives
     saturation : the factor on all rates at which ``share`` reaches 1; 4 % too low to 28 % too high where it was measured
     trusted_share : largest ``share`` at which the estimate is trusted
     missing_flits : buffer places that a link lacks to be kept busy; the estimate knows no shortage of buffers
@@ -121,7 +121,7 @@ def estimate_latency(
         worst=float(latency.max(initial=0.0)),
         use=route_loads(machine, flows, routes) / cycles_per_step * config.packet_flits,
         share=float(held.max(initial=0.0)),
-        busiest=_link_of(machine, config, core, port),
+        busiest=-1 if port == 4 else int(4 * link_ends(machine)[4 * core + (port ^ 1)] + port),
         saturation=saturation(bars, config),
         trusted_share=TRUSTED_ONE if config.virtual_channels == 1 else TRUSTED_SEVERAL,
         missing_flits=_missing_flits(config),
@@ -139,15 +139,6 @@ def _missing_flits(config: RouterConfig) -> int:
     flits = config.packet_flits
     follow = flits + (start if config.virtual_channels == 1 else 0)  # cycles from packet to packet
     return max(0, -(-taken * flits // follow) - config.virtual_channels * config.buffer_flits)
-
-
-def _link_of(machine: Machine, config: RouterConfig, core: int, port: int) -> int:
-    """The link whose traffic a port of a router holds: into it, or, with several virtual channels, out of it."""
-    if port == 4:
-        return -1
-    if config.virtual_channels > 1:
-        return 4 * core + port
-    return int(4 * link_ends(machine)[4 * core + (port ^ 1)] + port)
 
 
 @nb.njit(cache=True, nogil=True)

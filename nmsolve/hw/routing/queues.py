@@ -25,7 +25,8 @@ def waits(
     """Mean waits of ``scale`` times the traffic and how busy everything is.
 
     Returns (P, 5) the wait in the input buffer of every port, (P, 5, 5) the wait at its front for an output (from, to), and
-    (P, 5) the share of time an input buffer (several virtual channels: an output link) is held.
+    (P, 5) the share of time that every input buffer is held, or, with several virtual channels, the link into it or its
+    channels on average, whichever is more.
     """
     rate, hold = bars.rate * scale, bars.hold[:, None, :]
     out = rate.sum(1)
@@ -34,13 +35,13 @@ def waits(
         work = (out[:, None, :] - rate) * length**2 + rate * length
         wait = work / 2 / np.maximum(1 - share, 1 - FULL)[:, None, :]
         wait[np.broadcast_to((share >= 1)[:, None, :], wait.shape)] = np.inf
-        flits = float(config.packet_flits)
-        source = bars.entering[:, 4] * scale
-        queue = np.zeros_like(out)
-        queue[:, 4] = np.where(
-            source * flits < 1, _behind(source, flits, flits**2), np.inf
-        )  # its own line into the network
-        return queue, wait, share
+        entering, flits = bars.entering * scale, float(config.packet_flits)
+        started = flits + config.routing + config.vc_allocation  # cycles at the front of a channel
+        held = entering * np.maximum(bars.coming, started / config.virtual_channels)
+        held[:, 4] = np.maximum(held[:, 4], share[:, 4])
+        queue = np.where(held < 1, 0.0, np.inf)
+        queue[:, 4] += _behind(entering[:, 4], flits, flits**2)  # the core's own line into the network
+        return queue, wait, held
     others = (out[:, None, :] - rate) * hold / np.maximum(1 - rate * hold, 1 - FULL)
     wait = np.where(others < FULL, others * hold / 2 / np.maximum(1 - others, 1 - FULL), np.inf)
     # a packet of another input holds up at most one packet of this one

@@ -24,6 +24,7 @@ class Crossbars(NamedTuple):
     rate : (P, 5, 5) packets per cycle from an input port to an output port
     entering : (P, 5) packets per cycle into an input port; less than they leave with where messages fork
     flits : (P, 5) cycles that the flits of a packet take over an output
+    coming : (P, 5) the same over the link into an input port
     hold : (P, 5) least cycles between two packets of different inputs at an output: its flits, then a new allocation
     service : (P, 5) least cycles between two packets of the same input that go to an output: they are routed, too
     spacing : (P, 5) mean least cycles between packets that enter an input port, by the router before; 0 from the core
@@ -32,6 +33,7 @@ class Crossbars(NamedTuple):
     rate: FloatArray
     entering: FloatArray
     flits: FloatArray
+    coming: FloatArray
     hold: FloatArray
     service: FloatArray
     spacing: FloatArray
@@ -59,10 +61,11 @@ def crossbars(
     service = hold + config.routing
     share = rate / np.maximum(rate.sum(1), 1e-300)[:, None, :]
     spaced = hold + config.routing * (share**2).sum(1)
-    spacing = np.zeros((size, 5))
+    spacing, coming = np.zeros((size, 5)), np.full((size, 5), float(config.packet_flits))
     link = np.flatnonzero(ends >= 0)
-    spacing[ends[link], link % 4] = spaced[:, :4].reshape(-1)[link]
-    return Crossbars(rate, entering, flits, hold, service, spacing)
+    spacing[ends[link], link % 4] = spaced[link // 4, link % 4]
+    coming[ends[link], link % 4] = flits[link // 4, link % 4]
+    return Crossbars(rate, entering, flits, coming, hold, service, spacing)
 
 
 def links_between_chips(machine: Machine) -> BoolArray:
