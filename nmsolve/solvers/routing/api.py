@@ -93,7 +93,7 @@ class _Run:
     observers: tuple[Observer, ...]
     ceilings: tuple[tuple[str, float], ...] = ()
     ended: str = ""
-    status: str = "optimal"
+    infeasible: bool = False
     bounds: dict[str, tuple[Bound, ...]] = field(default_factory=dict)
     bound: dict[str, float] = field(default_factory=dict)
     proved: dict[str, bool] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class _Run:
     def stages(self, start: IntArray | None) -> IntArray | None:
         """All objectives in order; then once more from the first that is not proved, as long as time is left."""
         names, first = self.problem.objective, 0
-        while first < len(names):
+        while first < len(names) and not self.ended:
             self.ceilings = self.ceilings[:first]
             for name in names[first:]:
                 start = self.stage(name, start)
@@ -170,11 +170,9 @@ class _Run:
             self.bound[name] = incumbent.bound
         self.proved[name] = incumbent.optimal
         if incumbent.lifted is None:
-            self.status = "infeasible" if incumbent.infeasible else "unknown"
-            self.ended = self.ended or "exhausted"
+            self.infeasible = incumbent.infeasible
+            self.ended = self.reasons[name]
             return None
-        if not incumbent.optimal:
-            self.status = "feasible"
         self.ceilings = (*self.ceilings, (name, incumbent.objective))
         return np.array(incumbent.lifted)
 
@@ -232,7 +230,9 @@ class _Run:
             objective = {k: routing_value(self.problem, routes, numbering, k) for k in self.problem.objective}
         done = all(self.proved.get(k, False) for k in self.problem.objective)
         open_reasons = [r for r in self.reasons.values() if r != "gap"]
-        status = self.status if solution is None else "optimal" if done else "feasible"
+        status = "optimal" if done else "feasible"
+        if solution is None:
+            status = "infeasible" if self.infeasible else "unknown"
         return RoutingResult(
             status=status,
             stop_reason=self.ended or (open_reasons[0] if open_reasons else "gap"),
