@@ -190,6 +190,15 @@ def test_buffers_that_stall_a_link_are_not_trusted(buffer, packet, missing):
     assert (run.accepted < 0.9 * run.offered) is (missing > 0)
 
 
+def test_long_links_between_chips_need_longer_buffers():
+    board, config = Machine("board", (1, 2), (1, 2)), replace(CONFIG_B, crossing=12)
+    inside, across = Flows.of_pairs([0], [1], [1e-3]), Flows.of_pairs([1], [2], [1e-3])
+    assert estimate_latency(board, inside, config=config).missing_flits == 0
+    assert estimate_latency(board, across, config=config).missing_flits == 30 * 4 // 6 - 8
+    slow = replace(config, crossing_interval=16)  # then 8 places are enough
+    assert estimate_latency(board, across, config=slow).missing_flits == 0
+
+
 def test_dead_links_and_tori_have_estimates():
     for machine in (
         Machine("holes", (1, 1), (4, 4), faulty_links=((5, 6), (6, 5))),
@@ -208,5 +217,7 @@ def test_nothing_sent_and_bad_input():
         estimate_latency(MESH, flows, cycles_per_step=0)
     with pytest.raises(InputError, match="1 routes for 2 flows"):
         estimate_latency(MESH, Flows.of_pairs([0, 1], [1, 2], [1.0, 1.0]), named_routes(MESH, flows, "xy"))
+    with pytest.raises(InputError, match="do not reach every target"):
+        estimate_latency(MESH, Flows.of_pairs([0], [2], [1.0]), named_routes(MESH, flows, "xy"))
     with pytest.raises(InputError, match="distance matrix"):
         estimate_latency(Machine("m", (1, 1), (1, 2), distance_matrix=np.ones((2, 2))), flows)

@@ -124,21 +124,24 @@ def estimate_latency(
         busiest=-1 if port == 4 else int(4 * link_ends(machine)[4 * core + (port ^ 1)] + port),
         saturation=saturation(bars, config),
         trusted_share=TRUSTED_ONE if config.virtual_channels == 1 else TRUSTED_SEVERAL,
-        missing_flits=_missing_flits(config),
+        missing_flits=max(_missing_flits(config, crossing) for crossing in {False, bool(between.any())}),
     )
 
 
-def _missing_flits(config: RouterConfig) -> int:
-    """Buffer places that the virtual channels of a link lack together for packets to follow each other as closely as they may.
+def _missing_flits(config: RouterConfig, crossing: bool) -> int:
+    """Buffer places that the virtual channels of a link (``crossing``: between two chips) lack together for packets to follow
+    each other as closely as they may.
 
     A place is taken from the grant of the switch until the credit is back: over the switch and the link, while the packet's head
     is routed, and over the link again.
     """
     start = config.routing + config.vc_allocation
-    taken = config.hop + config.link + config.credit + 1
-    flits = config.packet_flits
-    follow = flits + (start if config.virtual_channels == 1 else 0)  # cycles from packet to packet
-    return max(0, -(-taken * flits // follow) - config.virtual_channels * config.buffer_flits)
+    link, interval = (config.crossing, config.crossing_interval) if crossing else (config.link, 1)
+    taken = config.hop - config.link + 2 * link + config.credit + 1
+    follow = config.packet_flits * interval + (
+        start if config.virtual_channels == 1 else 0
+    )  # cycles from packet to packet
+    return max(0, -(-taken * config.packet_flits // follow) - config.virtual_channels * config.buffer_flits)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -69,7 +69,7 @@ def saturation(bars: Crossbars, config: RouterConfig) -> float:
     if not bars.rate.any():
         return np.inf
     low, high = 0.0, 1 / float((bars.entering * config.packet_flits).max())
-    for _ in range(40):
+    for _ in range(24):  # to 1e-7
         middle = (low + high) / 2
         if waits(bars, config, middle)[2].max() < 1:
             low = middle

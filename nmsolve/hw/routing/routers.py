@@ -9,6 +9,7 @@ import numpy as np
 from nmsolve.hw.energy import crossing_lines
 from nmsolve.hw.noc.config import RouterConfig
 from nmsolve.hw.routing.loads import tally
+from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -42,7 +43,7 @@ class Crossbars(NamedTuple):
 def crossbars(
     machine: Machine, flows: Flows, routes: Routes, config: RouterConfig, per_cycle: float
 ) -> Crossbars:
-    """Routers under ``flows``, whose rates times ``per_cycle`` are packets per cycle."""
+    """Routers under ``flows``, whose rates times ``per_cycle`` are packets per cycle. InputError: a target is not reached."""
     size, links, ends = machine.size, routes.links, link_ends(machine)
     rate_of = flows.rate[routes.flow] * per_cycle
     before = np.where(routes.parent >= 0, links[routes.parent] % 4, 4) if len(links) else links
@@ -51,6 +52,10 @@ def crossbars(
     entered = at * (flows.count + 1) + routes.flow  # every core is entered once by a flow
     wanted = flows.targets * (flows.count + 1) + np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     ending = np.isin(entered, wanted)
+    if ending.sum() != len(flows.targets):
+        raise InputError(
+            "routes that do not reach every target of their flows once", "routes", "the routes of these flows"
+        )
     rate += tally((at[ending] * 5 + links[ending] % 4) * 5 + 4, rate_of[ending], 25 * size)
     entering = tally(at * 5 + links % 4, rate_of, 5 * size).reshape(size, 5)
     entering[:, 4] = tally(flows.source, flows.rate * per_cycle, size)
