@@ -109,7 +109,11 @@ def simulate_command(
     steps: A[int, Option("--steps", min=1, help="Steps of the network, without --load.")] = 1,
     period: A[
         int,
-        Option("--period", min=0, help="Cycles from one step to the next. [default: one after the other]"),
+        Option(
+            "--period",
+            min=0,
+            help="Cycles from one step to the next; a trace's first column then counts steps.",
+        ),
     ] = 0,
     trace: A[
         Path | None,

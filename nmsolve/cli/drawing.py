@@ -10,6 +10,7 @@ from nmsolve.model.machine import Machine
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 #: Okabe-Ito colours: distinguishable with any colour vision.
 PALETTE = (
@@ -94,3 +95,10 @@ def board_size(machine: Machine) -> tuple[float, float]:
     bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
     inch = min(widest / machine.cols, highest / machine.rows)
     return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)
+
+
+def amounts(top: float) -> Formatter:
+    """Labels of an axis or colour bar up to ``top``: 12k and 3M for large amounts, plain figures else."""
+    from matplotlib.ticker import EngFormatter, ScalarFormatter
+
+    return EngFormatter(sep="") if top >= 1000 else ScalarFormatter()

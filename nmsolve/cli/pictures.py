@@ -11,6 +11,7 @@ from nmsolve.cli.drawing import (
     FAINT,
     INK,
     PALETTE,
+    amounts,
     board_size,
     draw_board,
     new_figure,
@@ -23,6 +24,8 @@ from nmsolve.model.types import FloatArray, IntArray
 
 #: What the colours of :func:`core_use` mean where resources are limited.
 SHARE = "share of the limit"
+#: What the colours of :func:`link_loads` mean in a mapping's report.
+LINK_LOAD = "traffic per step on the link"
 #: Above this many links a vector drawing only makes the file large; they are drawn as pixels then.
 VECTOR_LINKS = 3000
 
@@ -54,7 +57,9 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     return svg_text(figure, "core use")
 
 
-def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int]) -> str:
+def link_loads(
+    machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int], label: str = LINK_LOAD
+) -> str:
     """Heat map of directed links; the two directions of a link lie side by side, drive-on-the-right.
 
     Parameters
@@ -62,9 +67,9 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
     links : (L, 2) from core, to core
     loads : (L,) traffic per step
     hottest : indices into ``links`` that get a rank number
+    label : what the colours mean
     """
     from matplotlib.collections import LineCollection
-    from matplotlib.ticker import EngFormatter
 
     figure, ax = new_figure(*board_size(machine))
     r0, c0 = np.divmod(links[:, 0], machine.cols)
@@ -92,7 +97,7 @@ def link_loads(machine: Machine, links: IntArray, loads: FloatArray, hottest: Se
             str(rank), (x, y), ha="center", va="center", fontsize=7, color=INK,
             bbox={"boxstyle": "circle,pad=0.15", "fc": "white", "ec": PALETTE[0], "lw": 0.8},
         )  # fmt: skip
-    figure.colorbar(lines, ax=ax, label="traffic per step on the link", format=EngFormatter(sep=""))
+    figure.colorbar(lines, ax=ax, label=label, format=amounts(top))
     return svg_text(figure, "link loads")
 
 

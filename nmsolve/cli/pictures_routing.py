@@ -12,6 +12,7 @@ from nmsolve.cli.drawing import (
     FAINT,
     INK,
     PALETTE,
+    amounts,
     board_size,
     draw_board,
     new_figure,
@@ -75,7 +76,6 @@ def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
     label : what the colours mean
     """
     from matplotlib import colormaps
-    from matplotlib.ticker import EngFormatter
 
     width, height = _panel_size(machine, 4, 1)
     figure, axes = new_panels(width + 0.8, height, 1, 4)
@@ -90,14 +90,13 @@ def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
         _small_board(ax, machine)
         most = float(np.nanmax(shown[:, d])) if works.reshape(-1, 4)[:, d].any() else 0.0
         ax.set_title(f"{DIRECTIONS[d]}\nat most {most:,.6g}", fontsize=8)
-    figure.colorbar(image, ax=axes, label=label, format=EngFormatter(sep=""), shrink=0.85, fraction=0.03)
+    figure.colorbar(image, ax=axes, label=label, format=amounts(top), shrink=0.85, fraction=0.03)
     return svg_text(figure, "link loads by direction")
 
 
 def core_map(machine: Machine, amount: FloatArray, label: str) -> str:
     """Heat map of an amount (P,) >= 0 per core."""
     from matplotlib import colormaps
-    from matplotlib.ticker import EngFormatter
 
     figure, ax = new_figure(*board_size(machine))
     grid = np.where(machine.usable & (amount > 0), amount, np.nan).reshape(machine.rows, machine.cols)
@@ -105,7 +104,7 @@ def core_map(machine: Machine, amount: FloatArray, label: str) -> str:
     top = float(amount.max(initial=0.0)) or 1.0
     image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
     draw_board(ax, machine)
-    figure.colorbar(image, ax=ax, label=label, format=EngFormatter(sep=""))
+    figure.colorbar(image, ax=ax, label=label, format=amounts(top))
     return svg_text(figure, label)
 
 
@@ -115,7 +114,8 @@ def latency_curve(
     p99: Sequence[float],
     stable: Sequence[bool],
     saturation: tuple[float | None, float | None],
-    estimate: tuple[Sequence[float], Sequence[float]] | None = None,
+    estimate: tuple[Sequence[float], Sequence[float]],
+    unit: str,
 ) -> str:
     """Latency over load, up to saturation, whose interval is a grey band.
 
@@ -123,14 +123,15 @@ def latency_curve(
     ----------
     loads, mean, p99, stable : of every run, by rising load; loads that are not stable have no latency, only a place
     saturation : the highest stable and the lowest unstable load, None where there is none
-    estimate : loads and mean latencies by the queueing estimate, or None
+    estimate : loads and mean latencies by the queueing estimate
+    unit : what loads are
     """
     figure, ax = new_figure(7.2, 3.4)
     sure = [i for i, ok in enumerate(stable) if ok and mean[i] is not None]
     x = [loads[i] for i in sure]
     ax.plot(x, [mean[i] or 0.0 for i in sure], "o-", color=PALETTE[0], ms=3.5, lw=1.4, label="mean")
     ax.plot(x, [p99[i] for i in sure], "s--", color=PALETTE[4], ms=3, lw=1.1, label="99 % take no longer")
-    if estimate is not None and len(estimate[0]):
+    if len(estimate[0]):
         ax.plot(*estimate, ":", color=INK, lw=1.3, label="queueing estimate of the mean")
     low, high = saturation
     if low is not None and high is not None:
@@ -138,7 +139,7 @@ def latency_curve(
         ax.axvline((low + high) / 2, color=INK, lw=0.8)
     ax.set_xlim(0, 1.08 * max([*x, high or 0.0, 1e-9]))
     ax.set_ylim(0, 1.08 * max([p99[i] for i in sure] or [1.0]))
-    ax.set_xlabel("load (flits per core and cycle)")
+    ax.set_xlabel(f"load ({unit})")
     ax.set_ylabel("latency (cycles)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return svg_text(figure, "latency over load")
@@ -151,7 +152,6 @@ def latency_histogram(histogram: IntArray) -> str:
     ----------
     histogram : (L,) packets by latency in cycles
     """
-    from matplotlib.ticker import EngFormatter
 
     figure, ax = new_figure(7.2, 2.6)
     total = int(histogram.sum())
@@ -182,13 +182,12 @@ def latency_histogram(histogram: IntArray) -> str:
             )
     ax.set_xlabel("latency (cycles)")
     ax.set_ylabel("packets" if wide == 1 else f"packets per {wide} cycles")
-    ax.yaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
     return svg_text(figure, "latencies of packets")
 
 
 def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
     """Energy by part, one bar each, with its value and share."""
-    from matplotlib.ticker import EngFormatter
 
     figure, ax = new_figure(5.2, 0.7 + 0.33 * max(1, len(parts)))
     names, values = [name for name, _ in parts], [value for _, value in parts]
@@ -201,7 +200,7 @@ def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
         )  # fmt: skip
     ax.set_xlim(0, 1.45 * (max(values, default=0.0) or 1.0))
     ax.invert_yaxis()
-    ax.xaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
     ax.set_xlabel(unit)
     return svg_text(figure, "energy by part")
 

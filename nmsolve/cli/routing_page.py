@@ -45,7 +45,7 @@ def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnS
     hot = hottest_links(machine, loads)
     prohibits = turns is not None and turns.prohibited(machine) > 0
     return {
-        "links": links_picture(machine, loads, hot),
+        "links": links_picture(machine, loads, hot, "messages per step"),
         "directions": pictures_routing.direction_loads(machine, loads, "messages per step"),
         "turn_map": pictures_routing.turn_map(machine, turns) if prohibits and turns is not None else "",
         "hottest": hottest_rows(machine, flows, routes, loads, hot),
@@ -53,11 +53,11 @@ def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnS
     }
 
 
-def links_picture(machine: Machine, loads: FloatArray, hot: list[int]) -> str:
+def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str) -> str:
     """All links of the board with their loads (4 * P,), the hottest ranked."""
     links = np.flatnonzero(link_works(machine))
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
-    return pictures.link_loads(machine, ends, loads[links], np.searchsorted(links, hot).tolist())
+    return pictures.link_loads(machine, ends, loads[links], np.searchsorted(links, hot).tolist(), unit)
 
 
 def hottest_links(machine: Machine, loads: FloatArray) -> list[int]:
@@ -103,13 +103,15 @@ def _ends(machine: Machine, flows: Flows, flow: int) -> str:
     return f"{place(machine, int(flows.source[flow]))} → {place(machine, goals[0])}{more}"
 
 
-def energy_section(machine: Machine, network: EnergyParts, compute: ComputeEnergy | None) -> dict[str, Any]:
-    """Values of the template ``energy.html.j2``; cores' own energy is added where the machine has figures for it."""
+def energy_section(
+    machine: Machine, network: EnergyParts, compute: ComputeEnergy | None, steps: int = 1
+) -> dict[str, Any]:
+    """Values of the template ``energy.html.j2``; the cores' own energy in so many steps is added where there are figures."""
     parts = [(PART_NAMES[k], v) for k, v in network.by_part.items() if v > 0]
     by_core, missing = network.by_core, ""
     if compute is not None and network.unit == "pJ":
-        parts += [(PART_NAMES[k], v) for k, v in compute.by_part.items() if v > 0]
-        by_core = by_core + compute.by_core
+        parts += [(PART_NAMES[k], v * steps) for k, v in compute.by_part.items() if v > 0]
+        by_core = by_core + steps * compute.by_core
         missing = ", ".join(compute.missing)
     return {
         "bars": pictures_routing.energy_bars(parts, network.unit),

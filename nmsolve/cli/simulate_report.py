@@ -1,0 +1,243 @@
+"""simulation.json: what a simulation found, and how it is said."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from nmsolve import __version__
+from nmsolve.model.types import FloatArray
+
+if TYPE_CHECKING:
+    from nmsolve.cli.simulate_setting import Setting
+    from nmsolve.hw.noc import Progress, Saturation, SimulationResult
+    from nmsolve.hw.routing.compute import ComputeEnergy
+    from nmsolve.hw.routing.energy import EnergyParts
+
+#: Seconds between two lines of progress.
+QUIET = 2.0
+#: (load, result) of every run; the load is None for whole steps and traces.
+Runs = list[tuple[float | None, "SimulationResult"]]
+
+
+class LatencyPart(msgspec.Struct, frozen=True):
+    """Latency of packets in cycles."""
+
+    packets: int
+    mean: float | None
+    median: int
+    p90: int
+    p99: int
+    worst: int
+
+
+class RunPart(msgspec.Struct, frozen=True):
+    """One simulated load (None: a trace); flits per core and cycle, latencies in cycles."""
+
+    load: float | None
+    stable: bool
+    ended: str
+    cycles: int
+    offered: float
+    accepted: float
+    latency: LatencyPart
+    network_latency: LatencyPart
+    undelivered: int
+    cycles_per_second: float
+
+
+class EstimatePart(msgspec.Struct, frozen=True):
+    """Mean latency by the queueing estimate at one load; ``note`` says why not to trust it."""
+
+    load: float
+    mean: float | None
+    trusted: bool
+    note: str
+
+
+class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The object in simulation.json; ``energy`` is that of the measured window in ``energy_unit``, by part.
+
+    The last stable run (else the last run) is the one that ``step_drain``, ``link_flits`` and ``energy`` are of.
+    """
+
+    version: str
+    machine: str
+    routing: str
+    traffic: str
+    config: dict[str, Any]
+    runs: list[RunPart]
+    estimates: list[EstimatePart]
+    saturation: dict[str, float | None] | None
+    step_drain: list[int]
+    link_flits: list[int]
+    energy: dict[str, float]
+    energy_unit: str
+    deadlock: list[str]
+    seed: int
+    seconds: float
+
+
+def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> SimulationReport:
+    """Put the results into the shape of simulation.json; link use and energy are those of the highest stable load."""
+    load, main = shown(runs)
+    network, compute = energy_of(setting, load, main)
+    parts = dict(network.by_part)
+    if compute is not None and network.unit == "pJ":
+        parts |= {k: v * steps_of(setting, main) for k, v in compute.by_part.items()}
+    return SimulationReport(
+        version=__version__,
+        machine=setting.machine.name,
+        routing=main.routing,
+        traffic=main.traffic,
+        config=msgspec.to_builtins(setting.config),
+        runs=[_run_part(load, result) for load, result in runs],
+        estimates=_estimates(setting, runs),
+        saturation=None
+        if edge is None
+        else {
+            "stable": _plain(edge.stable),
+            "unstable": _plain(edge.unstable),
+            "accepted": _plain(edge.accepted),
+        },
+        step_drain=main.step_drain.tolist(),
+        link_flits=main.link_flits.tolist(),
+        energy={k: float(v) for k, v in parts.items()},
+        energy_unit=network.unit,
+        deadlock=[str(w) for _, r in runs for w in r.deadlock],
+        seed=seed,
+        seconds=round(sum(r.seconds for _, r in runs), 3),
+    )
+
+
+def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
+    """The run whose links are drawn: the highest stable one, else the last."""
+    stable = [run for run in runs if run[1].stable]
+    return stable[-1] if stable else runs[-1]
+
+
+def energy_of(
+    setting: Setting, load: float | None, result: SimulationResult
+) -> tuple[EnergyParts, ComputeEnergy | None]:
+    """Energy of the network in the window, and what the cores of a mapping take per step (None without whole steps)."""
+    from nmsolve.hw.routing.compute import compute_energy
+    from nmsolve.hw.routing.energy import counts_energy
+    from nmsolve.hw.routing.loads import tally
+
+    traffic, flits = setting.traffic(load), setting.config.packet_flits
+    own = traffic.targets[traffic.indptr[:-1]] == traffic.source  # what stays on its core is no message
+    sent: FloatArray = tally(traffic.source, np.where(own, 0, result.flow_packets), setting.machine.size)
+    network = counts_energy(setting.machine, sent, result.link_flits / flits)
+    loaded = setting.loaded
+    if loaded is None or load is not None or setting.trace is None:
+        return network, None
+    return network, compute_energy(loaded.graph, loaded.machine, loaded.core)
+
+
+def steps_of(setting: Setting, result: SimulationResult) -> int:
+    """Steps of the network in a run of whole steps."""
+    return max(1, len(result.step_drain)) if setting.trace is not None else 1
+
+
+def _estimates(setting: Setting, runs: Runs) -> list[EstimatePart]:
+    """The queueing estimate at every load that was simulated and is stable, where every flow has its route."""
+    from nmsolve.hw.routing.latency import estimate_latency
+    from nmsolve.model.routing.routes import Routes
+
+    if setting.flows is None or not isinstance(setting.routing, Routes):
+        return []
+    out = []
+    for load, result in runs:
+        if load is not None and result.stable:
+            cycles = setting.cycles_per_step(load)
+            e = estimate_latency(setting.machine, setting.flows, setting.routing, setting.config, cycles)
+            out.append(
+                EstimatePart(load, float(e.mean) if math.isfinite(e.mean) else None, e.trusted, e.note)
+            )
+    return out
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def _run_part(load: float | None, r: SimulationResult) -> RunPart:
+    def part(latency: Any) -> LatencyPart:
+        return LatencyPart(
+            latency.count, _plain(latency.mean), latency.median, latency.p90, latency.p99, latency.worst
+        )
+
+    return RunPart(
+        load, r.stable, r.ended, r.total_cycles, r.offered, r.accepted, part(r.latency), part(r.network_latency),
+        r.undelivered, round(r.cycles_per_second),
+    )  # fmt: skip
+
+
+class Says:
+    """Progress on standard error, the result on standard output."""
+
+    def __init__(self, as_json: bool) -> None:
+        self._json, self._last, self._header = as_json, time.monotonic(), False
+
+    def progress(self, p: Progress) -> None:
+        """A line every two seconds."""
+        now = time.monotonic()
+        if now - self._last < QUIET:
+            return
+        self._last = now
+        if not self._header:
+            self._header = True
+            print(
+                f"{'time':>9}  {'cycle':>12}  {'of':>12}  {'in network':>12}  {'delivered':>12}",
+                file=sys.stderr,
+            )
+        end = f"{p.cycles:,}" if p.cycles >= 0 else "drained"
+        print(
+            f"{p.seconds:8.1f}s  {p.cycle:12,}  {end:>12}  {p.in_network:12,}  {p.delivered:12,}",
+            file=sys.stderr, flush=True,
+        )  # fmt: skip
+
+    def result(self, out: Path, report: SimulationReport) -> None:
+        """The last words."""
+        if self._json:
+            print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)
+        stream = sys.stderr if self._json else sys.stdout
+        print(
+            f"{'load':>8} {'accepted':>9} {'mean':>9} {'median':>7} {'p99':>7} {'worst':>8}  latency in cycles",
+            file=stream,
+        )
+        estimates = {e.load: e.mean for e in report.estimates if e.trusted and e.mean is not None}
+        for run in report.runs:
+            load = "steps" if run.load is None else f"{run.load:.4g}"
+            mean = "-" if run.latency.mean is None else f"{run.latency.mean:.2f}"
+            note = "" if run.stable else f"  not stable ({run.ended})"
+            if run.load is not None and run.load in estimates:
+                note += f"  estimate {estimates[run.load]:.2f}"
+            median, p99, worst = (
+                str(v) if v >= 0 else "-" for v in (run.latency.median, run.latency.p99, run.latency.worst)
+            )
+            print(
+                f"{load:>8} {run.accepted:9.4f} {mean:>9} {median:>7} {p99:>7} {worst:>8}{note}", file=stream
+            )
+        if report.saturation is not None:
+            words = {k: "-" if v is None else f"{v:.4g}" for k, v in report.saturation.items()}
+            print(
+                f"saturation between {words['stable']} and {words['unstable']}, accepted there {words['accepted']}",
+                file=stream,
+            )
+        if report.step_drain:
+            print(f"cycles of a step: {min(report.step_drain):,} to {max(report.step_drain):,}", file=stream)
+        print(
+            f"energy in the measured cycles: {sum(report.energy.values()):,.6g} {report.energy_unit}",
+            file=stream,
+        )
+        for line in report.deadlock:
+            print(f"DEADLOCK {line}", file=stream)
+        print(f"report: {out / 'simulation.html'}", file=stream)

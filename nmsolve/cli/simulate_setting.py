@@ -1,0 +1,257 @@
+"""What ``nmsolve simulate`` is to simulate: machine, router, routes or turns, and traffic, from the options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from nmsolve.cli import options as opt
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.loading import Loaded
+    from nmsolve.cli.simulate import SimulateOptions
+    from nmsolve.hw.noc import RouterConfig, Trace, Traffic
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.routing.flows import Flows
+    from nmsolve.model.routing.routes import Routes
+    from nmsolve.model.routing.turns import TurnSet
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is simulated.
+
+    Attributes
+    ----------
+    traffic_at : traffic of a load; None for a trace of a file
+    trace : entries to send, if no load was asked for
+    flows : of the mapping or the trace; None for a pattern
+    loaded : the mapping with its graph, if there is one
+    """
+
+    machine: Machine
+    config: RouterConfig
+    routing: Routes | TurnSet
+    traffic_at: Callable[[float], Traffic] | None
+    trace: Trace | None
+    flows: Flows | None
+    loaded: Loaded | None
+
+    def traffic(self, load: float | None) -> Traffic | Trace:
+        """What runs at a load, or without one."""
+        found = self.trace if load is None or self.traffic_at is None else self.traffic_at(load)
+        if found is None:
+            raise InputError("a pattern without a load", "--pattern", "--load FLITS, or --sweep")
+        return found
+
+    def cycles_per_step(self, load: float) -> float:
+        """Cycles over which a step of the mapping is spread at a load (flits per cycle of the busiest core)."""
+        assert self.flows is not None
+        return float(np.bincount(self.flows.source, self.flows.rate).max()) * self.config.packet_flits / load
+
+
+def setting_of(o: SimulateOptions) -> Setting:
+    """Everything the options name, loaded.
+
+    Raises
+    ------
+    InputError : options that do not go together, wrong files
+    """
+    _require_one_kind(o)
+    config = router(o.config)
+    if o.pattern is not None:
+        return _of_pattern(o, o.pattern, config)
+    if o.trace is not None:
+        return _of_trace(o, o.trace, config)
+    return _of_mapping(o, config)
+
+
+def _require_one_kind(o: SimulateOptions) -> None:
+    """Traffic comes from one place, and a load is asked for once."""
+    if o.pattern is not None and (o.mapping is not None or o.trace is not None):
+        raise InputError("a pattern beside a mapping or a trace", "--pattern", "one of the three")
+    if o.pattern is not None and o.machine is None:
+        raise InputError("a pattern without a machine", "--pattern", "--machine, such as mesh:8x8")
+    if o.pattern is not None and o.load is None and not o.sweep:
+        raise InputError("a pattern without a load", "--pattern", "--load FLITS, or --sweep")
+    if o.pattern is not None and o.routes is not None:
+        raise InputError("a file of routes beside a pattern", "--routes", "--route RULE")
+    if o.trace is not None and (o.load is not None or o.sweep):
+        raise InputError("a trace has its own load", "--trace", "no --load and no --sweep")
+    if o.load is not None and o.sweep:
+        raise InputError("a load beside --sweep, which tries many", "--load", "one of the two")
+    if o.load is not None and not 0 < o.load < np.inf:
+        raise InputError(f"a load of {o.load}", "--load", "flits per cycle, more than 0")
+    if o.routes is not None and (o.route is not None or o.adaptive):
+        raise InputError("a file of routes beside --route or --adaptive", "--routes", "one of them")
+    if o.steps > 1 and not o.period and o.trace is None:
+        raise InputError(
+            f"{o.steps} steps that all begin at once", "--period", "cycles from one step to the next"
+        )
+    if o.mapping is None and o.pattern is None and (o.trace is None or o.machine is None):
+        raise InputError(
+            "nothing to simulate",
+            "",
+            "a mapping, or --machine with --pattern or --trace (`nmsolve simulate --help`)",
+        )
+
+
+def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
+    """The flows of a mapping: whole steps, or a load."""
+    from nmsolve.cli.loading import load_answer
+    from nmsolve.hw.noc import of_flows, steps_of_flows
+    from nmsolve.model.routing.flows import flows_of
+
+    assert o.mapping is not None
+    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+    flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
+    if not flows.count:
+        raise InputError("every message stays on its core", str(o.mapping), "a mapping with traffic")
+    routing = _routing(o, loaded.machine, flows, loaded.folder)
+
+    def traffic_at(load: float) -> Traffic:
+        traffic: Traffic = _split(of_flows(flows, setting.cycles_per_step(load)), routing)
+        return traffic
+
+    once: Trace | None = None
+    if o.load is None and not o.sweep:
+        once = _split(steps_of_flows(flows, o.steps, o.period, o.seed), routing)
+    setting = Setting(loaded.machine, config, routing, traffic_at, once, flows, loaded)
+    return setting
+
+
+def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
+    """Packets as a file lists them, on the machine named or that of the mapping."""
+    from nmsolve.cli.loading import load_answer
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.hw.noc import read_trace
+    from nmsolve.model.routing.flows import Flows
+
+    folder = None
+    if o.mapping is None:
+        assert o.machine is not None
+        machine = load_machine(o.machine, chips=opt.chip_grid(o.chips))
+    else:
+        loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+        machine, folder = loaded.machine, loaded.folder
+    trace = read_trace(path, machine, o.period)
+    count = np.bincount(trace.flow, trace.count, trace.flows)
+    flows = Flows(trace.source, trace.indptr, trace.targets, count / max(trace.steps, 1))
+    routing = _routing(o, machine, flows, folder)
+    return Setting(machine, config, routing, None, _split(trace, routing), flows, None)
+
+
+def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig) -> Setting:
+    """Traffic of a pattern on a machine."""
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.hw.noc import pattern
+    from nmsolve.hw.turns import turn_set
+
+    assert o.machine is not None
+    machine = load_machine(o.machine, chips=opt.chip_grid(o.chips))
+
+    def traffic_at(load: float) -> Traffic:
+        return pattern(machine, name, load, config, hotspots=[_middle(machine)])
+
+    traffic_at(o.load or 1e-3)  # a wrong name must not wait
+    turns = turn_set(o.route or "xy", machine)  # packets to the own core, too, which no routes have
+    return Setting(machine, config, turns, traffic_at, None, None, None)
+
+
+def _middle(machine: Machine) -> int:
+    """The usable core nearest to the middle of the board: the hotspot."""
+    r, c = np.divmod(np.arange(machine.size), machine.cols)
+    far = abs(2 * r - machine.rows + 1) + abs(2 * c - machine.cols + 1)
+    return int(np.argmin(np.where(machine.usable, far, np.iinfo(np.int64).max)))
+
+
+def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
+    """One flow for every target where routers choose the way."""
+    from nmsolve.model.routing.turns import TurnSet
+
+    return traffic.unicast() if isinstance(routing, TurnSet) else traffic
+
+
+def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | None) -> Routes | TurnSet:
+    """The routes of the file named, of the one beside the mapping, or of the rule."""
+    from nmsolve.hw.routing.named import named_routes
+    from nmsolve.hw.turns import turn_set
+
+    beside = (
+        folder / "flow-routes.json" if folder is not None and o.route is None and not o.adaptive else None
+    )
+    path = o.routes or (beside if beside is not None and beside.exists() else None)
+    if path is not None:
+        return _of_file(path, machine, flows)
+    rule = o.route or "xy"
+    return turn_set(rule, machine) if o.adaptive else named_routes(machine, flows, rule)
+
+
+def _of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
+    """The routes of ``flows`` in flow-routes.json, which may hold more; rates may differ, as those of a trace do."""
+    from nmsolve.model.routing.check import routes_complaint
+    from nmsolve.model.routing.files import read_flow_routes
+    from nmsolve.model.routing.routes import Routes
+
+    file = read_flow_routes(path, machine)
+    wrong = routes_complaint(file.problem, file.routes)
+    if wrong is not None:
+        raise InputError(wrong, str(path), "routes that keep their rules (`nmsolve verify --routes`)")
+    if file.problem.flows.hash == flows.hash:
+        return file.routes
+    known = {_key(file.problem.flows, f): f for f in range(file.problem.flows.count)}
+    which = [known.get(_key(flows, f), -1) for f in range(flows.count)]
+    if -1 in which:
+        raise InputError(
+            f"no route for {flows.name(which.index(-1))}",
+            str(path),
+            "routes of this traffic (`nmsolve route`)",
+        )
+    routes, size = file.routes, np.diff(file.routes.indptr)[which]
+    indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
+    moved = np.repeat(indptr[:-1] - routes.indptr[which], size)
+    at = np.arange(int(indptr[-1])) - moved
+    parent = routes.parent[at]
+    return Routes(routes.channels, indptr, routes.channel[at], np.where(parent >= 0, parent + moved, -1))
+
+
+def _key(flows: Flows, flow: int) -> tuple[int, ...]:
+    return int(flows.source[flow]), *flows.of(flow).tolist()
+
+
+def router(text: str) -> RouterConfig:
+    """A preset by name, or the parameters in a .toml file.
+
+    Raises
+    ------
+    InputError : no such preset or file, an unknown parameter, a wrong value
+    """
+    from nmsolve.hw.noc import CONFIGS, RouterConfig
+
+    if text in CONFIGS:
+        return CONFIGS[text]
+    if not text.endswith(".toml"):
+        raise InputError(f"unknown router {text!r}", "--config", f"{', '.join(CONFIGS)}, or a .toml file")
+    from nmsolve.model.files import read_limited
+
+    try:
+        table = msgspec.toml.decode(read_limited(text), type=dict[str, Any])
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(f"not TOML ({error})", text, "parameters of a router (docs/routing.md)") from None
+    strange = sorted(set(table) - set(RouterConfig.__dataclass_fields__))
+    if strange:
+        raise InputError(
+            f"unknown parameter {strange[0]!r}", text, ", ".join(RouterConfig.__dataclass_fields__)
+        )
+    try:
+        return msgspec.convert(table, RouterConfig)
+    except msgspec.ValidationError as error:
+        raise InputError(str(error), text, "whole numbers, and a name") from None
+    except InputError as error:
+        raise InputError(error.what, text, error.expected) from None

@@ -1,0 +1,105 @@
+"""simulation.html: one file without network, drawn from a simulation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nmsolve.cli import pictures_routing
+from nmsolve.cli.html import fill
+from nmsolve.cli.progress import number
+from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
+from nmsolve.cli.simulate_report import Runs, energy_of, shown, steps_of
+from nmsolve.model.routing.routes import Routes
+
+if TYPE_CHECKING:
+    from nmsolve.cli.simulate_report import SimulationReport
+    from nmsolve.cli.simulate_setting import Setting
+
+#: What the colours of links mean.
+UNIT = "flits per cycle"
+
+
+def render_simulation_html(setting: Setting, runs: Runs, report: SimulationReport, command: str) -> str:
+    """The whole page. Equal arguments give equal bytes."""
+    load, main = shown(runs)
+    machine, use = setting.machine, main.link_use
+    hot = hottest_links(machine, use)
+    routes = setting.routing if isinstance(setting.routing, Routes) else None
+    network, compute = energy_of(setting, load, main)
+    return fill(
+        "simulation.html.j2",
+        r=report,
+        main=main,
+        load=load,
+        whole_steps=setting.trace is not None,
+        steps=steps_of(setting, main),
+        words=simulation_words(setting, report),
+        curve=_curve(setting, report),
+        histogram=pictures_routing.latency_histogram(main.latency.histogram),
+        routing={
+            "links": links_picture(machine, use, hot, UNIT),
+            "directions": pictures_routing.direction_loads(machine, use, UNIT),
+            "turn_map": "",
+            "hottest": hottest_rows(machine, setting.flows, routes, use, hot),
+            "unit": UNIT,
+        },
+        energy=energy_section(machine, network, compute, steps_of(setting, main)),
+        command=command,
+        number=number,
+    )
+
+
+def _curve(setting: Setting, report: SimulationReport) -> str:
+    """Latency over load; "" unless several loads were simulated."""
+    runs = [run for run in report.runs if run.load is not None]
+    if len(runs) < 2:
+        return ""
+    sure = [(e.load, e.mean) for e in report.estimates if e.trusted and e.mean is not None]
+    edge = report.saturation or {}
+    return pictures_routing.latency_curve(
+        [run.load or 0.0 for run in runs],
+        [run.latency.mean for run in runs],
+        [run.latency.p99 for run in runs],
+        [run.stable for run in runs],
+        (edge.get("stable"), edge.get("unstable")),
+        ([x for x, _ in sure], [y for _, y in sure]),
+        _load_words(setting),
+    )
+
+
+def _load_words(setting: Setting) -> str:
+    """What a load is a load of."""
+    return "flits per cycle of the busiest core" if setting.flows is not None else "flits per core and cycle"
+
+
+def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
+    """What was found, in sentences."""
+    words = []
+    if report.deadlock:
+        words.append(
+            "Deadlock: packets wait for each other in a ring. No route file whose numbering verifies allows this."
+        )
+    if report.step_drain and not report.deadlock:
+        least, most = min(report.step_drain), max(report.step_drain)
+        cycles = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+        if least >= 0:
+            words.append(f"All messages of a step have arrived {cycles} cycles after it began.")
+    edge = report.saturation
+    if edge is not None:
+        unit = _load_words(setting)
+        if edge["stable"] is None:
+            words.append("No load that was tried is stable.")
+        elif edge["unstable"] is None:
+            words.append(f"Stable up to the highest load tried, {edge['stable']:.4g} {unit}.")
+        else:
+            words.append(
+                f"The network saturates between {edge['stable']:.4g} and {edge['unstable']:.4g} {unit}; "
+                f"there it delivers {edge['accepted']:.4g} flits per core and cycle."
+            )
+    late = [run for run in report.runs if run.ended in ("time", "stopped", "cycles")]
+    if late:
+        words.append(
+            f"{len(late)} of {len(report.runs)} runs ended before every packet had arrived "
+            f"({', '.join(sorted({run.ended for run in late}))}): their latencies are those of the packets that had."
+        )
+    return words
