@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections import defaultdict
@@ -90,6 +91,12 @@ def test_equal_multicast_messages_are_found_among_many():
         for s, n, e, r in zip(one.source, one.size, ends, one.rate, strict=True)
     }
     assert list(found.items()) == list(wanted.items()), "in order of first appearance"
+    sources = np.repeat(np.arange(8), 1770)
+    pairs = np.tile(np.array(list(itertools.combinations(range(60), 2))).reshape(-1), 8)
+    apart = Trees.none().merged(Trees(sources, np.full(14160, 2), pairs, np.ones(14160)))
+    assert len(apart.source) == 14160, (
+        "equal targets of other sources are apart, wherever they meet in the table"
+    )
     again = one.merged(one)
     assert (again.targets == one.targets).all() and (again.rate == 2 * one.rate).all()
 
@@ -244,6 +251,14 @@ def test_table_entries_by_hand():
     assert table_entries(MESH, flows, routes, "flow").tolist() == [2, 0, 0, 2, 0, 0, 0, 1] + [0] * 4
     assert table_entries(MESH, flows, routes, "source").tolist() == [1, 0, 0, 1, 0, 0, 0, 1] + [0] * 4
     assert table_entries(MESH, flows, routes, "destination").tolist() == [2, 2, 2, 1] + [0] * 8
+
+
+def test_two_straight_lines_of_one_source_need_an_entry_where_they_cross():
+    """By source a router cannot tell which way a message that comes in two ways should go on."""
+    flows = Flows.of_pairs([0, 0], [9, 6], [1.0, 1.0])
+    routes = Routes.of_paths([[0, 6, 22], [2, 16, 20]])
+    assert table_entries(MESH, flows, routes, "source").tolist() == [1, 1, 0, 0, 1, 1, 1, 0, 0, 1, 0, 0]
+    assert table_entries(MESH, flows, routes, "flow").tolist() == [2, 1, 0, 0, 1, 0, 1, 0, 0, 1, 0, 0]
 
 
 def test_routes_whose_arrays_do_not_fit_are_refused():

@@ -147,8 +147,10 @@ def test_a_numbering_exists_exactly_without_cycle_and_the_checker_knows_a_wrong_
     assert turns_complaint(machine, turns, number) is None
     if edges.number_of_edges():
         a, b = random.choice(sorted(edges.edges))
-        number[[a, b]] = number[[b, a]]
-        assert "after it" in turns_complaint(machine, turns, number)
+        for wrong in (number[[b, a]], number[[a, a]], [number[a], -1], [-1, number[b]]):
+            spoilt = number.copy()
+            spoilt[[a, b]] = wrong
+            assert "after it" in turns_complaint(machine, turns, spoilt)
         assert "links" in turns_complaint(machine, turns, number[:-1])
 
 

@@ -38,11 +38,14 @@ def turn_routes(machine: Machine, flows: Flows, turns: TurnSet) -> Routes:
     if bad >= 0:
         flow = int(np.searchsorted(flows.indptr, bad, "right")) - 1
         p, q = int(flows.source[flow]), int(flows.targets[bad])
+        rule = f"the turns ({turns.name or 'as given'})"
+        if not _reached(p, mesh.ends, mesh.works, mesh.allowed)[q]:
+            wanted = "a turn set that connects every source with its targets"
+            raise InputError(f"{rule} leave no route from core {p} to core {q}", machine.name, wanted)
         raise InputError(
-            f"the turns ({turns.name or 'as given'}) leave no route from core {p} to core {q}",
-            machine.name,
-            "a turn set that connects every source with its targets",
-        )
+            f"{rule} let core {p} reach core {q}, but no route was found that passes no core twice", machine.name,
+            "a turn set with simple routes",
+        )  # fmt: skip
     indptr = np.concatenate([[0], np.cumsum(size)])
     at = np.repeat(start - indptr[:-1], size) + np.arange(indptr[-1])
     above = parent[at]
@@ -128,8 +131,8 @@ def _tree(
 ) -> tuple[int, int]:
     """Write the links of one tree to ``way`` and ``work.tree``; their number and the place of a goal that is cut off, or -1.
 
-    A goal that the branches before it leave no shortest route goes first in the next try; in the last one it may take a
-    longer one.
+    A goal that the branches before it leave no shortest route goes first in the next try; in the later ones a goal may
+    take a longer one.
     """
     count, tree = goals.shape[0], work.tree
     need, turn = np.full(count, mesh.ends.shape[0]), np.arange(count)
@@ -141,14 +144,12 @@ def _tree(
             return 0, j
     if count > 1:
         turn = np.argsort(need, kind="mergesort")
-    for attempt in range(count + 1):
+    for attempt in range(2 * count + 1):
         n, stuck = 0, -1
         for i in range(count):
             goal, most = goals[turn[i]], need[turn[i]] if attempt < count else mesh.ends.shape[0]
             if tree[goal] == NONE:
                 n = _reach(source, goal, most, rate, n, mesh, work, way)
-            elif _depth(goal, tree) > most:
-                n = -1
             if n < 0:
                 stuck = i
                 break
@@ -160,16 +161,6 @@ def _tree(
         tree[:] = NONE
         tree[source] = ROOT
     return 0, turn[0]
-
-
-@nb.njit(cache=True, nogil=True)
-def _depth(core: int, tree: IntArray) -> int:
-    """Links from the source to a core of the tree."""
-    links = 0
-    while tree[core] != ROOT:
-        core = tree[core] // 4
-        links += 1
-    return links
 
 
 @nb.njit(cache=True, nogil=True)
