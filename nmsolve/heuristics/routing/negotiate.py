@@ -86,9 +86,8 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
     without one, and False is returned.
     """
     nets, state = search.nets, search.state
-    for k in FREE:
-        if _sweep(search, k, 0.0) or stop():
-            return False
+    if not route_freely(search, stop):
+        return False
     gain, last = TREES if nets.ok.shape[1] > nets.ways else SINGLE
     gained = np.zeros(nets.ok.shape)
     drawn = np.zeros(nets.ok.shape) if known is None else agrees(nets, known)
@@ -106,6 +105,11 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
         if stop():
             return False
     return False
+
+
+def route_freely(search: Search, stop: Callable[[], bool]) -> bool:
+    """Route all nets as if no deadlock were possible; False if some have no route, or ``stop`` said so."""
+    return not any(_sweep(search, k, 0.0) or stop() for k in FREE)
 
 
 def agrees(nets: Nets, places: IntArray) -> FloatArray:
