@@ -15,7 +15,7 @@ from nmsolve.solvers.search.portfolio import Step
 class Entry:
     """How to make an engine and run it: its part of the time, in a child process, again and again, in milliseconds, unasked.
 
-    ``most``: seconds of one run.
+    ``most``: seconds of one run; ``instead``: it runs unasked only where the engine of that name does not.
     """
 
     make: Callable[[], Any]
@@ -25,6 +25,7 @@ class Entry:
     quick: bool = False
     unasked: bool = True
     most: float = float("inf")
+    instead: str = ""
 
 
 def _named() -> Any:
@@ -37,6 +38,12 @@ def _flow_lp() -> Any:
     from nmsolve.solvers.routing.lp import FlowLp
 
     return FlowLp()
+
+
+def _price_bound() -> Any:
+    from nmsolve.solvers.routing.flow_bound import PriceBound
+
+    return PriceBound()
 
 
 def _reroute() -> Any:
@@ -61,6 +68,7 @@ def _mip() -> Any:
 REGISTRY: dict[str, Entry] = {
     "named": Entry(_named, 0.1, quick=True),
     "flow-lp": Entry(_flow_lp, 0.3, child=True),
+    "price-bound": Entry(_price_bound, 0.3, instead="flow-lp"),
     "reroute": Entry(_reroute, 0.2, repeat=True),
     "route-cpsat": Entry(_cpsat, 0.5, child=True),
     "route-mip": Entry(_mip, 0.5, child=True, unasked=False),
@@ -74,13 +82,16 @@ def steps_for(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[St
     ------
     InputError : an unknown engine
     """
-    steps, refusals = [], []
+    steps: list[Step] = []
+    refusals: list[str] = []
     for name in [k for k, e in REGISTRY.items() if e.unasked] if names is None else dict.fromkeys(names):
         if name not in REGISTRY:
             raise InputError(
                 f"unknown engine {name!r} for routes", "--engines", "one of " + ", ".join(REGISTRY)
             )
         entry = REGISTRY[name]
+        if names is None and any(step.engine.name == entry.instead for step in steps):
+            continue
         engine = entry.make()
         reason = engine.refuses(stage)
         if reason is not None:
