@@ -56,10 +56,10 @@ def _begin(stage: RoutingStage, context: Context) -> Search:
     wanted = {stage.objective, *(name for name, _ in stage.ceilings)}
     ceiling = dict(stage.ceilings).get("max-link", np.inf)
     plain = TOTAL if "total-link" in wanted else 0.0
-    return new_search(nets, _required(stage.problem, nets.ok.shape), context.seed, plain, ceiling)
+    return new_search(nets, required_pairs(stage.problem, nets.ok.shape), context.seed, plain, ceiling)
 
 
-def _required(problem: RoutingProblem, shape: tuple[int, ...]) -> BoolArray:
+def required_pairs(problem: RoutingProblem, shape: tuple[int, ...]) -> BoolArray:
     """The pairs of channels that must be in order, as ``Nets.ok``; turned round for tables by destination."""
     before, after = required_order(problem)
     if problem.form == "destination":

@@ -94,7 +94,7 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
     for i in range(GROWING + LASTING):
         late = max(0, i - GROWING) / LASTING
         pull = float(state.use[state.use > search.dust].mean()) * DRAWN[0] * (DRAWN[1] / DRAWN[0]) ** late
-        _reorder(search, state.use + gained + (pull * drawn if late else 0.0))
+        reorder(search, state.use + gained + (pull * drawn if late else 0.0))
         _sweep(search, MIDDLE, CHEAP * (DEAR / CHEAP) ** min(1.0, i / GROWING) * last**late)
         if not against(nets, state, search.dust) and not _too_full(search):
             return True
@@ -138,7 +138,7 @@ def settle(search: Search, stop: Callable[[], bool]) -> None:
             idle += 1
         if idle >= PATIENCE or stop():
             break
-        _reorder(search, np.where(state.use > search.dust, np.inf, 0.0))
+        reorder(search, np.where(state.use > search.dust, np.inf, 0.0))
         _sweep(search, SHARP, -1.0)
     for array, old in zip((state.tree, state.size, state.rank, search.order.at), kept, strict=True):
         array[:] = old
@@ -149,14 +149,14 @@ def _sweep(search: Search, power: int, part: float) -> int:
     """One sweep in random order; ``part`` of a hottest link for going against the order, or never if negative."""
     order = np.arange(len(search.nets.root))
     shuffle(search.rng, order)
-    price = _price(search, power, part)
+    price = price_now(search, power, part)
     missing: int = sweep(search.nets, search.state, search.work, price, order, search.rng)
     if (search.nets.rate != np.rint(search.nets.rate)).any():
         recount(search.nets, search.state, search.work)
     return missing
 
 
-def _price(search: Search, power: int, part: float) -> Price:
+def price_now(search: Search, power: int, part: float) -> Price:
     """Prices by the load that the hottest link has now, or by the ceiling."""
     rate = float(search.nets.rate.mean())
     scale = max(search.hottest, rate) if np.isinf(search.ceiling) else search.ceiling
@@ -165,7 +165,7 @@ def _price(search: Search, power: int, part: float) -> Price:
     return Price(scale, power, plain, search.ceiling, 4.0 * hot / rate, part * hot, 2.0 * hot)
 
 
-def _reorder(search: Search, wish: FloatArray) -> None:
+def reorder(search: Search, wish: FloatArray) -> None:
     """Keep the most wished dependencies, ties at random; those required always."""
     nets = search.nets
     ties = 1e-3 * float(nets.rate.mean()) * np.random.default_rng(int(search.rng[0])).random(nets.ok.shape)
