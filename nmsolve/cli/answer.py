@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import CheckPart, Report, build_report, in_words
+from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.map_routes import MappedRoutes
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import MessageRoute
 
@@ -55,6 +56,7 @@ def write_answer(
     turns: str | None,
     patience: Patience,
     routes: list[MessageRoute] | None = None,
+    mapped: MappedRoutes | None = None,
 ) -> Report:
     """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else.
 
@@ -65,11 +67,13 @@ def write_answer(
     out : an existing folder
     inputs : what ``verify`` needs to load the problem again
     turns : turn model that the routes are checked against, or None
-    routes : the routes of all messages where they were chosen
+    routes : the routes of all messages where they were chosen with the mapping
+    mapped : routes that were added to the mapping
     """
     import msgspec
 
     from nmsolve.cli.check import independent_checks
+    from nmsolve.cli.map_routes import mapped_checks, write_mapped_routes
     from nmsolve.cli.progress import event_to_json
     from nmsolve.hw.between import BetweenCores
     from nmsolve.model.files import write_atomic
@@ -92,8 +96,16 @@ def write_answer(
             write_routes(out / "routes.json", problem.graph, problem.machine, routes)
             file = read_routes(out / "routes.json")
         between = BetweenCores(problem.graph, problem.machine, result.core)
+        write_mapped_routes(out, mapped)
         checks, left = independent_checks(problem, result, turns, file, patience, between)
-    report = build_report(problem, result, checks, inputs, left)
+        if mapped is not None:
+            try:
+                with patience.optional():
+                    checks += mapped_checks(out, problem, result.core, mapped)
+            except KeyboardInterrupt:
+                left.append("routes")
+    routing = None if mapped is None else mapped.part
+    report = build_report(problem, result, checks, inputs, left, routing)
     write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
     write_atomic(out / "events.jsonl", lines)
@@ -104,12 +116,12 @@ def write_answer(
     command = f"nmsolve verify {out} --bound"
     try:
         with patience.optional():
-            page = render_html(problem, result, report, command, between)
+            page = render_html(problem, result, report, command, between, mapped=mapped)
     except KeyboardInterrupt:
         page = render_html(problem, result, report, command, links=False)
     write_atomic(out / "report.html", page)
     if own_peak() > report.memory.peak:  # the page itself took the most
-        report = build_report(problem, result, checks, inputs, left)
+        report = build_report(problem, result, checks, inputs, left, routing)
         write_atomic(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
     return report
 
@@ -142,6 +154,8 @@ def say(out: Path, report: Report, as_json: bool) -> None:
     )
     for line_text in in_words(report):
         print(line_text, file=stream)
+    if report.routing is not None:
+        print(f"routes ({report.routing.rule}): {routing_words(report.routing)}", file=stream)
     failed = [c for c in report.checks if not c.ok]
     if report.checks or report.not_checked:
         words = [f"{len(failed)} FAILED"] if failed else ["all passed"] if not report.not_checked else []

@@ -8,13 +8,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import typer
 
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
+from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 
@@ -67,6 +68,7 @@ def run_verify(
     balance: float | None,
     bound: bool,
     turns: str | None,
+    routes: Path | None,
     memory: str | None,
     as_json: bool,
 ) -> int:
@@ -77,10 +79,13 @@ def run_verify(
     if front is not None:
         if bound:
             raise InputError("a front keeps no certificates", str(front), "no --bound")
+        if routes is not None:
+            raise InputError("routes belong to one mapping of a front", "--routes", "one of its point-N.json")
         checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
     else:
         loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
         checks = _answer_checks(loaded, constraints, balance, bound, turns)
+        checks += _route_checks(loaded, mapping, routes)
     for c in checks:
         if as_json:
             typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
@@ -113,6 +118,39 @@ def _answer_checks(
         problem = MappingProblem(loaded.graph, loaded.machine, name, stated, limit, migration, ceilings)
         checks += _bound_checks(loaded, loaded.report, problem)
     return checks
+
+
+def _route_checks(loaded: Loaded, mapping: Path, named: Path | None) -> list[CheckPart]:
+    """Checks of the flow-routes.json that was named, or lies beside the mapping, against the report beside it."""
+    from nmsolve.hw.verify_routes import verify_flow_routes
+
+    path = named or loaded.folder / "flow-routes.json"
+    if named is None and not (path.exists() and (mapping.is_dir() or mapping.name == "mapping.json")):
+        return []
+    claimed = _claimed_loads(path)
+    found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, claimed)
+    return [CheckPart(c.name, c.ok, c.text) for c in found]
+
+
+def _claimed_loads(path: Path) -> dict[str, Any]:
+    """The loads that the report beside a flow-routes.json states: route-report.json, else the ``routing`` of report.json."""
+    from nmsolve.cli.loading import read_object
+
+    for name in ("route-report.json", "report.json"):
+        beside = path.parent / name
+        if not beside.exists():
+            continue
+        content = read_object(beside)
+        part = content if name == "route-report.json" else content.get("routing")
+        if isinstance(part, dict):
+            try:
+                stated = msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
+            except msgspec.ValidationError as error:
+                raise InputError(
+                    f"objectives are wrong ({error})", str(beside), "what nmsolve wrote"
+                ) from None
+            return {o.name: o.value for o in stated}
+    return {}
 
 
 def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[CheckPart]:

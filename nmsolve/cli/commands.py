@@ -115,7 +115,9 @@ def map_command(
     route: A[
         str,
         Option(
-            "--route", help="given: the machine's own routes; joint: choose route trees, too (small inputs)."
+            "--route",
+            help="given: the machine's own; joint: chosen with the mapping (small inputs); chosen: after it; or xy, yx, "
+            "west-first, north-last, negative-first, odd-even.",
         ),
     ] = "given",
     pareto: A[
@@ -161,27 +163,33 @@ def verify_command(
     balance: Balance = None,
     bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False,
     prohibit_turns: Turns = None,
+    routes: A[
+        Path | None,
+        Option(
+            "--routes", help="Routes to check, too (flow-routes.json). [default: the one beside the mapping]"
+        ),
+    ] = None,
     memory: Residence = None,
     json: Json = False,
 ) -> None:
-    """Check a mapping without trusting what made it: rules, objective, gap, deadlock freedom, bounds."""
+    """Check a mapping without trusting what made it: rules, objective, gap, routes, deadlock freedom, bounds."""
     from nmsolve.cli.check import run_verify
 
-    raise typer.Exit(
-        run_verify(
-            mapping,
-            graph,
-            machine,
-            chips,
-            placement,
-            constraints,
-            balance,
-            bound,
-            prohibit_turns,
-            memory,
-            json,
-        )
+    code = run_verify(
+        mapping,
+        graph,
+        machine,
+        chips,
+        placement,
+        constraints,
+        balance,
+        bound,
+        prohibit_turns,
+        routes,
+        memory,
+        json,
     )
+    raise typer.Exit(code)
 
 
 def gap_command(

@@ -140,3 +140,21 @@ def simulate_command(
         cycles, warmup, time_limit, seed, out, json,
     )  # fmt: skip
     raise typer.Exit(run_simulate(options))
+
+
+def export_command(
+    mapping: Mapping,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    placement: Placement = None,
+    to: A[
+        str, Option("--to", help="Tool to write for: sanafe (SANA-FE's arch.yaml and network.yaml).")
+    ] = "sanafe",
+    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-export"),
+    json: Json = False,
+) -> None:
+    """Write a mapping as files of another tool, and say what that tool should count."""
+    from nmsolve.cli.export import run_export
+
+    raise typer.Exit(run_export(mapping, graph, machine, chips, placement, to, out, json))

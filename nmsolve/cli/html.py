@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from importlib import resources
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nmsolve.cli import pictures
 from nmsolve.cli.pictures import SHARE
 from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import Report, in_words
+from nmsolve.cli.report import Report, in_words, routing_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.cli.map_routes import MappedRoutes
 
 
 def fill(template: str, **values: Any) -> str:
@@ -36,6 +39,7 @@ def render_html(
     verify_command: str,
     between: BetweenCores | None = None,
     links: bool = True,
+    mapped: MappedRoutes | None = None,
 ) -> str:
     """The whole page.
 
@@ -43,6 +47,7 @@ def render_html(
     ----------
     between : the mapping's messages between cores, if they are there
     links : whether link loads are drawn, which need a look at the messages
+    mapped : routes that were added to the mapping; their links are drawn in place of the machine's own
 
     Notes
     -----
@@ -50,7 +55,9 @@ def render_html(
     """
     picture = ""
     hottest: list[dict[str, Any]] = []
-    if result.core is not None and links:  # first, as it reads the graph: what draws takes memory, too
+    if (
+        result.core is not None and links and mapped is None
+    ):  # first, as it reads the graph: what draws takes memory, too
         picture, hottest = _link_picture(problem, result.core, between)
     drawn: dict[str, str] = {
         "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
@@ -64,6 +71,11 @@ def render_html(
         share, label, caption = _core_share(names, used, limits)
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
+    routing = None
+    if mapped is not None:
+        from nmsolve.cli.routing_page import routing_section
+
+        routing = routing_section(problem.machine, mapped.problem.flows, mapped.routes, mapped.turns)
     return fill(
         "report.html.j2",
         r=report,
@@ -73,7 +85,9 @@ def render_html(
         pictures=drawn,
         core_use_caption=caption,
         hottest=hottest,
-        routing="XY routes"
+        routing=routing,
+        routing_words="" if report.routing is None else routing_words(report.routing),
+        own_routes="XY routes"
         if not problem.machine.faulty_links
         else "XY routes, with detours round dead links",
         verify_command=verify_command,

@@ -133,7 +133,6 @@ def load_answer(
     ------
     InputError : a wrong file, or no graph or machine named anywhere
     """
-    from nmsolve.model.files import read_limited
     from nmsolve.model.mapping.any_file import read_any_mapping
 
     folder = mapping if mapping.is_dir() else mapping.parent
@@ -142,7 +141,7 @@ def load_answer(
     inputs = Inputs()
     beside = folder / ("pareto.json" if _POINT.fullmatch(path.name) else "report.json")
     if (path.name == "mapping.json" or _POINT.fullmatch(path.name)) and beside.exists():
-        content = _object(read_limited(beside), beside)
+        content = read_object(beside)
         inputs = _checked_inputs(content, beside)
         report = content if beside.name == "report.json" else None
     graph = graph or _path(inputs.graph)
@@ -172,10 +171,12 @@ class _About(msgspec.Struct):
     problem: str = ""
 
 
-def _object(data: bytes, path: Path) -> dict[str, Any]:
-    """A JSON object from bytes (strict: no NaN)."""
+def read_object(path: Path) -> dict[str, Any]:
+    """A JSON object from a file (strict: no NaN)."""
+    from nmsolve.model.files import read_limited
+
     try:
-        return msgspec.json.decode(data, type=dict[str, Any])
+        return msgspec.json.decode(read_limited(path), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(
             f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"

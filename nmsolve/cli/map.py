@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.map_routes import mapping_time, require_route, routes_of_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
@@ -70,8 +71,7 @@ def run_map(o: MapOptions) -> int:
         opt.fraction(o.gap),
         opt.size_in_bytes(o.memory),
     )
-    if o.route not in ("given", "joint"):
-        raise InputError(f"unknown routes {o.route!r}", "--route", "given or joint")
+    require_route(o)
     names = objective_names(o.objective)
     front = None if o.pareto is None else _front_names(o.pareto, o.points)
     if front is not None and o.objective != "hops":  # what it is unless said otherwise
@@ -105,10 +105,13 @@ def run_map(o: MapOptions) -> int:
     if len(names) > 1:
         return _map_in_order(o, problem, names, start, limit, memory)
     with Patience() as patience:
-        result = _search(o, problem, start, limit, wanted_gap, memory)
+        result = _search(o, problem, start, mapping_time(o, limit), wanted_gap, memory)
+        mapped, trouble = routes_of_answer(o, problem, result, limit, memory)
         inputs = _inputs(o, problem)
-        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience)
+        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
     say(o.out, report, o.json)
+    if trouble is not None:
+        raise trouble
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
     return exit_code(result, report, wanted_gap)
@@ -126,7 +129,7 @@ def _map_in_order(
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.several import lexicographic
 
-    left = max(0.1, limit - (time.monotonic() - STARTED))
+    left = max(0.1, mapping_time(o, limit) - (time.monotonic() - STARTED))
     stages = lexicographic(
         problem, names, left, lambda p, t, s: _stage(o, p, t, start if s is None else s, memory)
     )
@@ -138,8 +141,11 @@ def _map_in_order(
     last, result = stages[-1]
     inputs = _inputs(o, last) | {"before": before}
     with Patience() as patience:
-        report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience)
+        mapped, trouble = routes_of_answer(o, last, result, limit, memory)
+        report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped)
     say(o.out, report, o.json)
+    if trouble is not None:
+        raise trouble
     for p, r in earlier:
         text = f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}."
         print(text, file=sys.stderr if o.json else sys.stdout)
@@ -233,6 +239,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
                 "highs, or an installed one",
             )
     graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory))
+    if o.route not in ("given", "joint") and machine.distance_matrix is not None:
+        raise InputError("routes on a machine given by a distance matrix", "--route", "given")
     if o.prohibit_turns is not None:
         turn_set(o.prohibit_turns, machine)  # a wrong name must not wait for the end of the search
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)

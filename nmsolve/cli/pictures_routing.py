@@ -19,6 +19,7 @@ from nmsolve.cli.drawing import (
     new_panels,
     svg_text,
 )
+from nmsolve.cli.progress import number
 from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
 from nmsolve.model.links import link_works
 from nmsolve.model.machine import Machine
@@ -34,6 +35,8 @@ DIRECTIONS = ("east", "west", "south", "north")
 TURN_COLOURS = (EMPTY, "#9ecae9", PALETTE[1])
 #: Latencies drawn in a histogram go up to this share of the packets; the rest are named.
 MOST_LATENCIES = 0.999
+#: A curve of latency is drawn up to so many times the latency of the lowest load.
+STEEP = 12
 
 
 def turn_map(machine: Machine, turns: TurnSet) -> str:
@@ -138,7 +141,9 @@ def latency_curve(
         ax.axvspan(low, high, color=FAINT, alpha=0.8, lw=0, label="saturation")
         ax.axvline((low + high) / 2, color=INK, lw=0.8)
     ax.set_xlim(0, 1.08 * max([*x, high or 0.0, 1e-9]))
-    ax.set_ylim(0, 1.08 * max([p99[i] for i in sure] or [1.0]))
+    most = max([p99[i] for i in sure] or [1.0])
+    empty = mean[sure[0]] if sure else None  # next to saturation latencies would press everything else flat
+    ax.set_ylim(0, min(1.08 * most, STEEP * (empty or most)))
     ax.set_xlabel(f"load ({unit})")
     ax.set_ylabel("latency (cycles)")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
@@ -195,7 +200,7 @@ def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
     ax.barh(names, values, color=PALETTE[0], height=0.65)
     for i, value in enumerate(values):
         ax.annotate(
-            f"{value:,.6g} ({100 * value / total:.1f} %)", (value, i), xytext=(4, 0), textcoords="offset points", va="center",
+            f"{number(value)} ({100 * value / total:.1f} %)", (value, i), xytext=(4, 0), textcoords="offset points", va="center",
             fontsize=8,
         )  # fmt: skip
     ax.set_xlim(0, 1.45 * (max(values, default=0.0) or 1.0))

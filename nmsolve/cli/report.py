@@ -62,6 +62,28 @@ class CheckPart(msgspec.Struct, frozen=True):
     text: str
 
 
+class ObjectivePart(msgspec.Struct, frozen=True):
+    """One objective of routes; the bound holds for routes that are as good in all objectives before it."""
+
+    name: str
+    value: float | None
+    bound: float | None
+    gap: float | None
+    proved: bool
+
+
+class RoutingPart(msgspec.Struct, frozen=True):
+    """Routes of the mapping: by which rule (``chosen``: optimised), of how many flows, with what loads.
+
+    ``prohibited``: prohibited turns, null where turns are not restricted.
+    """
+
+    rule: str
+    flows: int
+    objectives: list[ObjectivePart]
+    prohibited: int | None
+
+
 class MemoryPart(msgspec.Struct, frozen=True):
     """Bytes that all processes were allowed to hold (None: any number), and the most they held, checks included."""
 
@@ -93,6 +115,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     bounds: list[BoundPart]
     checks: list[CheckPart]
     not_checked: list[str]
+    routing: RoutingPart | None
     inputs: dict[str, Any]
 
 
@@ -102,8 +125,10 @@ def build_report(
     checks: list[CheckPart],
     inputs: dict[str, Any],
     not_checked: Sequence[str] = (),
+    routing: RoutingPart | None = None,
 ) -> Report:
-    """Put a result into the shape of report.json; ``not_checked`` names what was left out of the checks."""
+    """Put a result into the shape of report.json; ``not_checked`` names what was left out of the checks, ``routing`` says
+    what routes were added to the mapping."""
     graph, machine = problem.graph, problem.machine
     return Report(
         version=__version__,
@@ -132,6 +157,7 @@ def build_report(
         bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
         checks=checks,
         not_checked=list(not_checked),
+        routing=routing,
         inputs=inputs,
     )
 
@@ -172,3 +198,16 @@ def _among(report: Report) -> str:
     if report.inputs.get("migration_budget") is not None:
         limits.append(f"at most {report.inputs['migration_budget']} nodes moved")
     return f"Among mappings with {' and '.join(limits)}: " if limits else ""
+
+
+def routing_words(routing: RoutingPart) -> str:
+    """The routes' figures with their bounds, in one line."""
+    parts = []
+    for o in routing.objectives:
+        known = ""
+        if o.proved:
+            known = " (proved best)"
+        elif o.bound is not None:
+            known = f" (at least {number(o.bound)}, gap {percent(o.gap)})"
+        parts.append(f"{o.name} {number(o.value)}{known}")
+    return f"{routing.flows:,} flows, " + ", ".join(parts)

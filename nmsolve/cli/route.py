@@ -16,7 +16,7 @@ from nmsolve.cli.answer import FEASIBLE, INFEASIBLE, INTERNAL, INTERRUPTED, OK, 
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import event_to_json, number, percent, watching
-from nmsolve.cli.report import CheckPart
+from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,16 +49,6 @@ class RouteOptions:
     memory: str | None
     out: Path
     json: bool
-
-
-class ObjectivePart(msgspec.Struct, frozen=True):
-    """One objective of a routing run; the bound holds for routes that are as good in all objectives before it."""
-
-    name: str
-    value: float | None
-    bound: float | None
-    gap: float | None
-    proved: bool
 
 
 class RouteReport(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,0 +1,175 @@
+"""``nmsolve map --route RULE``: routes for the mapping that was found, by a rule with a name or chosen after it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmsolve.cli.progress import event_to_json, watching
+from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
+from nmsolve.hw.turns import RULES
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.map import MapOptions
+    from nmsolve.model.bound import Result
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.routing.flows import Flows
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import Routes
+    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.types import IntArray
+
+#: Routes that are optimised once the mapping stands.
+CHOSEN = "chosen"
+#: What ``--route`` takes that adds routes to a mapping.
+AFTER = (*RULES, CHOSEN)
+#: Share of the time limit that is the mapping's where routes are chosen after it.
+MAPPING_SHARE = 0.7
+#: Files of a routing that a new mapping makes wrong.
+FILES = ("flow-routes.json", "route-events.jsonl", "route-report.json", "route.html")
+
+
+@dataclass(frozen=True)
+class MappedRoutes:
+    """Routes of a mapping; ``numbering`` proves that no deadlock is possible, None: nothing does.
+
+    ``events`` are lines of ``route-events.jsonl``, "" where nothing was searched.
+    """
+
+    problem: RoutingProblem
+    routes: Routes
+    turns: TurnSet | None
+    numbering: IntArray | None
+    part: RoutingPart
+    events: str
+
+
+def require_route(o: MapOptions) -> None:
+    """``--route`` is known and goes together with the rest."""
+    if o.route not in ("given", "joint", *AFTER):
+        raise InputError(f"unknown routes {o.route!r}", "--route", f"given, joint or {', '.join(AFTER)}")
+    if o.route in AFTER and o.pareto is not None:
+        raise InputError(
+            "routes for a front of mappings", "--route", "given; `nmsolve route` takes its points"
+        )
+
+
+def mapping_time(o: MapOptions, limit: float) -> float:
+    """Seconds of the limit that are the mapping's."""
+    return MAPPING_SHARE * limit if o.route == CHOSEN else limit
+
+
+def routes_of_answer(
+    o: MapOptions, problem: MappingProblem, result: Result, limit: float, memory: int | None
+) -> tuple[MappedRoutes | None, InputError | None]:
+    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files."""
+    from nmsolve.cli.main import STARTED
+
+    if o.route not in AFTER or result.core is None:
+        return None, None
+    left = max(1.0, limit - (time.monotonic() - STARTED))
+    if not o.json:
+        print(f"routes ({o.route}): {left:.1f} s", file=sys.stderr)
+    try:
+        mapped = routes_after(problem, result.core, o.route, left, o.seed, o.workers, memory, o.json)
+    except InputError as error:
+        return None, error
+    if mapped is None:
+        print("no routes were found in the time left; `nmsolve route` can go on", file=sys.stderr)
+    return mapped, None
+
+
+def routes_after(
+    problem: MappingProblem, core: IntArray, rule: str, seconds: float, seed: int, workers: int, memory: int | None,
+    as_json: bool,
+) -> MappedRoutes | None:  # fmt: skip
+    """Routes for the mapping ``core`` (n,); None if none were found in time.
+
+    Parameters
+    ----------
+    seconds : of wall time, for ``chosen``
+
+    Raises
+    ------
+    InputError : turns and dead links disconnect a pair of cores that the mapping needs
+    """
+    from nmsolve.model.routing.flows import flows_of
+
+    flows = flows_of(problem.graph, core, problem.machine.size)
+    if rule != CHOSEN:
+        return _by_rule(problem, flows, rule)
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.solvers.routing.api import route
+
+    asked = RoutingProblem(problem.machine, flows)
+    with watching(as_json) as observers:
+        found = route(
+            asked,
+            time_limit=seconds,
+            started=time.monotonic(),
+            seed=seed,
+            workers=workers,
+            memory=memory,
+            observers=observers,
+        )
+    if found.routes is None:
+        return None
+    objectives = [
+        ObjectivePart(k, found.objective.get(k), found.bound.get(k), found.gap_of(k), found.proved[k])
+        for k in found.names
+    ]
+    prohibited = None if found.turns is None else found.turns.prohibited(problem.machine)
+    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in found.events)
+    part = RoutingPart(rule, flows.count, objectives, prohibited)
+    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines)
+
+
+def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
+    """Routes by a rule with a name, numbered if that is possible."""
+    from nmsolve.hw.routing.lengths import extra_links
+    from nmsolve.hw.routing.loads import route_loads
+    from nmsolve.hw.routing.named import named_routes
+    from nmsolve.hw.routing.proof import prove
+    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.routing.problem import RoutingProblem
+
+    machine = problem.machine
+    routes, turns = named_routes(machine, flows, rule), turn_set(rule, machine)
+    asked = RoutingProblem(
+        machine, flows, detour=extra_links(machine, flows, routes), turns=turns, channels=routes.channels
+    )
+    proof, loads = prove(machine, flows, routes), route_loads(machine, flows, routes)
+    values = {"max-link": float(loads.max(initial=0.0)), "total-link": float(loads.sum())}
+    objectives = [ObjectivePart(k, v, None, None, False) for k, v in values.items()]
+    part = RoutingPart(rule, flows.count, objectives, turns.prohibited(machine))
+    return MappedRoutes(asked, routes, turns, proof.numbering if proof.free else None, part, "")
+
+
+def write_mapped_routes(out: Path, mapped: MappedRoutes | None) -> None:
+    """Write flow-routes.json beside the mapping, in place of what belonged to an earlier mapping in this folder."""
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.routing.files import write_flow_routes
+
+    for name in FILES:
+        (out / name).unlink(missing_ok=True)
+    if mapped is None:
+        return
+    write_flow_routes(out / FILES[0], mapped.problem, mapped.routes, mapped.turns, mapped.numbering)
+    if mapped.events:
+        write_atomic(out / "route-events.jsonl", mapped.events)
+
+
+def mapped_checks(
+    out: Path, problem: MappingProblem, core: IntArray, mapped: MappedRoutes
+) -> list[CheckPart]:
+    """The independent checks of the routes, from their file alone."""
+    from nmsolve.hw.verify_routes import verify_flow_routes
+
+    claimed = {o.name: o.value for o in mapped.part.objectives}
+    found = verify_flow_routes(problem.graph, problem.machine, core, out / FILES[0], claimed)
+    return [CheckPart(c.name, c.ok, c.text) for c in found]
