@@ -172,9 +172,9 @@ def test_a_multicast_tree_delivers_one_copy_per_target(seed: int, rule: str, cha
     if channels % routes.channels:
         return
     result = simulate(machine, routes, burst, config, seed=seed)
-    if result.ended == "deadlock":  # trees may: they hold several channels at once
-        assert rule != "dual-path"
-        return
+    assert (
+        result.ended == "drained"
+    )  # whole packets fit into a buffer; with shorter ones trees may wait in a ring
     sent = np.zeros(12, np.int64)
     sent[burst.flow] = times
     assert result.flow_packets.tolist() == (sent * np.diff(flows.indptr)).tolist()
@@ -185,21 +185,37 @@ def test_a_multicast_tree_delivers_one_copy_per_target(seed: int, rule: str, cha
 
 
 def test_a_fork_may_send_its_branches_at_different_times() -> None:
-    """Core 4 of a 3x3 mesh sends east and south at once; the branch to the east waits for a long packet, the one to the
-    south does not, and the packet behind the fork waits for both."""
+    """Core 4 of a 3x3 mesh sends east and south at once; the branch to the south waits for a long packet, the one to the
+    east does not, and the packet behind the fork waits for both."""
     machine = mesh(3, 3)
-    flows = Flows(np.array([4, 3], np.int32), np.array([0, 2, 3]), np.array([5, 7, 5], np.int32), np.ones(2))
+    flows = Flows(np.array([4, 1], np.int32), np.array([0, 2, 3]), np.array([5, 7, 7], np.int32), np.ones(2))
     routes = named_routes(machine, flows, "xy")
     both = Trace(
         flows.source, flows.indptr, flows.targets, np.array([0, 7]), np.array([1, 0]), np.ones(2, np.int64)
     )
     config = RouterConfig(buffer_flits=30, packet_flits=20)
     result = simulate(machine, routes, both, config)
-    # Core 3's packet crosses the switch of core 4 eastwards in 9..28 and that of core 5 in 14..33. The fork's head goes south in
-    # 11 and east in 30, the tail both ways in 49; in core 5 the head comes to the front in 34, the tail leaves in 55.
+    # Core 1's packet crosses the switch of core 4 southwards in 9..28 and that of core 7 in 14..33. The fork's head goes east in
+    # 11 and south in 30, the tail both ways in 49; in core 7 the head comes to the front in 34, the tail leaves in 55.
     assert result.flow_worst.tolist() == [55 + 3 - 7, config.zero_load(2)]
     assert result.flow_latency[0] == ((55 + 3 - 7) + (52 + 3 - 7)) / 2
-    assert result.delivered[[5, 7]].tolist() == [40, 20]
+    assert result.delivered[[5, 7]].tolist() == [20, 40]
+
+
+def test_a_fork_asks_for_its_channels_by_number() -> None:
+    """The same with the branch to the east blocked: the one to the south is asked for in 30, when the other is granted, and has
+    its head sent in 31, so that the tail leaves core 4 in 50. Two forks of one core can never hold what the other needs."""
+    machine = mesh(3, 3)
+    flows = Flows(np.array([4, 3], np.int32), np.array([0, 2, 3]), np.array([5, 7, 5], np.int32), np.ones(2))
+    both = Trace(
+        flows.source, flows.indptr, flows.targets, np.array([0, 7]), np.array([1, 0]), np.ones(2, np.int64)
+    )
+    config = RouterConfig(buffer_flits=30, packet_flits=20)
+    result = simulate(machine, named_routes(machine, flows, "xy"), both, config)
+    assert result.flow_latency.tolist() == [
+        55 + 3 - 7,
+        config.zero_load(2),
+    ]  # both targets: heads leave 5 and 7 in 36
 
 
 def test_routes_that_name_channels_keep_to_them() -> None:

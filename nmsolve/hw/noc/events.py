@@ -134,7 +134,11 @@ def stages_end(
     waking: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
     tally: IntArray,
 ) -> None:  # fmt: skip
-    """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch."""
+    """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch.
+
+    A head that forks asks for the channels of its branches one after the other, by number: two that want the same ones do not
+    wait for each other, and the order is the one that channel numberings count on.
+    """
     bucket = tally[NOW] & (waking.shape[0] - 1)
     for k in range(1, waking[bucket, 0] + 1):
         what = waking[bucket, k]
@@ -146,18 +150,17 @@ def stages_end(
             continue
         home = inputs[iv, HOME]
         router, bit = home >> 6, 1 << (home & 63)
-        if stage == ROUTED:
-            todo = inputs[iv, TODO]
-            routers[router, WANTS_LIVE] |= todo
-            while todo:
-                o = lowest(todo)
-                todo &= todo - 1
-                routers[router, WANTS + o] |= bit
-        else:
+        rest = inputs[iv, BRANCHES]
+        if stage != ROUTED:
+            rest = rest >> (stage + 1) << (stage + 1)
             ov = ways[iv, stage, PENDING]
             ways[iv, stage, OUT] = ov
             if outputs[ov, CREDITS] > 0:
                 routers[router, SENDS + stage] |= bit
                 routers[router, SENDS_LIVE] |= 1 << stage
+        if rest:
+            o = lowest(rest)
+            routers[router, WANTS + o] |= bit
+            routers[router, WANTS_LIVE] |= 1 << o
         mark(busy, router)
     waking[bucket, 0] = 0
