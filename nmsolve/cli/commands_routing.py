@@ -158,3 +158,39 @@ def export_command(
     from nmsolve.cli.export import run_export
 
     raise typer.Exit(run_export(mapping, graph, machine, chips, placement, to, out, json))
+
+
+def faults_command(
+    mapping: Mapping,
+    links: A[int, Option("--links", help="Links that die in every trial, in both directions.")] = 1,
+    cores: A[int, Option("--cores", help="Cores that die in every trial; no node can stay there.")] = 0,
+    routers: A[bool, Option("--routers", help="The routers of dead cores die, too.")] = False,
+    trials: A[int, Option("--trials", help="Random draws.")] = 100,
+    migration_budget: A[
+        int | None,
+        Option(
+            "--migration-budget",
+            help="Most nodes that a repair may move. [default: as many as lie on dead or cut-off cores]",
+        ),
+    ] = None,
+    routes: A[
+        Path | None,
+        Option("--routes", help="flow-routes.json. [default: the one beside the mapping, else XY]"),
+    ] = None,
+    graph: MappingGraph = None,
+    machine: Machine = None,
+    chips: Chips = None,
+    placement: Placement = None,
+    time_limit: TimeLimit = "10m",
+    seed: Seed = 0,
+    out: A[Path, Option("--out", "-o", help="Output folder.")] = Path("nmsolve-faults"),
+    json: Json = False,
+) -> None:
+    """Kill random links and cores: what survives by other routes or moved nodes, and what that costs."""
+    from nmsolve.cli.faults import FaultOptions, run_faults
+
+    options = FaultOptions(
+        mapping, graph, machine, chips, placement, links, cores, routers, trials, migration_budget, routes, time_limit, seed,
+        out, json,
+    )  # fmt: skip
+    raise typer.Exit(run_faults(options))

@@ -87,6 +87,12 @@ class FaultStudy:
     problem, routes : the routes of the mapping's flows; ``problem.turns`` are those in use now, repairs choose their own
     number : (4 * P * V,) numbers that grow along the routes; computed if not given
 
+    Attributes
+    ----------
+    in_use, problem : the problem as given, and with free turns
+    number : as given or computed
+    max_link, total_link : of the routes as they are
+
     Raises
     ------
     InputError : the routes depend on each other in a cycle, or belong to other traffic
@@ -113,7 +119,7 @@ class FaultStudy:
         if flows.hash != flows_of(placed.graph, placed.core, machine.size).hash:
             raise InputError("the routes are for other traffic", "routes", "routes of this mapping")
         self.placed, self.routes, self.number = placed, routes, found
-        self.problem = replace(problem, turns=None)
+        self.in_use, self.problem = problem, replace(problem, turns=None)
         loads = route_loads(machine, flows, routes)
         self.max_link, self.total_link = float(loads.max(initial=0.0)), float(loads.sum())
         self._length = leg_links(self.problem, routes)

@@ -15,6 +15,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.stage import leg_lengths
 from nmsolve.model.types import IntArray
 
 
@@ -42,6 +43,12 @@ def leg_links(problem: RoutingProblem, routes: Routes) -> IntArray:
     leg = np.repeat(np.arange(flows.count), np.diff(flows.indptr)) * size + flows.targets
     out: IntArray = depth[by[np.searchsorted(end[by], leg)]]
     return out
+
+
+def detour_of(problem: RoutingProblem, routes: Routes) -> RoutingProblem:
+    """The problem with as much detour as its routes take."""
+    longest = leg_links(problem, routes) - leg_lengths(problem)
+    return replace(problem, detour=int(longest.max(initial=0)))
 
 
 @nb.njit(cache=True, nogil=True)
