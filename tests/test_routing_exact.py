@@ -13,9 +13,11 @@ import numpy as np
 import pytest
 from routing_support import links_of, some_flows, trees
 
+from nmsolve.hw.reward import exchange_loss
 from nmsolve.hw.routing.order import allowed_turns, number_of, required_order, route_order
-from nmsolve.hw.routing.values import exchange_loss, link_loads, routing_value
+from nmsolve.hw.routing.values import link_loads, routing_value
 from nmsolve.hw.turns import turn_set
+from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -30,7 +32,7 @@ from nmsolve.solvers.routing.cpsat_engine import RouteCpSat
 from nmsolve.solvers.routing.fit import least_entries, require_routes
 from nmsolve.solvers.routing.lp import FlowLp, flow_bound, split_flow
 from nmsolve.solvers.routing.mip_engine import RouteMip
-from nmsolve.solvers.routing.recheck import BadCertificate, counted, recheck_split_flow
+from nmsolve.solvers.routing.recheck import BadCertificate, check_routing_bound, counted, recheck_split_flow
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
@@ -110,7 +112,7 @@ def some_problem(kind: str) -> RoutingProblem:
     """Small problems of every kind."""
     rng = np.random.default_rng(len(kind))
     if kind == "source":
-        flows = Flows.of_pairs([0, 0, 0, 8, 8], [4, 5, 8, 0, 3], [3, 2, 4, 5, 1])
+        flows = Flows.of_pairs([0, 0, 0, 8], [4, 5, 8, 0], [3, 2, 4, 5])
         return RoutingProblem(mesh(3, 3), flows, ("max-link",), form="source")
     if kind == "destination":
         flows = Flows.of_pairs([0, 1, 3, 2, 7], [8, 8, 8, 6, 8], [3, 2, 4, 5, 2])
@@ -144,7 +146,7 @@ def some_problem(kind: str) -> RoutingProblem:
         return RoutingProblem(machine, Flows.of_pairs([0, 1, 3], [2, 4, 1], [3, 2, 1]), ("max-link",))
     assert kind == "flow"
     machine = mesh(3, 3)
-    return RoutingProblem(machine, some_flows(machine, rng, 6, 1), ("max-link",))
+    return RoutingProblem(machine, some_flows(machine, rng, 5, 1), ("max-link",))
 
 
 KINDS = (
@@ -310,8 +312,8 @@ def named(problem: RoutingProblem):
 def test_split_flow_and_counting_bounds_are_below_the_optimum(kind: str) -> None:
     """Both bounds, recomputed from the certificate, against every choice of routes."""
     problem = some_problem(kind)
-    best = min(link_loads(problem, routes).max() for routes in every_answer(problem))
-    least = min(link_loads(problem, routes).sum() for routes in every_answer(problem))
+    loads = [link_loads(problem, routes) for routes in every_answer(problem)]
+    best, least = min(x.max() for x in loads), min(x.sum() for x in loads)
     certificate = split_flow(problem, 30.0)
     value = recheck_split_flow(problem, certificate)
     assert 0 < value <= Fraction(best) + Fraction(1, 10**9)
@@ -356,6 +358,25 @@ def test_bad_certificates_are_refused() -> None:
     ):
         with pytest.raises(BadCertificate, match=words):
             recheck_split_flow(problem, {**good, **change})
+
+
+def test_bounds_are_rechecked_and_claims_above_the_certificate_refused() -> None:
+    """Every bound of a run stands; one unit more does not; a solver's word is called that."""
+    problem = some_problem("flow")
+    split = flow_bound(problem, split_flow(problem, 30.0))
+    count = Bound(float(math.ceil(counted(problem, "max-link"))), "counting")
+    for bound in (split, count):
+        assert check_routing_bound(problem, "max-link", bound).ok
+        assert (
+            "proves only"
+            in check_routing_bound(problem, "max-link", replace(bound, value=bound.value + 1)).text
+        )
+    assert not check_routing_bound(problem, "total-link", split).ok
+    assert not check_routing_bound(problem, "max-link", replace(split, certificate={"length": []})).ok
+    assert check_routing_bound(problem, "turns", Bound(8.0, "counting")).ok
+    assert not check_routing_bound(problem, "turns", Bound(9.0, "counting")).ok
+    word = Bound(9.0, "route-cpsat", certificate={"status": "optimal"})
+    assert "rests on the word" in check_routing_bound(problem, "turns", word).text
 
 
 def test_the_bound_engine_raises_what_its_certificate_proves() -> None:

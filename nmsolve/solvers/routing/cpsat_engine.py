@@ -7,11 +7,11 @@ from fractions import Fraction
 
 import numpy as np
 
+from nmsolve.hw.reward import MOST_RATIO, exchange_loss, multicast_channels
 from nmsolve.hw.routing.order import prohibited_turns
-from nmsolve.hw.routing.values import exchange_loss, multicast_channels
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
-from nmsolve.model.routing.stage import RoutingStage
+from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.engine import run_model
 from nmsolve.solvers.mapping.cpsat.solve import solve
@@ -23,8 +23,8 @@ from nmsolve.solvers.search.incumbent import judge
 
 #: Most variables of legs and trees.
 MAX_VARIABLES = 60_000
-#: Parts of the time that is left for one question whether there are routes that good: at first, and once all were asked.
-QUICK, LONG = 0.25, 0.6
+#: Effort of the first questions whether there are routes that good (CP-SAT's measure, about two CPU seconds), and its growth.
+EFFORT, MORE = 1.0, 4.0
 
 
 class RouteCpSat:
@@ -54,40 +54,39 @@ class RouteCpSat:
 
 
 def reach_bound(stage: RoutingStage, context: Context, name: str) -> bool:
-    """Ask for solutions at the proven bound, above it as long as there are none, else halfway to the best one known.
+    """Ask for solutions at the proven bound, above it as long as there are none, else halfway to the best one known; then all
+    over again with more effort for each question.
 
     Bounds by split flows are mostly reached or missed by one, and a question without an objective is answered far faster. True if
-    nothing is left to ask: the bound is met.
+    nothing is left to ask: the bound is met, or time is up.
     """
     scale = RouteData(stage.problem).scale(stage.objective)
     if not (scale.exact and scale.integral):
         return False
-    goal = int(np.ceil(context.bound() * scale.factor - 1e-6))
-    failed, part, seed = goal - 1, QUICK, context.seed
-    while not context.should_stop():
-        status = _ask(stage, context, name, scale, goal, part * context.time_left(), seed)
-        _, high = context.incumbent()
-        if context.bound() >= high:
-            return True
-        if (
-            high == np.inf
-        ):  # perhaps there is no solution at all, which the model with its objective can prove
-            return False
-        top = round(high * scale.factor)
-        if status in ("INFEASIBLE", "UNKNOWN"):
-            failed = max(failed, goal)
-        goal = goal + 1 if status == "INFEASIBLE" else (failed + top) // 2
-        if failed + 1 < top and failed < goal < top:
-            continue
-        if part == LONG:
-            return False
-        goal = int(np.ceil(context.bound() * scale.factor - 1e-6))  # all were asked: once more, for longer
-        failed, part, seed = goal - 1, LONG, seed + 1
-    return False
+    effort, seed = EFFORT, context.seed
+    while True:
+        goal = int(np.ceil(context.bound() * scale.factor - 1e-6))
+        failed, top = goal - 1, goal + 1
+        while failed < goal < top:
+            if context.should_stop():
+                return True
+            status = _ask(stage, context, name, scale, goal, effort, seed)
+            _, high = context.incumbent()
+            if context.bound() >= high:
+                return True
+            if (
+                high == np.inf
+            ):  # perhaps there is no solution at all, which the model with its objective can prove
+                return False
+            top = round(high * scale.factor)
+            if status in ("INFEASIBLE", "UNKNOWN"):
+                failed = max(failed, goal)
+            goal = goal + 1 if status == "INFEASIBLE" else (failed + top) // 2
+        effort, seed = MORE * effort, seed + 1
 
 
 def _ask(
-    stage: RoutingStage, context: Context, name: str, scale: Scale, goal: int, seconds: float, seed: int
+    stage: RoutingStage, context: Context, name: str, scale: Scale, goal: int, effort: float, seed: int
 ) -> str:
     """Is there a solution no worse than ``goal``? Tells the context what comes of it; CP-SAT's status."""
     start, _ = context.incumbent()
@@ -95,11 +94,12 @@ def _ask(
         build(stage, start=start, bound=context.bound(), goal=goal),
         seed=seed,
         workers=context.workers,
-        seconds=seconds,
+        seconds=context.time_left(),
         should_stop=context.should_stop,
         on_mapping=lambda solution: context.offer(solution, "at a goal"),
         on_bound=lambda value: None,
         linear=False,
+        effort=effort,
     )
     if end.status == "INFEASIBLE":
         certificate = {"status": f"infeasible below {goal + 1}", "seed": context.seed, "version": end.version}
@@ -113,8 +113,9 @@ def refuses_model(stage: RoutingStage, most: int) -> str | None:
     channels = 4 * problem.machine.size * problem.channels
     if len(problem.flows.targets) > most or 8 * channels * problem.channels > most:
         return f"{problem.flows.count} flows on {channels} channels are too many"
-    size = RouteData(problem).size
-    return f"{size} variables of routes, the limit is {most}" if size > most else None
+    least = int(leg_lengths(problem).sum())  # a leg needs a variable for every link of one route at least
+    size = least if least > most else RouteData(problem).size
+    return f"{size} variables of routes or more, the limit is {most}" if size > most else None
 
 
 def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
@@ -135,7 +136,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
             ratio = Fraction(turns, max(1, channels)) + Fraction(
                 min(0, math.ceil(value - 1e-6)), max(1, channels) * fewest
             )
-            worth = cc * math.exp(float(max(Fraction(0), ratio))) * (1 - 1e-12)
+            worth = cc * math.exp(min(MOST_RATIO, float(max(Fraction(0), ratio)))) * (1 - 1e-12)
             context.raise_bound(Bound(worth, name, certificate={"status": status, "seed": context.seed}))
 
         end = solve(

@@ -13,6 +13,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.routing.turns import TurnSet
+from nmsolve.solvers.routing.referee import RoutingReferee
 
 
 class NamedRules:
@@ -27,10 +28,12 @@ class NamedRules:
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Offer what obeys the problem's rules and leaves no cycle of channels."""
+        referee = RoutingReferee(stage)
         for rule, routes in routes_by_rule(stage.problem):
             number = number_of(stage.problem, routes)
-            if number is not None:
-                context.offer(stage.pack(routes, number), rule)
+            solution = None if number is None else stage.pack(routes, number)
+            if solution is not None and referee.complaint(solution) is None:  # else above a ceiling
+                context.offer(solution, rule)
             if context.should_stop() and context.incumbent()[0] is not None:
                 return
 

@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.model.bound import Bound
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
+from nmsolve.solvers.mapping.certificates import BoundCheck
 
 Lengths = Mapping[int, int]
 
@@ -77,9 +79,41 @@ def counted(problem: RoutingProblem, name: str) -> Fraction:
         turns = _squares(problem) if problem.channels == 1 else 0
     if name == "turns":
         return Fraction(turns)
-    from nmsolve.hw.routing.values import exchange_loss
+    from nmsolve.hw.reward import exchange_loss
 
     return Fraction(exchange_loss(problem.machine, problem.flows))
+
+
+def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -> BoundCheck:
+    """Re-check a bound on one objective of a routing problem from its certificate.
+
+    Bounds of solvers that leave only a status pass, and the text says that they rest on the solver's word. A bound on a later
+    objective holds for routes that are as good in all objectives before it.
+    """
+    if bound.value <= 0:
+        return BoundCheck(True, 0.0, "no objective is below 0")
+    try:
+        if bound.method == "split-flow":
+            if objective != "max-link":
+                return BoundCheck(False, float("nan"), f"split flows bound the largest load, not {objective}")
+            value = recheck_split_flow(problem, bound.certificate)
+        elif bound.method == "counting":
+            value = counted(problem, objective)
+        else:
+            status = bound.certificate.get("status", "none")
+            return BoundCheck(
+                True,
+                bound.value,
+                f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed",
+            )
+    except BadCertificate as broken:
+        return BoundCheck(False, float("nan"), f"certificate of {bound.method}: {broken}")
+    whole = objective == "turns" or (objective != "reward" and problem.integral)
+    proved = Fraction(-(-value.numerator // value.denominator)) if whole else value
+    if Fraction(bound.value) > proved:
+        text = f"the certificate proves only {float(proved):.10g}, the claim is {bound.value:.10g}"
+        return BoundCheck(False, float(proved), text)
+    return BoundCheck(True, float(proved), f"recomputed from the certificate: {float(proved):.10g}")
 
 
 class _Graph:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
@@ -47,10 +49,12 @@ def solve(
     on_mapping: Callable[[IntArray], object],
     on_bound: Callable[[float], object],
     linear: bool = True,
+    effort: float = np.inf,
 ) -> Outcome:
     """Solve ``built``; ``on_mapping`` and ``on_bound`` (model objective) are called from the caller's thread.
 
-    ``linear``: False leaves linear relaxations out, which is faster where they say nothing.
+    ``linear``: False leaves linear relaxations out, which is faster where they say nothing. ``effort``: a limit in CP-SAT's own
+    measure of work, about CPU seconds, which does not depend on what else the machine does.
 
     Raises
     ------
@@ -65,6 +69,8 @@ def solve(
     solver.parameters.random_seed = seed % (2**31)
     if not linear:
         solver.parameters.linearization_level = 0
+    if np.isfinite(effort):
+        solver.parameters.max_deterministic_time = effort
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def __init__(self, tell: Tell) -> None:
