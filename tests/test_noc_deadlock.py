@@ -107,19 +107,41 @@ def test_all_turns_together_do_wait_in_a_ring() -> None:
 
 
 def test_two_trees_can_hold_what_the_other_needs() -> None:
-    """Cores 1 and 2 of a row both send to 0 and 3. Each tree takes the near core's link and its own way out and waits for the
-    other's: with packets longer than the buffers nobody can go on; with room for whole packets both arrive."""
-    row = Machine("m", (1, 1), (1, 4))
+    """Cores 5 and 6 send to 0 and 3, up their columns and then both ways. Each tree holds the link to the other's fork and its own way
+    out, and waits for the other's: with packets longer than the buffers nobody can go on; with room for whole packets both
+    arrive."""
+    board = Machine("m", (1, 1), (2, 4))
     flows = Flows(
-        np.array([1, 2], np.int32), np.array([0, 2, 4]), np.array([0, 3, 0, 3], np.int32), np.ones(2)
+        np.array([5, 6], np.int32), np.array([0, 2, 4]), np.array([0, 3, 0, 3], np.int32), np.ones(2)
     )
-    routes = named_routes(row, flows, "xy")
+    routes = named_routes(board, flows, "yx")
     both = Trace(
         flows.source, flows.indptr, flows.targets, np.zeros(2, np.int64), np.arange(2), np.ones(2, np.int64)
     )
-    short = simulate(row, routes, both, RouterConfig(buffer_flits=2, packet_flits=12))
+    short = simulate(board, routes, both, RouterConfig(buffer_flits=2, packet_flits=12))
     assert short.ended == "deadlock" and {w.core for w in short.deadlock} == {1, 2}
-    assert simulate(row, routes, both, RouterConfig(buffer_flits=12, packet_flits=12)).ended == "drained"
+    assert simulate(board, routes, both, RouterConfig(buffer_flits=12, packet_flits=12)).ended == "drained"
+
+
+def test_paths_through_several_targets_need_room_in_the_cores() -> None:
+    """Dual paths close no cycle of links. If a core takes one packet at a time, two that stop at the same cores can still wait
+    for each other (Boppana et al. 1998); if it takes any number, never, however long the packets."""
+    machine = Machine("m", (1, 1), (4, 4))
+    ends: dict[str, set[str]] = {"shared": set(), "any": set()}
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        sources = random.integers(0, 16, 30)
+        sets = [np.unique((s + 1 + random.choice(15, 5, replace=False)) % 16) for s in sources]
+        start = np.arange(31) * 5
+        flows = Flows(sources.astype(np.int32), start, np.concatenate(sets).astype(np.int32), np.ones(30))
+        routes = named_routes(machine, flows, "dual-path")
+        all_at_once = Trace(
+            flows.source, flows.indptr, flows.targets, np.zeros(30, np.int64), np.arange(30), np.full(30, 2)
+        )
+        for consumption, seen in ends.items():
+            config = RouterConfig(buffer_flits=2, packet_flits=8, consumption=consumption)
+            seen.add(simulate(machine, routes, all_at_once, config, seed=seed).ended)
+    assert ends["any"] == {"drained"} and "deadlock" in ends["shared"]
 
 
 @pytest.mark.parametrize("cycles", [None, 40])

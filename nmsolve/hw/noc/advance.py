@@ -28,7 +28,7 @@ def advance(
     outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray, flying: IntArray, words: IntArray,
     returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray, records: IntArray, histogram: IntArray,
     drained: IntArray, kind: AnyArray, onward: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray,
-    arrives: IntArray, sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray,
+    arrives: IntArray, start: IntArray, sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray,
     chances: FloatArray, flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_end: IntArray,
     entry_cycle: IntArray, entry_flow: IntArray, entry_count: IntArray, target_start: IntArray, targets: IntArray,
     flow_made: IntArray,
@@ -55,7 +55,8 @@ def advance(
         wake(sources, calendar, source_busy, tally)
         sources_send(
             sources, source_credits, source_busy, calendar, chances, flow_start, alias_share, alias, entry_end, entry_cycle,
-            entry_flow, entry_count, target_start, targets, flow_made, packets, flying, words, routers, chance, tally, fixed,
+            entry_flow, entry_count, target_start, targets, flow_made, start, packets, flying, words, routers, chance, tally,
+            fixed,
         )  # fmt: skip
         for number in range(len(busy)):
             word = busy[number]

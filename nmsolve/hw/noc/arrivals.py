@@ -38,23 +38,23 @@ PACKETS, SUM, WORST, LATEST = range(4)
 
 @piece
 def deliver(
-    word: int, ov: int, core: int, when: int, outputs: Int32Array, packets: IntArray, records: IntArray, histogram: IntArray,
+    word: int, iv: int, core: int, when: int, inputs: Int32Array, packets: IntArray, records: IntArray, histogram: IntArray,
     drained: IntArray, arrives: IntArray, tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """A flit leaves the network and is at its core in cycle ``when``."""
     slot = (word & LOW) >> PACKET_SHIFT
     tally[DONE] += 1
-    seen = outputs[ov, SEEN] + 1
+    seen = inputs[iv, SEEN] + 1
     if word & 2:
-        outputs[ov, CARRIED] = slot
+        inputs[iv, CARRIED] = slot
         if seen != 1:
             tally[BROKEN] = 2
-    elif outputs[ov, CARRIED] != slot:
+    elif inputs[iv, CARRIED] != slot:
         tally[BROKEN] = 2
-    outputs[ov, SEEN] = seen
+    inputs[iv, SEEN] = seen
     if not word & 1:
         return
-    outputs[ov, SEEN] = 0
+    inputs[iv, SEEN] = 0
     if seen != fixed[LENGTH]:
         tally[BROKEN] = 2
     position = word >> POSITION_SHIFT

@@ -29,6 +29,8 @@ class RouterConfig:
     link, crossing : cycles on a link inside a chip, and on one between two chips
     crossing_interval : cycles between two flits on a link between two chips (1: as fast as inside a chip)
     credit : cycles a router takes to book a credit that has come back
+    consumption : ``shared``: as many packets at once can be on their way into a core as a link has virtual channels; ``any``: any
+        number (the core's port still takes one flit per cycle), which path-based multicast needs to be free of deadlock
     name : for people
     """
 
@@ -43,13 +45,16 @@ class RouterConfig:
     crossing: int = 1
     crossing_interval: int = 1
     credit: int = 1
+    consumption: str = "shared"
     name: str = ""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value, least = getattr(self, field.name), 0 if field.name == "credit" else 1
-            if field.name != "name" and not (isinstance(value, int) and least <= value <= 4096):
+            if field.type == "int" and not (isinstance(value, int) and least <= value <= 4096):
                 raise InputError(f"{field.name} is {value}", "router", f"a whole number, {least} to 4096")
+        if self.consumption not in ("shared", "any"):
+            raise InputError(f"consumption is {self.consumption!r}", "router", "shared or any")
         if self.virtual_channels > MOST_CHANNELS:
             raise InputError(
                 f"{self.virtual_channels} virtual channels per link", "router", f"1 to {MOST_CHANNELS}"

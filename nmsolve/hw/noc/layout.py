@@ -10,7 +10,7 @@ from __future__ import annotations
 #: The core's own port.
 CORE = 4
 
-# -- input virtual channels: (5 * P * V, 8)
+# -- input virtual channels: (5 * P * V, 10)
 COUNT = 0  # flits in the buffer
 FRONT = 1  # where the first one lies
 BRANCHES = 2  # outputs that the packet in front goes to (bits); 0: not routed yet
@@ -19,6 +19,8 @@ ACCEPT = 4  # round-robin pointer over output virtual channels (local)
 FEEDER = 5  # output virtual channel that fills this buffer; -1 - (core * V + vc) if the core does
 BACK = 6  # cycles until a credit reaches the feeder
 HOME = 7  # router * 64 + local number
+SEEN = 8  # flits of the packet that it is delivering to the core
+CARRIED = 9  # that packet
 
 # -- what the packet in front of an input virtual channel does at each output: (5 * P * V, 5, 4)
 OUT = 0  # output virtual channel it holds, -1: none yet
@@ -26,7 +28,7 @@ POSITION = 1  # position in the route (or target core) it carries on from here
 MAY = 2  # virtual channels it may take (bits)
 PENDING = 3  # output virtual channel granted, not yet in use
 
-# -- output virtual channels: (5 * P * V, 12)
+# -- output virtual channels: (5 * P * V, 9)
 CREDITS = 0
 OWNER = 1  # input virtual channel that holds it, -1: free
 GRANT = 2  # round-robin pointer over input virtual channels (local)
@@ -35,9 +37,7 @@ DELAY = 4  # cycles from the grant of the switch to the buffer behind
 LINK = 5  # 4 * core + direction, -1: the core
 PORT = 6  # router * 8 + output port
 INTERVAL = 7  # cycles per flit
-SEEN = 8  # flits of the packet that is being delivered (core's port)
-CARRIED = 9  # that packet
-RETURN = 10  # cycles from the grant of the switch to the credit's return (core's port)
+RETURN = 8  # cycles from the grant of the switch to the credit's return (core's port)
 
 # -- routers: (P, 40); those with a number are five words, one per port
 ROUTING = 0  # input virtual channels whose head waits for a route (bits)
@@ -50,16 +50,15 @@ SWITCH_GRANT = 14  # 5: round-robin pointer of the output over input ports
 SWITCH_ACCEPT = 19  # 5: round-robin pointer of the input port over outputs
 LABEL = 24  # 5: round-robin pointer of the input port over its virtual channels
 USED = 29  # 5: credits in use at the output
-FLITS = 34  # flits through the router in the window
-INJECTED = 35  # flits its core sent in the window
-DELIVERED = 36  # flits its core received in the window
+INJECTED = 34  # flits of the messages its core sent in the window
+DELIVERED = 35  # flits its core received in the window
 
 # -- sources: (P, 8)
 NEXT = 0  # cycle in which the next packet comes into being
 ENTRY = 1  # next entry of the trace
 LEFT_OVER = 2  # packets left of that entry
 PACKET = 3  # packet being sent, -1: none
-TO_SEND = 4  # flits left of it
+TO_SEND = 4  # flits left of it, copies for further links included
 VC = 5  # virtual channel it is sent on
 ASLEEP = 6  # next source in the same bucket of the calendar
 
@@ -102,10 +101,11 @@ INJECT_CYCLES = 6
 WINDOW_START = 7
 WINDOW_END = 8
 BY_TURNS = 9  # 1: routes are chosen hop by hop
-ROOTS = 10  # position of flow 0's start
+ROOTS = 10  # position of the first start
 PERIOD = 11  # cycles of a step, 0: none
 DRAIN = 12  # 1: stop when all measured packets have arrived
 FROM_TRACE = 13
+ANY_CONSUMPTION = 14  # 1: a core takes any number of packets at once
 
 #: Bits of a flit's word: 0 tail, 1 head, 2..31 packet, 32..62 position.
 PACKET_SHIFT = 2

@@ -82,8 +82,8 @@ class SimulationResult:
     undelivered : deliveries of the window's packets that had not happened at the end
     flow_packets, flow_latency, flow_worst : (F,) deliveries in the window, their mean latency (nan: none), the longest
     link_flits : (4 P,) int64 flits over link ``4 * core + direction`` in the window
-    router_flits : (P,) int64 flits through the switch of every router, those for its own core included
-    injected, delivered : (P,) int64 flits that cores sent and received in the window
+    router_flits : (P,) int64 flits that entered every router, those of its own core included
+    injected, delivered : (P,) int64 flits of the messages that cores sent (once, over however many links) and received
     reordered : packets that overtook an earlier one of their flow (several virtual channels or ways make that possible)
     step_drain : (steps,) int64 trace: cycles from the beginning of a step to the arrival of its last flit, -1: not delivered
     deadlock : the ring of packets that wait for each other, () if there is none

@@ -15,6 +15,7 @@ from nmsolve.hw.noc.kernel import piece
 from nmsolve.hw.noc.layout import (
     ACCEPT,
     ALLOCATE_CYCLES,
+    ANY_CONSUMPTION,
     BACK,
     BRANCHES,
     BROKEN,
@@ -28,7 +29,6 @@ from nmsolve.hw.noc.layout import (
     DELIVERED,
     DEPTH,
     FEEDER,
-    FLITS,
     FORKED,
     FRONT,
     GRANT,
@@ -130,6 +130,14 @@ def allocate_channels(
     first_iv = router * 5 * v_count
     first_ov = (router * 5 + o) * v_count
     wants = routers[router, WANTS + o]
+    if o == CORE and fixed[ANY_CONSUMPTION]:
+        routers[router, WANTS + o] = 0
+        while wants:
+            iv = first_iv + lowest(wants)
+            wants &= wants - 1
+            ways[iv, o, PENDING] = first_ov
+            put(waking, tally[NOW] + fixed[ALLOCATE_CYCLES], iv << 3 | o)
+        return
     winners = 0
     for v in range(v_count):  # every free channel grants one request
         if outputs[first_ov + v, OWNER] >= 0:
@@ -212,9 +220,6 @@ def send(
     in_window = 1 if fixed[WINDOW_START] <= now < fixed[WINDOW_END] else 0
     ov = ways[iv, o, OUT]
     word = flits[iv * fixed[DEPTH] + inputs[iv, FRONT]] & LOW | ways[iv, o, POSITION] << POSITION_SHIFT
-    outputs[ov, CREDITS] -= 1
-    routers[router, USED + o] += 1
-    routers[router, FLITS] += in_window
     sends = routers[router, SENDS + o] & ~(1 << (inputs[iv, HOME] & 63))
     routers[router, SENDS + o] = sends
     if sends == 0:
@@ -222,12 +227,17 @@ def send(
     if outputs[ov, INTERVAL] > 1:
         routers[router, CLOSED] |= 1 << o
         put(waking, now + outputs[ov, INTERVAL], (router << 3 | o) << 3 | REOPENED)
+    counted = o != CORE or not fixed[ANY_CONSUMPTION]
+    if counted:
+        outputs[ov, CREDITS] -= 1
+        routers[router, USED + o] += 1
     if o == CORE:
         routers[router, DELIVERED] += in_window
         deliver(
-            word, ov, router, now + outputs[ov, DELAY], outputs, packets, records, histogram, drained, arrives, tally, fixed
+            word, iv, router, now + outputs[ov, DELAY], inputs, packets, records, histogram, drained, arrives, tally, fixed
         )  # fmt: skip
-        put(returning, now + outputs[ov, RETURN], ov)
+        if counted:
+            put(returning, now + outputs[ov, RETURN], ov)
     else:
         link_flits[outputs[ov, LINK]] += in_window
         bucket = now + outputs[ov, DELAY] & (flying.shape[0] - 1)

@@ -18,6 +18,7 @@ from nmsolve.hw.noc.state import State, initial_state, order_of_flows, reorder
 from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.turns import TurnSet
@@ -193,9 +194,18 @@ def _result(
         config, machine.name, traffic.name, routing.name if isinstance(routing, TurnSet) else "routes", seed,
         0 if trace else window[0], cycles, now, ended, offered / cores, float(delivered.sum()) / max(cycles, 1) / cores,
         Latency(count, mean[0], state.histogram[0].copy()), Latency(count, mean[1], state.histogram[1].copy()),
-        int(tally[at.OPEN]), packets, latency, longest, state.link_flits.copy(), state.routers[:, at.FLITS].copy(), injected,
+        int(tally[at.OPEN]), packets, latency, longest, state.link_flits.copy(),
+        _through(machine, state.link_flits, injected), injected,
         delivered, int(tally[at.REORDERED]), _drain_times(state, traffic), waiting, time.perf_counter() - begin,
     )  # fmt: skip
+
+
+def _through(machine: Machine, link_flits: IntArray, injected: IntArray) -> IntArray:
+    """Flits that entered every router."""
+    ends = link_ends(machine)
+    used = ends >= 0
+    entered: IntArray = injected + np.bincount(ends[used], link_flits[used], len(injected)).astype(np.int64)
+    return entered
 
 
 def _drain_times(state: State, traffic: Traffic | Trace) -> IntArray:

@@ -1,7 +1,8 @@
 """What the cores send: packets by chance or from a trace, one flit per cycle into the network.
 
 A core keeps its packets in a queue without end and makes the next one when the one before is sent, with the cycle in
-which it came into being: the wait in the queue counts as latency.
+which it came into being: the wait in the queue counts as latency. A tree that leaves its source over several links is sent as
+one copy for each, one after the other.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ def plan(
 
 @piece
 def make_packet(
-    core: int, sources: IntArray, flow: int, target_start: IntArray, flow_made: IntArray, packets: IntArray, tally: IntArray,
-    fixed: IntArray,
+    core: int, sources: IntArray, flow: int, target_start: IntArray, flow_made: IntArray, start: IntArray, packets: IntArray,
+    tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """A new packet of a flow, ready to be sent."""
     slot = tally[FREE_SLOT]
@@ -124,7 +125,7 @@ def make_packet(
         tally[OPEN] += copies
         tally[MEASURED] += copies
     sources[core, PACKET] = slot
-    sources[core, TO_SEND] = fixed[LENGTH]
+    sources[core, TO_SEND] = fixed[LENGTH] * (start[flow + 1] - start[flow])
 
 
 @piece
@@ -157,7 +158,8 @@ def sources_send(
     sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray, chances: FloatArray,
     flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_end: IntArray, entry_cycle: IntArray,
     entry_flow: IntArray, entry_count: IntArray, target_start: IntArray, targets: IntArray, flow_made: IntArray,
-    packets: IntArray, flying: IntArray, words: IntArray, routers: IntArray, chance: AnyArray, tally: IntArray, fixed: IntArray,
+    start: IntArray, packets: IntArray, flying: IntArray, words: IntArray, routers: IntArray, chance: AnyArray,
+    tally: IntArray, fixed: IntArray,
 ) -> None:  # fmt: skip
     """Every core with something to send puts one flit into the network if there is room."""
     now, v_count = tally[NOW], fixed[CHANNELS]
@@ -170,12 +172,15 @@ def sources_send(
             word &= word - 1
             if sources[core, PACKET] < 0:
                 flow = pick_flow(core, sources, flow_start, alias_share, alias, entry_flow, chance, fixed)
-                make_packet(core, sources, flow, target_start, flow_made, packets, tally, fixed)
+                make_packet(core, sources, flow, target_start, flow_made, start, packets, tally, fixed)
                 if tally[BROKEN]:
                     return
                 plan(core, sources, chances, entry_end, entry_cycle, entry_count, chance, tally, fixed)
             left, slot = sources[core, TO_SEND], sources[core, PACKET]
-            head = left == fixed[LENGTH]
+            copies, rest = divmod(
+                left, fixed[LENGTH]
+            )  # those not begun yet, flits left of the one being sent
+            head = rest == 0
             v = sources[core, VC]
             if head:
                 v = free_channel(core, v, source_credits, v_count)
@@ -185,19 +190,17 @@ def sources_send(
             sources[core, VC] = v
             source_credits[core * v_count + v] -= 1
             flow = packets[slot, FLOW]
-            position = targets[target_start[flow]] if fixed[BY_TURNS] else fixed[ROOTS] + flow
-            if head:
+            last = rest == 1 or fixed[LENGTH] == 1
+            here = start[flow + 1] - copies - (0 if head else 1)
+            position = targets[target_start[flow]] if fixed[BY_TURNS] else fixed[ROOTS] + here
+            if head and here == start[flow]:
                 packets[slot, SENT] = now
-            flit = (
-                position << POSITION_SHIFT
-                | slot << PACKET_SHIFT
-                | (2 if head else 0)
-                | (1 if left == 1 else 0)
-            )
+            flit = position << POSITION_SHIFT | slot << PACKET_SHIFT | (2 if head else 0) | (1 if last else 0)
             put(flying, now + fixed[INJECT_CYCLES], (core * 5 + CORE) * v_count + v)
             words[bucket, flying[bucket, 0]] = flit
             tally[IN] += 1
-            routers[core, INJECTED] += in_window
+            if here == start[flow]:
+                routers[core, INJECTED] += in_window
             sources[core, TO_SEND] = left - 1
             if left == 1:
                 sources[core, PACKET] = -1

@@ -48,6 +48,7 @@ class State(NamedTuple):
     step: AnyArray
     group: IntArray
     arrives: IntArray
+    start: IntArray
     sources: IntArray
     source_credits: IntArray
     source_busy: IntArray
@@ -92,8 +93,8 @@ def initial_state(
         (at.CORES, cores), (at.CHANNELS, v), (at.DEPTH, config.buffer_flits), (at.LENGTH, config.packet_flits),
         (at.ROUTE_CYCLES, config.routing), (at.ALLOCATE_CYCLES, config.vc_allocation), (at.INJECT_CYCLES, config.link + 1),
         (at.WINDOW_START, window[0]), (at.WINDOW_END, window[1]), (at.BY_TURNS, not len(tables.arrives)),
-        (at.ROOTS, len(tables.arrives) - flows), (at.PERIOD, period), (at.DRAIN, drain),
-        (at.FROM_TRACE, isinstance(traffic, Trace)),
+        (at.ROOTS, len(tables.arrives) - tables.start[-1]), (at.PERIOD, period), (at.DRAIN, drain),
+        (at.FROM_TRACE, isinstance(traffic, Trace)), (at.ANY_CONSUMPTION, config.consumption == "any"),
     ):  # fmt: skip
         fixed[place] = value
     inputs, outputs = _channels(machine, config)
@@ -130,7 +131,7 @@ def _channels(machine: Machine, config: RouterConfig) -> tuple[Int32Array, Int32
     end = np.where(works[core, port], ends[core, port], -1)
     crosses = (end >= 0) & (chip[core] != chip[end])
     wire = np.where(crosses, config.crossing, config.link)
-    outputs = np.zeros((len(number), 12), np.int32)
+    outputs = np.zeros((len(number), 9), np.int32)
     outputs[:, at.CREDITS] = np.where((end >= 0) | (port == at.CORE), config.buffer_flits, 0)
     outputs[:, at.OWNER] = -1
     outputs[:, at.SINK] = np.where(end >= 0, (end * 5 + port) * v + vc, -1)
@@ -139,7 +140,7 @@ def _channels(machine: Machine, config: RouterConfig) -> tuple[Int32Array, Int32
     outputs[:, at.PORT] = core * 8 + port
     outputs[:, at.INTERVAL] = np.where(crosses, config.crossing_interval, 1)
     outputs[:, at.RETURN] = outputs[:, at.DELAY] + config.link + config.credit + 1
-    inputs = np.zeros((len(number), 8), np.int32)
+    inputs = np.zeros((len(number), 10), np.int32)
     inputs[:, at.HOME] = core * 64 + rest
     inputs[:, at.FEEDER] = np.where(port == at.CORE, -1 - (core * v + vc), -1)
     # the source books a credit as it arrives, a router takes ``credit`` cycles more

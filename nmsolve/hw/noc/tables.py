@@ -26,10 +26,11 @@ class Tables(NamedTuple):
     ----------
     kind : (P, P) by router and target: which row of ``onward`` holds (as small a type as will do: it is looked up for every head)
     onward : (kinds, 5) uint8 by input port: outputs (bits) that lead on to the target
-    child_start, child : positions that follow a position; positions are entries of ``Routes.channel``, then one start per flow
+    child_start, child : positions that follow a position; positions are entries of ``Routes.channel``, then the starts
     step : (K,) uint8 output that leads to a position
     group : (K,) int64 virtual channels (bits) it may be reached on
-    arrives : (K + F,) int64 record (flow and target) delivered at a position, -1: none
+    arrives : (K + S,) int64 record (flow and target) delivered at a position, -1: none
+    start : (F + 1,) a flow's starts: one for every link its tree leaves the source over
     """
 
     kind: AnyArray
@@ -39,6 +40,7 @@ class Tables(NamedTuple):
     step: AnyArray
     group: IntArray
     arrives: IntArray
+    start: IntArray
 
 
 _NO_KIND, _NO_WAY = np.zeros((1, 1), np.uint8), np.zeros((1, 5), np.uint8)
@@ -72,7 +74,9 @@ def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: I
     number = np.zeros(1 << 20, np.min_scalar_type(len(found) - 1))
     number[found] = np.arange(len(found))
     onward = (found[:, None] >> 4 * np.arange(5) & 15).astype(np.uint8)
-    return Tables(number[table], onward, _NONE, _NONE, np.zeros(0, np.uint8), _NONE, _NONE)
+    return Tables(
+        number[table], onward, _NONE, _NONE, np.zeros(0, np.uint8), _NONE, _NONE, np.arange(len(source) + 1)
+    )
 
 
 @nb.njit(cache=True, nogil=True)
@@ -152,22 +156,26 @@ def tree_tables(
     works = link_works(machine)
     if positions and not (links.min() >= 0 and links.max() < len(works) and works[links].all()):
         raise InputError("a route uses a link that is dead or does not exist", "routes", "working links")
-    parent = np.where(routes.parent >= 0, routes.parent, positions + flow)
-    core = np.concatenate([link_ends(machine)[links], source]).astype(np.int64)
+    first = np.flatnonzero(routes.parent < 0)
+    start = np.concatenate([[0], np.cumsum(np.maximum(np.bincount(flow[first], minlength=flows), 1))])
+    nth = np.arange(len(first)) - np.searchsorted(flow[first], flow[first])  # of the links out of its source
+    parent = routes.parent.copy()
+    parent[first] = positions + start[flow[first]] + nth
+    of = np.concatenate([flow, np.repeat(np.arange(flows), np.diff(start))])
+    core = np.concatenate([link_ends(machine)[links], source[of[positions:]]]).astype(np.int64)
     if (core[parent] != links // 4).any():
         k = int(np.flatnonzero(core[parent] != links // 4)[0])
         raise InputError(
             f"the route of flow {int(flow[k])} jumps to core {int(links[k]) // 4}", "routes", "links in a row"
         )
     child = np.argsort(parent, kind="stable")
-    child_start = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=positions + flows))])
+    child_start = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=len(of)))])
     each = virtual_channels // routes.channels
     group = ((1 << each) - 1) << (routes.channel % routes.channels * each)
-    arrives = _arrivals(machine.size, np.concatenate([flow, np.arange(flows)]), core, indptr, targets)
+    arrives = _arrivals(machine.size, of, core, indptr, targets)
     return Tables(
-        _NO_KIND,
-        _NO_WAY, child_start.astype(np.int64), child.astype(np.int64), (links % 4).astype(np.uint8), group.astype(np.int64),
-        arrives,
+        _NO_KIND, _NO_WAY, child_start.astype(np.int64), child.astype(np.int64), (links % 4).astype(np.uint8),
+        group.astype(np.int64), arrives, start.astype(np.int64),
     )  # fmt: skip
 
 
