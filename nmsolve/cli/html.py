@@ -71,11 +71,16 @@ def render_html(
         share, label, caption = _core_share(names, used, limits)
         drawn["core_use"] = pictures.core_use(problem.machine, share, label)
         drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
-    routing = None
-    if mapped is not None:
-        from nmsolve.cli.routing_page import routing_section
+    routing = energy = None
+    if mapped is not None and result.core is not None:
+        from nmsolve.cli.routing_page import energy_section, routing_section
+        from nmsolve.hw.routing.compute import compute_energy
+        from nmsolve.hw.routing.energy import energy_parts
 
-        routing = routing_section(problem.machine, mapped.problem.flows, mapped.routes, mapped.turns)
+        machine, flows = problem.machine, mapped.problem.flows
+        routing = routing_section(machine, flows, mapped.routes, mapped.turns)
+        network = energy_parts(machine, flows, mapped.routes)
+        energy = energy_section(machine, network, compute_energy(problem.graph, machine, result.core))
     return fill(
         "report.html.j2",
         r=report,
@@ -86,6 +91,7 @@ def render_html(
         core_use_caption=caption,
         hottest=hottest,
         routing=routing,
+        energy=energy,
         routing_words="" if report.routing is None else routing_words(report.routing),
         own_routes="XY routes"
         if not problem.machine.faulty_links

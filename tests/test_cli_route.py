@@ -1,0 +1,220 @@
+"""``nmsolve route``, ``map --route RULE``, ``verify --routes`` and ``export`` as subprocesses: files, figures, bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmsolve.cli.main import main
+from nmsolve.cli.map_routes import FILES, write_mapped_routes
+
+NMSOLVE = [sys.executable, "-m", "nmsolve"]
+#: Cores of the mesh that all mappings here are on: node i on core i.
+SIDE = 3
+
+
+def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """``nmsolve ARGUMENTS``; the exit code must be ``code``."""
+    done = subprocess.run([*NMSOLVE, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return done
+
+
+Called = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
+    """The same command without a process of its own, where no time limit counts: exit code, stdout, stderr."""
+
+    def called(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return called
+
+
+@pytest.fixture
+def refused(call: Called) -> Callable[..., None]:
+    """Exit code 2 and one line on stderr that holds all ``words``."""
+
+    def check(*arguments: object, words: tuple[str, ...]) -> None:
+        code, _, text = call(*arguments)
+        lines = text.strip().splitlines()
+        assert code == 2 and len(lines) == 1 and lines[0].startswith("error: "), (code, lines)
+        assert all(word in lines[0] for word in words), lines[0]
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A graph of nine nodes with 20 random edges, and the mapping of node i to core i, a core per line."""
+    out = tmp_path_factory.mktemp("route")
+    random = np.random.default_rng(3)
+    pairs = random.permutation([(u, v) for u in range(9) for v in range(9) if u != v])[:20].tolist()
+    graph = {
+        "directed": True, "multigraph": False, "graph": {"name": "random"},
+        "nodes": [{"id": f"n{i}", "sizes": {"neurons": 1}} for i in range(9)],
+        "edges": [
+            {"source": f"n{u}", "target": f"n{v}", "weight": int(w)}
+            for (u, v), w in zip(pairs, random.integers(1, 9, 20), strict=True)
+        ],
+    }  # fmt: skip
+    (out / "g.json").write_text(json.dumps(graph))
+    (out / "m.part").write_text("\n".join(map(str, range(9))) + "\n")
+    return out
+
+
+def mapping(folder: Path) -> list[object]:
+    """The arguments that name the mapping."""
+    return [folder / "m.part", "--graph", folder / "g.json", "--machine", f"mesh:{SIDE}x{SIDE}"]
+
+
+@pytest.fixture(scope="module")
+def routed(folder: Path) -> Path:
+    """The mapping's routes, searched for a few seconds."""
+    out = folder / "routed"
+    run("route", *mapping(folder), "-t", 30, "--gap", "20%", "--seed", 1, "--out", out)
+    return out
+
+
+def loads(routes: dict[str, Any]) -> dict[tuple[int, int], float]:
+    """Load of every link used in a flow-routes.json."""
+    out: dict[tuple[int, int], float] = defaultdict(float)
+    for flow in routes["flows"]:
+        for a, b, _ in flow["links"]:
+            out[a, b] += flow["rate"]
+    return out
+
+
+def test_route_writes_routes_report_events_and_page(folder: Path, routed: Path) -> None:
+    """Values in the report are those of the routes; no bound is above its value; no turn model is better."""
+    assert {p.name for p in routed.iterdir()} == {
+        "flow-routes.json", "route-report.json", "events.jsonl", "route.html",
+    }  # fmt: skip
+    report = json.loads((routed / "route-report.json").read_text())
+    found = loads(json.loads((routed / "flow-routes.json").read_text()))
+    value = {o["name"]: o["value"] for o in report["objectives"]}
+    assert value["max-link"] == max(found.values()) and value["total-link"] == sum(found.values())
+    assert list(value) == ["max-link", "total-link", "turns"]
+    assert all(o["bound"] is None or o["bound"] <= o["value"] for o in report["objectives"])
+    assert set(report["rules"]) >= {"xy", "odd-even"} and value["max-link"] <= min(report["rules"].values())
+    assert all(c["ok"] for c in report["checks"]) and len(report["checks"]) == 4
+    page = (routed / "route.html").read_text()
+    assert page.count("<svg") == 6 and "prohibited turns" in page and 'src="' not in page
+
+
+def test_events_of_one_objective_follow_its_start(routed: Path) -> None:
+    """Every objective begins with an event of its own."""
+    events = [json.loads(line) for line in (routed / "events.jsonl").read_text().splitlines()]
+    starts = [e["text"] for e in events if e["type"] == "start"]
+    assert "max-link" in starts[0] and any("total-link, max-link <=" in text for text in starts)
+
+
+def test_json_result_is_one_object_on_the_last_line(folder: Path, tmp_path: Path) -> None:
+    """A given turn model: its routes obey it; the engine is chosen by name."""
+    done = run("route", *mapping(folder), "--turns", "west-first", "--engines", "named", "--objective", "max-link",
+               "-t", 30, "--out", tmp_path, "--json")  # fmt: skip
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["type"] == "result" and [o["name"] for o in result["objectives"]] == ["max-link"]
+    assert result["objectives"][0]["value"] == result["rules"]["west-first"]
+    ways = {(0, 1): "E", (0, -1): "W", (1, 0): "S", (-1, 0): "N"}
+    for flow in json.loads((tmp_path / "flow-routes.json").read_text())["flows"]:
+        way = [ways[b // SIDE - a // SIDE, b % SIDE - a % SIDE] for a, b, _ in flow["links"]]
+        assert "W" not in way[1:] or set(way[: way.index("W") + 1]) == {"W"}, way
+
+
+def test_verify_finds_what_was_changed(folder: Path, routed: Path, tmp_path: Path, call: Called) -> None:
+    """Intact routes pass; a wrong rate and a load that the report gets wrong do not."""
+    assert call("verify", *mapping(folder), "--routes", routed / "flow-routes.json")[0] == 0
+    content = json.loads((routed / "flow-routes.json").read_text())
+    content["flows"][0]["rate"] += 1
+    (tmp_path / "flow-routes.json").write_text(json.dumps(content))
+    code, text, _ = call("verify", *mapping(folder), "--routes", tmp_path / "flow-routes.json")
+    assert code == 1 and "FAILED  flows" in text
+    (tmp_path / "flow-routes.json").write_text((routed / "flow-routes.json").read_text())
+    report = json.loads((routed / "route-report.json").read_text())
+    report["objectives"][0]["value"] -= 1
+    (tmp_path / "route-report.json").write_text(json.dumps(report))
+    code, text, _ = call("verify", *mapping(folder), "--routes", tmp_path / "flow-routes.json")
+    assert code == 1 and "FAILED  link-loads" in text
+
+
+def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -> None:
+    """XY on a mesh is what the scores assume: equal loads. A later mapping leaves no old routes behind."""
+    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 5, "--engines", "multilevel", "--route",
+        "xy", "--out", tmp_path)  # fmt: skip
+    report = json.loads((tmp_path / "report.json").read_text())
+    value = {o["name"]: o["value"] for o in report["routing"]["objectives"]}
+    assert report["routing"]["rule"] == "xy" and report["routing"]["prohibited"] == 16
+    assert value == {name: report["scores"][name] for name in ("max-link", "total-link")}
+    assert "Routes: xy" in (tmp_path / "report.html").read_text()
+    code, text, _ = call("verify", tmp_path)
+    assert code == 0 and "flow-deadlock" in text
+    write_mapped_routes(tmp_path, None)
+    assert not any((tmp_path / name).exists() for name in FILES)
+
+
+def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> None:
+    """Chosen routes are no worse than the machine's own, and checked."""
+    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 8, "--engines", "multilevel", "--route", "chosen", "--out", tmp_path)
+    report = json.loads((tmp_path / "report.json").read_text())
+    value = {o["name"]: o["value"] for o in report["routing"]["objectives"]}
+    assert value["max-link"] <= report["scores"]["max-link"]
+    assert {"flows", "flow-routes", "flow-deadlock", "link-loads"} <= {
+        c["name"] for c in report["checks"] if c["ok"]
+    }
+    assert (tmp_path / "route-events.jsonl").exists()
+
+
+def test_export_writes_both_files(folder: Path, tmp_path: Path, call: Called) -> None:
+    """The counts it names are those of the mapping."""
+    code, text, _ = call("export", *mapping(folder), "--out", tmp_path, "--json")
+    result = json.loads(text)
+    assert code == 0
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arch.yaml", "network.yaml"]
+    graph = json.loads((folder / "g.json").read_text())
+    edges = [(int(e["source"][1:]), int(e["target"][1:]), e["weight"]) for e in graph["edges"]]
+    rate = {
+        u: max(w for a, _, w in edges if a == u) for u, _, _ in edges
+    }  # of a neuron, for all that it sends to
+    columns = sum(rate[u] * abs(u % SIDE - v % SIDE) for u, v, _ in edges)
+    counts = result["expected"]
+    assert counts["hops_x"] == columns and counts["messages"] == sum(rate[u] for u, _, _ in edges)
+
+
+def test_bad_input_is_one_line(folder: Path, tmp_path: Path, refused: Callable[..., None]) -> None:
+    """Turns that disconnect a pair name it; tables too small say where; faults, objectives, tools, rules."""
+    machine = tmp_path / "cut.toml"
+    machine.write_text('name = "cut"\ncores = [3, 3]\nfaulty_links = [[[0, 0], [0, 1]], [[0, 0], [1, 0]]]\n')
+    out = ["--out", tmp_path / "out"]
+    everything = "EN,ES,WN,WS,NE,NW,SE,SW"
+    refused("route", *mapping(folder), "--turns", everything, *out, words=("disconnects core", "from core"))
+    refused("route", *mapping(folder), "--table-limit", 1, *out, words=("table entries are missing", "core"))
+    refused("route", *mapping(folder)[:3], "--machine", machine, *out, words=("core 0",))
+    refused(
+        "route", *mapping(folder), "--objective", "hops", *out, words=("unknown routing objective 'hops'",)
+    )
+    refused(
+        "map",
+        folder / "g.json",
+        "--machine",
+        "mesh:3x3",
+        "--route",
+        "zigzag",
+        *out,
+        words=("'zigzag'", "odd-even"),
+    )
+    refused("export", *mapping(folder), "--to", "excel", *out, words=("'excel'", "sanafe"))
+    assert not (tmp_path / "out" / "flow-routes.json").exists()
