@@ -1,25 +1,32 @@
-"""`nmsolve doctor --warm`: what is done with files leaves no kernel of readers, writers, generators and checks to compile."""
+"""`nmsolve doctor --warm`: what it runs leaves no kernel of its modules to compile."""
 
 from __future__ import annotations
 
 import numba as nb
 import numpy as np
+import pytest
 
-from nmsolve.solvers.mapping.warm import FILES, missing_kernels, until_compiled, warm_one
+from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
+from nmsolve.solvers.warm.run import warm_one
 
-#: Modules whose kernels are all compiled by work with files.
-ROOMS = (
-    "nmsolve.model.formats.", "nmsolve.model.store.", "nmsolve.model.generators.", "nmsolve.hw.scores", "nmsolve.hw.kernels",
-    "nmsolve.hw.between", "nmsolve.hw.summed", "nmsolve.hw.deadlock", "nmsolve.hw.detours", "nmsolve.model.mapping.",
-    "nmsolve.solvers.mapping.recheck.fan_out", "nmsolve.heuristics.mapping.external.contraction",
-    "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
-)  # fmt: skip
+#: Modules whose kernels are all compiled by one kind of work.
+ROOMS = {
+    "files": (
+        "nmsolve.model.formats.", "nmsolve.model.store.", "nmsolve.model.generators.", "nmsolve.hw.scores", "nmsolve.hw.kernels",
+        "nmsolve.hw.between", "nmsolve.hw.summed", "nmsolve.hw.deadlock", "nmsolve.hw.detours", "nmsolve.model.mapping.",
+        "nmsolve.solvers.mapping.recheck.fan_out", "nmsolve.heuristics.mapping.external.contraction",
+        "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
+    ),
+    "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),
+    "simulation": ("nmsolve.hw.noc.",),
+}  # fmt: skip
 
 
-def test_work_with_files_compiles_all_its_kernels() -> None:
+@pytest.mark.parametrize("work", ROOMS)
+def test_work_compiles_all_kernels_of_its_modules(work: str) -> None:
     """A kernel added to one of these modules is in the cache afterwards, or this fails and names it."""
-    assert warm_one(FILES)
-    assert [name for name in missing_kernels() if name.startswith(ROOMS)] == []
+    assert warm_one(work)
+    assert [name for name in missing_kernels() if name.startswith(ROOMS[work])] == []
 
 
 def test_a_run_is_repeated_until_it_compiles_nothing() -> None:

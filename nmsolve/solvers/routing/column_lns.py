@@ -78,7 +78,7 @@ class _Repairs:
         """Free some flows, choose paths for them; True if the routes changed."""
         search = self.search
         nets, state = search.nets, search.state
-        goal = self._goal()
+        goal, units = self._goal(), self._units()  # of the loads with all flows
         before = float(np.maximum(0.0, state.load - goal).sum())
         kind = self.bandit.choose()
         chosen = self._chosen(KINDS[kind])
@@ -90,7 +90,7 @@ class _Repairs:
         path, found = path_columns(nets, state, search.work, price, chosen, PATHS, NOISE, self._draws)
         links = np.where(path >= 0, nets.link[path], -1)
         picked, seconds, done = choose(
-            rest, links, found, nets.rate[chosen], goal, self._units(), self._limit(), self._seed()
+            rest, links, found, nets.rate[chosen], goal, units, self._limit(), self._seed()
         )
         changed = picked is not None
         if picked is not None:

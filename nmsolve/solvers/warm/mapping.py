@@ -1,23 +1,15 @@
-"""Compile every kernel once, by running the engines on problems that take no time."""
+"""Compile the kernels of mapping, by running the engines on problems that take no time."""
 
 from __future__ import annotations
 
-import os
-import pkgutil
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
-from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from numba.core.dispatcher import Dispatcher
-from numba.core.event import RecordingListener, install_listener
 
-import nmsolve
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.verify import verify
 from nmsolve.model.errors import InputError
@@ -29,44 +21,16 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.api import make_problem, solve
 from nmsolve.solvers.mapping.branch_bound.frontier import compile_kernels
 from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.registry import REGISTRY
-from nmsolve.solvers.mapping.warm_files import stored, warm_files
+from nmsolve.solvers.warm.files import stored
 
-#: Seconds for one engine on one small problem. Compiling uses them up, so the run is repeated until it compiles nothing:
-#: phases that it never reached may have kernels of their own. So many times at most.
-EACH, TRIES = 0.4, 30
+#: Seconds for one engine on one small problem.
+EACH = 0.4
 #: Engines whose phases take parts of the time: so many seconds.
 LONGER = {"links": 2.0}
-#: What stands for the joint problem with routes, and for everything that is done with files.
-ROUTES, FILES = "free routes", "files"
-#: What takes longest to compile: begun first.
-SLOW = ("external", "multilevel", "nets", "branch-bound", "subgraphs", "anneal", FILES, ROUTES)
 
 
-def warm_up(say: Callable[[str], None]) -> int:
-    """Run every engine that needs no child process on a small problem of each kind it takes; returns the number of runs.
-
-    ``say`` gets one line per engine. Kernels are cached beside the sources, so later processes only load them. Engines
-    share few kernels, so that as many processes as there are cores compile at the same time.
-    """
-    names = [*(name for name, entry in REGISTRY.items() if not entry.child), ROUTES, FILES]
-    names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
-    runs = 0
-    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        begun = {pool.submit(warm_one, name): name for name in names}
-        for done in as_completed(begun):
-            labels = done.result()
-            runs += len(labels)
-            say(f"{begun[done]}: {', '.join(labels)}")
-    return runs
-
-
-def warm_one(name: str) -> list[str]:
-    """Compile what one engine, :data:`ROUTES` or :data:`FILES` needs; the labels of what was run for it."""
-    if name == FILES:
-        return warm_files(until_compiled)
-    if name == ROUTES:
-        return _with_routes()
+def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+    """Run one engine on a small problem of each kind it takes, its answers checked; the labels of these problems."""
     if name == "branch-bound":
         compile_kernels()  # of the best-first search, which a run on a tiny problem never reaches
     taken = []
@@ -80,35 +44,8 @@ def warm_one(name: str) -> list[str]:
     return taken
 
 
-def until_compiled(run: Callable[[], object]) -> None:
-    """Call ``run`` until it compiles nothing; what it loads from the cache does not count."""
-    for _ in range(TRIES):
-        with install_listener("numba:compile", RecordingListener()) as heard:
-            run()
-        if not heard.buffer:
-            return
-
-
-def missing_kernels() -> list[str]:
-    """Names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
-    missing = []
-    for module in pkgutil.walk_packages(nmsolve.__path__, "nmsolve."):
-        if module.name.endswith("__main__"):  # importing it runs the command line
-            continue
-        for kernel in vars(import_module(module.name)).values():
-            if not isinstance(kernel, Dispatcher) or kernel.targetoptions.get("inline") == "always":
-                continue  # an inlined kernel is part of others
-            if kernel.py_func.__module__ == module.name:
-                function, folder = kernel.py_func, kernel.stats.cache_path
-                name = f"{module.name.rpartition('.')[2]}.{function.__qualname__}"
-                index = f"{name}-{function.__code__.co_firstlineno}.*.nbi"
-                if folder is None or not any(Path(folder).glob(index)):
-                    missing.append(f"{module.name}.{function.__qualname__}")
-    return missing
-
-
-def _with_routes() -> list[str]:
-    """Free routes, without the engines that run in a child process."""
+def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+    """The joint problem with routes, without the engines that run in a child process; their names."""
     from nmsolve.solvers.mapping.joint.api import ENGINES, solve_joint
 
     names = [name for name in ENGINES if not name.startswith("joint-")]

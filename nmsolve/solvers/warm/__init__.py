@@ -1,0 +1,1 @@
+"""Compile every kernel once, by small runs of all there is (``nmsolve doctor --warm``)."""

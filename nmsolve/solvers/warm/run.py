@@ -1,0 +1,68 @@
+"""Compile everything in as many processes as there are cores."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
+
+from nmsolve.solvers.mapping.registry import REGISTRY
+from nmsolve.solvers.warm.files import warm_files
+from nmsolve.solvers.warm.kernels import until_compiled
+from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
+from nmsolve.solvers.warm.routing import warm_routing
+from nmsolve.solvers.warm.simulation import warm_simulation
+
+#: What there is besides the engines for mapping.
+OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
+    "files": warm_files,
+    "free routes": warm_free_routes,
+    "routing": warm_routing,
+    "simulation": warm_simulation,
+}
+#: What takes longest to compile: begun first.
+SLOW = (
+    "external",
+    "multilevel",
+    "nets",
+    "branch-bound",
+    "routing",
+    "subgraphs",
+    "anneal",
+    "files",
+    "simulation",
+    "free routes",
+)
+
+
+def warm_up(say: Callable[[str], None]) -> int:
+    """Run every engine that needs no child process on a small problem of each kind it takes; returns the number of runs.
+
+    ``say`` gets one line per engine, with its CPU seconds. Kernels are cached beside the sources, so later processes only load
+    them. Engines share few kernels, so that as many processes as there are cores compile at the same time.
+    """
+    names = [*(name for name, entry in REGISTRY.items() if not entry.child), *OTHERS]
+    names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
+    runs = 0
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+        begun = {pool.submit(_timed, name): name for name in names}
+        for done in as_completed(begun):
+            labels, seconds = done.result()
+            runs += len(labels)
+            say(f"{begun[done]} ({seconds:.0f} CPU s): {', '.join(labels)}")
+    return runs
+
+
+def _timed(name: str) -> tuple[list[str], float]:
+    """What was run, and the CPU seconds that it took."""
+    start = time.process_time()
+    return warm_one(name), time.process_time() - start
+
+
+def warm_one(name: str) -> list[str]:
+    """Compile what one engine for mapping, or one of :data:`OTHERS`, needs; the labels of what was run for it."""
+    work = OTHERS[name] if name in OTHERS else partial(warm_engine, name)
+    return work(until_compiled)
