@@ -21,7 +21,6 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.routing.flow_lengths import Demands, demands_of, evaluate, tree_shares, unicast_lengths
-from nmsolve.solvers.routing.lp import FlowLp
 
 #: Power of the loads with which lengths begin.
 START = 64.0
@@ -40,10 +39,8 @@ class PriceBound:
     finds = "bounds"
 
     def refuses(self, stage: RoutingStage) -> str | None:
-        """Other objectives, and problems whose linear program ends."""
-        if stage.objective != "max-link":
-            return "it bounds the largest load only"
-        return "the linear program is exact at this size" if FlowLp().refuses(stage) is None else None
+        """Other objectives."""
+        return None if stage.objective == "max-link" else "it bounds the largest load only"
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Steps until they lead nowhere; bounds that are worth it are offered on the way."""

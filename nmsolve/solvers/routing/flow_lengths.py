@@ -159,7 +159,9 @@ def spend(d: Demands, r: int, dist: AnyArray, least: float, left: AnyArray, out:
             if v >= 0 and d.far[r, v] >= 0 and (not d.strict or d.far[r, v] < d.far[r, u]):
                 need = min(dist[u], least) - min(dist[v], least)
                 if need > 0:
-                    out[link] = left[link] - need
+                    out[link] = left[link] - min(
+                        need, left[link]
+                    )  # rounding must not leave less than nothing
 
 
 @nb.njit(cache=True, nogil=True)
