@@ -28,7 +28,7 @@ from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio
 
 #: Part of the time that is left for an objective that others follow which are not proved yet.
-FIRST = 0.6
+FIRST = 0.7
 #: Seconds that must be left to look at the objectives once more.
 LEAST_ROUND = 1.0
 #: Seconds kept back to stop children.

@@ -24,7 +24,7 @@ from nmsolve.solvers.search.incumbent import judge
 #: Most variables of legs and trees.
 MAX_VARIABLES = 60_000
 #: Effort of the first questions whether there are routes that good (CP-SAT's measure, about two CPU seconds), and its growth.
-EFFORT, MORE = 1.0, 4.0
+EFFORT, MORE = 2.0, 4.0
 
 
 class RouteCpSat:

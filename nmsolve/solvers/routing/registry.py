@@ -52,6 +52,12 @@ def _reroute() -> Any:
     return Reroute()
 
 
+def _column_lns() -> Any:
+    from nmsolve.solvers.routing.column_lns import ColumnLns
+
+    return ColumnLns()
+
+
 def _cpsat() -> Any:
     from nmsolve.solvers.routing.cpsat_engine import RouteCpSat
 
@@ -70,6 +76,7 @@ REGISTRY: dict[str, Entry] = {
     "flow-lp": Entry(_flow_lp, 0.3, child=True),
     "price-bound": Entry(_price_bound, 0.3, instead="flow-lp"),
     "reroute": Entry(_reroute, 0.2, repeat=True),
+    "column-lns": Entry(_column_lns, 0.2, child=True, repeat=True),
     "route-cpsat": Entry(_cpsat, 0.5, child=True),
     "route-mip": Entry(_mip, 0.5, child=True, unasked=False),
 }
