@@ -135,7 +135,7 @@ def latency_curve(
     ax.plot(x, [mean[i] or 0.0 for i in sure], "o-", color=PALETTE[0], ms=3.5, lw=1.4, label="mean")
     ax.plot(x, [p99[i] for i in sure], "s--", color=PALETTE[4], ms=3, lw=1.1, label="99 % take no longer")
     if len(estimate[0]):
-        ax.plot(*estimate, ":", color=INK, lw=1.3, label="queueing estimate of the mean")
+        ax.plot(*estimate, ":", color=PALETTE[1], lw=2.2, zorder=4, label="queueing estimate of the mean")
     low, high = saturation
     if low is not None and high is not None:
         ax.axvspan(low, high, color=FAINT, alpha=0.8, lw=0, label="saturation")

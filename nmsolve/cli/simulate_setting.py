@@ -243,7 +243,7 @@ def router(text: str) -> RouterConfig:
     try:
         table = msgspec.toml.decode(read_limited(text), type=dict[str, Any])
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise InputError(f"not TOML ({error})", text, "parameters of a router (docs/routing.md)") from None
+        raise InputError(f"not TOML ({error})", text, "parameters of a router (docs/files.md)") from None
     strange = sorted(set(table) - set(RouterConfig.__dataclass_fields__))
     if strange:
         raise InputError(
