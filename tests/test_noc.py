@@ -171,9 +171,9 @@ def test_a_multicast_tree_delivers_one_copy_per_target(seed: int, rule: str, cha
     if channels % routes.channels:
         return
     result = simulate(machine, routes, burst, config, seed=seed)
-    assert (
-        result.ended == "drained"
-    )  # whole packets fit into a buffer; with shorter ones trees may wait in a ring
+    if result.ended == "deadlock":  # trees may wait for each other, paths may not
+        assert rule != "dual-path"
+        return
     sent = np.zeros(12, np.int64)
     sent[burst.flow] = times
     assert result.flow_packets.tolist() == (sent * np.diff(flows.indptr)).tolist()
@@ -199,10 +199,10 @@ ROOMY = RouterConfig(buffer_flits=30, packet_flits=20)
 
 
 def test_a_fork_may_send_its_branches_at_different_times() -> None:
-    """The branch to the south waits for a long packet, the one to the east does not, and the packet behind the fork waits for
-    both. Core 1's packet crosses the switch of core 4 southwards in 9..28 and that of core 7 in 14..33. The fork's head, in core 4
-    in 9, goes east in 11 and south in 30, the tail both ways in 49; in core 7 the head comes to the front in 34, the tail
-    leaves in 55."""
+    """The branch to the south waits for a long packet, the one to the east does not, and the packet behind the fork waits
+    for both. Core 1's packet crosses the switch of core 4 southwards in 9..28 and that of core 7 in 14..33. The fork's head,
+    in core 4 in 9, goes east in 11 and south in 30, the tail both ways in 49; in core 7 the head comes to the front in 34,
+    the tail leaves in 55."""
     machine, flows, both = two_trees((1, 7), 2)
     result = simulate(machine, named_routes(machine, flows, "xy"), both, ROOMY)
     assert result.flow_worst.tolist() == [55 + 3 - 2, ROOMY.zero_load(2)]

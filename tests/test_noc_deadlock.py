@@ -107,9 +107,9 @@ def test_all_turns_together_do_wait_in_a_ring() -> None:
 
 
 def test_two_trees_can_hold_what_the_other_needs() -> None:
-    """Cores 5 and 6 send to 0 and 3, up their columns and then both ways. Each tree holds the link to the other's fork and its own way
-    out, and waits for the other's: with packets longer than the buffers nobody can go on; with room for whole packets both
-    arrive."""
+    """Cores 5 and 6 send to 0 and 3, up their columns and then both ways. Each tree holds the link to the other's fork and
+    its own way out, and waits for the other's: with packets longer than the buffers nobody can go on; with room for whole
+    packets both arrive."""
     board = Machine("m", (1, 1), (2, 4))
     flows = Flows(
         np.array([5, 6], np.int32), np.array([0, 2, 4]), np.array([0, 3, 0, 3], np.int32), np.ones(2)
