@@ -87,6 +87,8 @@ def messages(graph: LogicGraph, core: np.ndarray):
 
 def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, routes=None) -> float:
     """Any objective from its definition. ``routes(p, q)`` gives links (from, to); XY if not given."""
+    if name == "reward":
+        return reward(graph, machine, core, routes or (lambda p, q: xy_route(machine, "hops", p, q)))
     quantity = "energy" if name == "energy" else "hops"
     d, step = all_distances(machine, quantity), step_cost(machine, quantity)
     routes = routes or (lambda p, q: xy_route(machine, quantity, p, q))
@@ -114,6 +116,39 @@ def objective(graph: LogicGraph, machine: Machine, core: np.ndarray, name: str, 
         else:
             total += sum(w * (d[p, q] + step) for q, w in zip(targets, weights, strict=True) if q != p)
     return max(loads.values(), default=0.0) if name == "max-link" else total
+
+
+def reward(graph: LogicGraph, machine: Machine, core: np.ndarray, routes) -> float:
+    """M1's reward, negated, message by message (docs/objectives.md)."""
+    side = {(p, way): 0.0 for p in range(machine.size) for way in "EWSN"}
+    trees: dict[tuple[int, frozenset[int]], set] = {}
+    for p, targets, weights, rate, multicast in messages(graph, core):
+        remote = {q for q in targets if q != p}
+        sends = [(q, rate) for q in remote] if multicast else list(zip(targets, weights, strict=True))
+        for q, amount in sends:
+            for lines, ahead, back, a, b in (
+                (machine.cols, "E", "W", p % machine.cols, q % machine.cols),
+                (machine.rows, "S", "N", p // machine.cols, q // machine.cols),
+            ):
+                steps = b - a
+                if machine.torus and lines > 2:
+                    steps = min((b - a + k * lines for k in (-1, 0, 1)), key=lambda s: (abs(s), -s))
+                if steps < 0:
+                    ahead, back = back, ahead
+                side[p, ahead] += amount * abs(steps)
+                side[q, back] += amount * abs(steps)
+        if multicast and len(remote) > 1 and rate > 0:
+            trees[p, frozenset(remote)] = {link for q in remote for link in routes(p, q)}
+    loss = sum(max(side[p, "E"], side[p, "W"]) + max(side[p, "S"], side[p, "N"]) for p in range(machine.size))
+    channels = sum(map(len, trees.values()))
+    if not channels or machine.faulty_links:
+        return loss
+    turns = 0
+    for p in range(machine.size):
+        near = machine.neighbours(p)
+        row = sum(q // machine.cols == p // machine.cols for q in near)
+        turns += row * (len(near) - row)
+    return loss * np.exp(min(500.0, turns / channels))
 
 
 @st.composite

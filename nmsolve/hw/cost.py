@@ -109,7 +109,7 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
 
     ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1
     between different cores. ``energy``: pJ along a route of least energy, see :mod:`nmsolve.hw.energy`.
-    ``max-link`` is no sum over pairs (:func:`uses_links`); its distance is that of ``hops``, a surrogate.
+    ``max-link`` and ``reward`` are no sums over pairs (:func:`uses_links`); their distance is that of ``hops``, a surrogate.
 
     Raises
     ------
@@ -153,8 +153,9 @@ def uses_nets(problem: MappingProblem) -> bool:
 
 
 def uses_links(problem: MappingProblem) -> bool:
-    """True if the objective is about loads of links: neither a sum over pairs nor one over messages."""
-    return problem.objective == "max-link"
+    """True if the objective is neither a sum over pairs nor one over messages: the hottest link's load, and M1's reward, which
+    looks at the links of all multicast trees together and at the larger of what a core exchanges to either side."""
+    return problem.objective in ("max-link", "reward")
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:

@@ -27,6 +27,7 @@ from nmsolve.hw.cost import (
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
+from nmsolve.hw.reward import reward_loss
 from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
 from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
@@ -36,6 +37,8 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, Int
 
 #: Relative excess over a ceiling that counts as rounding of sums.
 CEILING_SLACK = 1e-12
+#: Graphs with more edges are scored without the reward, whose flows take longer than all other scores together.
+REWARD_EDGES = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +71,9 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
     Does not check feasibility. Raises InputError where usable cores have no route (dead links).
     """
+    if problem.objective == "reward":
+        at = checked_core(problem.graph, problem.machine, core)
+        return reward_loss(problem.graph, problem.machine, at, problem.terms)
     if uses_links(problem):
         return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
     ready = prepared(problem)
@@ -168,11 +174,11 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link`` and ``hysmap``; ``axons-in`` and ``axons-out``, the most entries that
-    any core needs in its axon tables.
+    for a distance matrix) ``max-link``, ``total-link``, ``hysmap`` and, up to 2^20 edges, ``reward``; ``axons-in`` and
+    ``axons-out``, the most entries that any core needs in its axon tables.
     """
     problem = MappingProblem(graph, machine)
-    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity")]
+    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity", "reward")]
     ready = {name: prepared(replace(problem, objective=name)) for name in names}
     at, stay = checked_core(graph, machine, core), np.arange(machine.size)
     out, wait = dict.fromkeys([*names, "connectivity"], 0.0), Latency(machine)
@@ -212,6 +218,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         out["max-link"] = float(loads.max(initial=0.0))
         out["total-link"] = float(loads.sum())
         spread = float(loads.var()) if len(loads) else 0.0
+        if graph.m <= REWARD_EDGES:
+            out["reward"] = reward_loss(graph, machine, at)
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.verify_reward import walked_reward
 from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
@@ -135,6 +136,8 @@ def verifying(
         checks.append(Check("routes", wrong is None, text))
         if wrong is None:
             found |= routed_scores(routes, graph, machine, at)
+    if claimed is not None and machine.distance_matrix is None and _names_reward(claimed):
+        found["reward"] = walked_reward(between, machine)
     checks += axon_checks(axon_limits(problem), found)
     if claimed is not None:
         checks += claim_checks(claimed, found)
@@ -185,6 +188,12 @@ def recompute(
         out["energy"] = float(hops.loads[crossed] @ b.cost.reshape(-1)[crossed]) + b.once * hops.remote
     out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
     return out
+
+
+def _names_reward(claimed: Mapping[str, Any]) -> bool:
+    """True if a report says what the reward is: as its objective or among its scores."""
+    said = claimed.get("scores")
+    return claimed.get("objective_name") == "reward" or (isinstance(said, Mapping) and "reward" in said)
 
 
 def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[Check]:

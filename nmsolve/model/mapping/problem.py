@@ -14,10 +14,11 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import Axons, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
+from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 #: What can be minimised. Formulas are in nmsolve.hw.scores.
-OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link")
+OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
 #: Capacity that stands for "no limit".
 UNLIMITED = np.int64(2**62)
 
@@ -41,6 +42,7 @@ class MappingProblem:
     migration : how many nodes may be elsewhere than in a reference mapping (``--migration-budget``), or None
     inner : (rows,) bool, messages with a target that was merged with their source, or None: it still takes entries of
         their core's axon tables (:mod:`nmsolve.model.mapping.axons`)
+    terms : weights of the terms of the objective ``reward``
     """
 
     graph: LogicGraph
@@ -51,17 +53,22 @@ class MappingProblem:
     migration: Migration | None = None
     ceilings: tuple[tuple[str, float], ...] = ()
     inner: BoolArray | None = None
+    terms: RewardTerms = PUBLISHED
 
     def __post_init__(self) -> None:
         for name in (self.objective, *(name for name, _ in self.ceilings)):
             if name not in OBJECTIVES:
                 raise InputError(f"unknown objective {name!r}", "", "one of " + ", ".join(OBJECTIVES))
-            if name == "max-link" and self.machine.distance_matrix is not None:
+            if name in ("max-link", "reward") and self.machine.distance_matrix is not None:
                 raise InputError(
-                    "objective max-link on a machine given by a distance matrix",
+                    f"objective {name} on a machine given by a distance matrix",
                     self.machine.name,
                     "a mesh: only meshes have links",
                 )
+        if any(name == "reward" for name, _ in self.ceilings):
+            raise InputError(
+                "a ceiling on reward", self.graph.name, "reward as the only objective, or as the last in order"
+            )
         if self.node_limit is not None and "nodes" in self.graph.resources:
             raise InputError(
                 "the graph has a resource called 'nodes'",
@@ -225,6 +232,8 @@ class MappingProblem:
             parts += (self.ceilings,)
         if self.inner is not None:
             parts += (self.inner.tobytes(),)
+        if self.terms != PUBLISHED:
+            parts += (self.terms,)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

@@ -83,6 +83,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         migration,
         problem.ceilings,
         _reaches_itself(graph, group) if axon_limits(problem) else None,
+        problem.terms,
     )
     return TogetherReduction(problem, reduced, group)
 

@@ -164,6 +164,8 @@ def _after(problem: MappingProblem, seconds: float) -> dict[str, float]:
     """The bounds that aim at the best mapping, with their shares: longer runs give them more."""
     part = min(MOST_AFTER, AFTER + AFTER_PER_SECOND * seconds)
     whole = HEURISTICS * part / (1 - part)
+    if problem.objective == "reward":
+        return {"exchange": whole}
     if uses_links(problem):
         return {"link-load": whole}
     if uses_nets(problem):
@@ -254,6 +256,8 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
         return {"links": HEURISTICS}
     if problem.axons is not None:
         return {"first-fit" if uses_links(problem) else "nets": HEURISTICS}
+    if problem.objective == "reward":
+        return {"multilevel": 0.25, "reward": 0.65}
     if uses_links(problem):
         return {"multilevel": 0.25, "links": 0.65}
     large = problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES

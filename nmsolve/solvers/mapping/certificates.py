@@ -22,6 +22,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
+from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
@@ -44,9 +45,10 @@ RECHECKS = {
     "tree-parts": recheck_tree_parts,
     "link-load": recheck_link_load,
     "slots": recheck_slots,
+    "exchange": recheck_exchange,
 }
-#: Of these, the ones that say something about the load of a link; all others are about sums.
-LINK_METHODS = ("link-load",)
+#: Of these, the one for an objective that is no sum; all others are about sums.
+NO_SUM = {"max-link": "link-load", "reward": "exchange"}
 #: Of these, the ones that are recomputed message by message, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"
@@ -97,7 +99,7 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method not in RECHECKS:
         return _on_trust(bound)
-    if uses_links(problem) and (bound.method not in LINK_METHODS or bound.scope != "full"):
+    if uses_links(problem) and (bound.method != NO_SUM[problem.objective] or bound.scope != "full"):
         text = f"{bound.method} bounds sums, not the objective {problem.objective}"
         return BoundCheck(False, np.nan, text)
     try:

@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.reward import reward_lattice
 from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
@@ -26,6 +27,8 @@ class MappingReferee:
     @cached_property
     def lattice(self) -> float:
         """All objective values are multiples of it: 0 where weights or distances are not whole numbers."""
+        if self.problem.objective == "reward":
+            return reward_lattice(self.problem)
         if uses_links(self.problem):
             return 1.0 if self.problem.graph.integral else 0.0
         graph = self.problem.graph

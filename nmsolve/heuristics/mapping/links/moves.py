@@ -5,6 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.goals import goal
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
@@ -13,8 +14,6 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
 SLACK = 1e-13
-#: Of the swaps that do not start from a neighbour, the part that starts from any core at all.
-ANYWHERE = 0.25
 
 
 @nb.njit(cache=True, nogil=True)
@@ -52,32 +51,6 @@ def move(s: LinkState, u: int, q: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def _partner(s: LinkState, u: int, rng: AnyArray) -> np.int64:
-    """A node to go to: one of a random message of ``u``, or any."""
-    rows = s.row_ptr[u + 1] - s.row_ptr[u]
-    if rows == 0 or uniform(rng) < ANYWHERE:
-        return np.int64(below(rng, len(s.core)))
-    i = s.rows[s.row_ptr[u] + np.int64(below(rng, rows))]
-    pins = s.indptr[i + 1] - s.indptr[i]
-    if s.source[i] != u or pins == 0:
-        return np.int64(s.source[i])
-    return np.int64(s.targets[s.indptr[i] + np.int64(below(rng, pins))])
-
-
-@nb.njit(cache=True, nogil=True)
-def _goal(s: LinkState, u: int, rng: AnyArray) -> np.int64:
-    """A core to try: of a partner, next to it, or any."""
-    if uniform(rng) < 0.1:
-        return np.int64(below(rng, len(s.capacity)))
-    q = s.core[_partner(s, u, rng)]
-    if uniform(rng) < 0.5:
-        near = s.ends[4 * q + np.int64(below(rng, 4))]
-        if near >= 0:
-            return np.int64(near)
-    return np.int64(q)
-
-
-@nb.njit(cache=True, nogil=True)
 def search(
     s: LinkState, by_load: bool, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray
 ) -> float:
@@ -89,7 +62,7 @@ def search(
     n = len(s.core)
     for _ in range(tries):
         u = np.int64(below(rng, n))
-        p, q, v = s.core[u], _goal(s, u, rng), np.int64(-1)
+        p, q, v = s.core[u], goal(s, u, rng), np.int64(-1)
         if q == p:
             continue
         if not fits(s, u, q, -1):

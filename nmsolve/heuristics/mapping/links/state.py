@@ -202,6 +202,8 @@ def _power(s: LinkState, load: float) -> float:
 def supports(problem: MappingProblem) -> str | None:
     """Why the state cannot hold this problem, or None."""
     machine = problem.machine
+    if problem.objective == "reward":
+        return "its state holds loads, not the reward: the engine reward is made for that"
     if machine.distance_matrix is not None:
         return "a machine given by a distance matrix has no links"
     if problem.limits_moves:

@@ -180,7 +180,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
 def supports(problem: MappingProblem) -> str | None:
     """Why the tables cannot hold this problem's objective exactly, or None."""
     if uses_links(problem):
-        return "the load of a link is no sum over messages"
+        return f"objective {problem.objective} is no sum over messages"
     if not uses_nets(problem) and problem.axons is None:
         return "the objective does not charge messages by their route tree: other engines do it better"
     machine = problem.machine

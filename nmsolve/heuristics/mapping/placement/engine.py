@@ -162,7 +162,7 @@ def refuse_placement(problem: MappingProblem) -> str | None:
     if uses_nets(problem):
         return "the objective charges messages by their route tree"
     if uses_links(problem):
-        return "the load of a link is no sum over pairs"
+        return f"objective {problem.objective} is no sum over pairs"
     return None
 
 

@@ -11,6 +11,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
+from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
@@ -114,6 +115,10 @@ def _link_load(problem: MappingProblem, context: Context) -> Iterable[Bound]:
     return link_load_bounds(problem, context.incumbent()[0], context.should_stop, context.time_left())
 
 
+def _exchange(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return exchange_bounds(problem, context.incumbent()[0], context.should_stop, context.time_left())
+
+
 def _cover(problem: MappingProblem, context: Context) -> Iterable[Bound]:
     return cover_bounds(problem, _upper(context), context.should_stop)
 
@@ -128,4 +133,5 @@ Parts = partial(BoundEngine, "parts", refuses_parts, partial(_climb, parts_bound
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, _tree_parts)
 Slots = partial(BoundEngine, "slots", refuses_slots, _slots)
 LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, _link_load)
+Exchange = partial(BoundEngine, "exchange", refuses_exchange, _exchange)
 Cover = partial(BoundEngine, "cover", refuses_cover, _cover)

@@ -19,7 +19,6 @@ from time import process_time
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links
 from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
@@ -43,7 +42,7 @@ SETS = ("columns", "rows", "all")
 
 def refuses_link_load(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
-    if not uses_links(problem):
+    if problem.objective != "max-link":
         return f"objective {problem.objective} is not the load of a link"
     return "no core is usable" if not problem.machine.usable.any() else None
 
@@ -104,7 +103,7 @@ def link_load_bounds(
         total, links, where = found
         cost = np.inf if core is None else objective_value(total, where[core])
         left = (seconds - (process_time() - began)) / (len(SETS) - i)
-        for inner in _inner(total, cost, should_stop, left):
+        for inner in sum_bounds(total, cost, should_stop, left):
             whole = problem.graph.integral
             value = round_up(inner.value / links, whole)
             if value > best:
@@ -113,8 +112,10 @@ def link_load_bounds(
                 yield Bound(value, METHOD, "full", certificate)
 
 
-def _inner(problem: MappingProblem, upper: float, should_stop: ShouldStop, seconds: float) -> Iterator[Bound]:
-    """Bounds on the sum, in rising order of cost."""
+def sum_bounds(
+    problem: MappingProblem, upper: float, should_stop: ShouldStop, seconds: float
+) -> Iterator[Bound]:
+    """Bounds on a sum (of a problem that others are bounded by), in rising order of cost."""
     began = process_time()
 
     def goal() -> float:

@@ -60,7 +60,7 @@ class BranchBound:
         if uses_nets(problem):
             return "messages are charged by their route tree"
         if uses_links(problem):
-            return "the load of a link is no sum over pairs"
+            return f"objective {problem.objective} is no sum over pairs"
         return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:

@@ -39,7 +39,7 @@ class CpSatLns:
     def refuses(self, problem: MappingProblem) -> str | None:
         """Takes what the exact model takes, except where cheaper moves do the same better."""
         if uses_links(problem):
-            return "the load of a link is no sum over pairs or messages"
+            return f"objective {problem.objective} is no sum over pairs or messages"
         if problem.one_per_core and not uses_nets(problem):
             return (
                 "one node per core and a pairwise objective, where dedicated moves are a hundred times faster"

@@ -150,6 +150,8 @@ class ExactData:
 
 def unsupported(problem: MappingProblem) -> str | None:
     """Why no exact model states this objective on this machine, or None."""
+    if problem.objective == "reward":
+        return "there is no exact model of the objective reward"
     if problem.objective != "connectivity" and uses_nets(problem):
         d = core_distance(problem)
         if not d.separable or d.wrap_x > 0 or d.wrap_y > 0:

@@ -36,7 +36,7 @@ def refusal(problem: MappingProblem) -> str | None:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
     if axon_terms(problem) > MAX_TERMS:
         return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
-    if uses_links(problem) or problem.ceilings:
+    if problem.objective != "reward" and (uses_links(problem) or problem.ceilings):
         return _routed_refusal(problem)
     why = unsupported(problem)
     if why is not None:

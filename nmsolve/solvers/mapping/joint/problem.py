@@ -145,7 +145,13 @@ class JointProblem:
 
 
 def require_links(problem: MappingProblem) -> None:
-    """Raise InputError where the machine has no links."""
+    """Raise InputError where the machine has no links, or the objective is M1's reward."""
+    if problem.objective == "reward":
+        raise InputError(
+            "objective reward with free routes",
+            "--route joint",
+            "the machine's routes, then `nmsolve route --objective reward`",
+        )
     if problem.machine.distance_matrix is not None:
         raise InputError("routes on a machine given by a distance matrix", problem.machine.name, "a mesh")
 

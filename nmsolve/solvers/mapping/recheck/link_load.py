@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
@@ -33,7 +32,7 @@ INNER = {
 
 def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """What the named bound proves for the sum over the named links, divided by their number."""
-    if not uses_links(problem):
+    if problem.objective != "max-link":
         raise CertificateError("the bound is for the load of links of a mesh or torus")
     inner, which = certificate.get("inner"), certificate.get("links")
     if not isinstance(inner, str) or inner not in INNER:

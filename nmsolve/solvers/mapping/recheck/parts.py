@@ -128,6 +128,9 @@ def granularity(problem: MappingProblem) -> float:
     """A step that divides every value of the objective, 0 if none is known."""
     if problem.objective == "max-link":
         return 1.0 if problem.graph.integral else 0.0
+    if problem.objective == "reward":  # whole where nothing stands in the exponent and every term counts once
+        plain = problem.terms.horizontal == problem.terms.vertical == 1 and not problem.graph.multicast.any()
+        return 1.0 if plain and problem.graph.integral else 0.0
     d = core_distance(problem)
     if not (problem.graph.integral and d.integral):
         return 0.0

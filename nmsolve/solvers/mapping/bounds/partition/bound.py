@@ -45,7 +45,7 @@ def refuses_slots(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
     usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
     if uses_links(problem):
-        return f"objective {problem.objective} is a maximum over links"
+        return f"objective {problem.objective} is no sum over pairs or messages"
     if problem.one_per_core:
         if not uses_nets(problem) or problem.objective == "connectivity":
             return "one node per core: the split and star bounds are made for that"

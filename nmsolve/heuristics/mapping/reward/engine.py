@@ -1,0 +1,52 @@
+"""The engine ``reward``: annealing on the reward of method M1."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.nets.engine import start
+from nmsolve.heuristics.mapping.reward.moves import changes, reset, search, value
+from nmsolve.heuristics.mapping.reward.state import build
+from nmsolve.model.engine import Context
+from nmsolve.model.mapping.problem import MappingProblem
+
+#: First and last temperature, as parts of the typical change (drawn as an exponential); then improvements only.
+HOT, COLD, GREEDY = 0.3, 0.01, 0.1
+#: Moves that tell what a typical change is.
+SAMPLES = 300
+#: Tries in one kernel call at first; afterwards about SLICE seconds of them.
+FIRST, SLICE = 20, 0.05
+
+
+class Reward:
+    """Moves and swaps of nodes on the true objective, from the best mapping so far."""
+
+    name = "reward"
+    finds = "mappings"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Every other objective."""
+        return None if problem.objective == "reward" else "the objective is not the reward of method M1"
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """One cooling schedule over the time left; offers improvements slice by slice."""
+        core = start(problem, context)
+        if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
+            return
+        state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
+        reset(state)
+        low, seconds, tries = value(state), max(1e-3, context.time_left()), FIRST
+        found = changes(state, SAMPLES, rng)
+        typical = float(np.median(found[found > 0])) if (found > 0).any() else 0.0
+        while not context.should_stop():
+            begun = context.time_left()
+            cooled = (1.0 - begun / seconds) / (1.0 - GREEDY)
+            heat = typical * HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
+            reset(state)
+            new = search(state, heat, tries, best, low, rng)
+            if new < low:
+                low = new
+                context.offer(best.copy(), "annealing" if heat > 0 else "descent")
+            spent = begun - context.time_left()
+            tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))

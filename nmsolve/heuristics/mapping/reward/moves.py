@@ -1,0 +1,145 @@
+"""Random moves and swaps of nodes, judged by the reward."""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.heuristics.mapping.common.goals import goal
+from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.heuristics.mapping.common.room import fits, put
+from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
+from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
+from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
+from nmsolve.hw.reward import MOST_RATIO
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+
+@nb.njit(cache=True, nogil=True)
+def value(s: RewardState) -> float:
+    """The objective, from what is kept."""
+    loss = max(0.0, s.total[LOSS])
+    if s.total[CHANNELS] <= 0.0:
+        return float(loss)
+    return float(loss * np.exp(min(MOST_RATIO, s.price[2] / s.total[CHANNELS])))
+
+
+@nb.njit(cache=True, nogil=True)
+def reset(s: RewardState) -> None:
+    """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
+    s.load[:] = 0
+    s.side[:] = 0.0
+    s.total[:] = 0.0
+    s.head[:] = -1
+    s.key[:] = np.uint64(0)
+    rebuild(s)
+    for u in range(len(s.core)):
+        ring_in(s, u, s.core[u])
+        for r in range(s.sizes.shape[1]):
+            s.load[s.core[u], r] += s.sizes[u, r]
+        s.total[LOSS] += _pairs(
+            u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.core, s.side, s.lines, s.price, True
+        )
+    for i in range(len(s.source)):
+        if s.multicast[i]:
+            add_message(s, i, 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def move(s: RewardState, u: int, q: int) -> None:
+    """Put node ``u`` on core ``q`` and bring everything up to date."""
+    _count(s, u, -1.0)
+    ring_out(s, u, s.core[u])
+    ring_in(s, u, q)
+    put(s, u, q)
+    _count(s, u, 1.0)
+
+
+@nb.njit(cache=True, nogil=True)
+def _count(s: RewardState, u: int, sign: float) -> None:
+    """Add or take away all messages of node ``u``."""
+    s.total[LOSS] += _pairs(
+        u, sign, s.pair_ptr, s.other, s.sent, s.received, s.core, s.side, s.lines, s.price, False
+    )
+    if s.casts:
+        for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
+            if s.multicast[s.rows[j]]:
+                add_message(s, s.rows[j], sign)
+
+
+@nb.njit(cache=True, nogil=True)
+def _pairs(
+    u: int, sign: float, pair_ptr: IntArray, other: Int32Array, sent: FloatArray, received: FloatArray, core: IntArray,
+    side: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,
+) -> float:  # fmt: skip
+    """Add or take away what node ``u`` exchanges edge by edge (with later nodes only); the change of what all exchange."""
+    p, change = core[u], 0.0
+    for k in range(pair_ptr[u], pair_ptr[u + 1]):
+        v = other[k]
+        if core[v] != p and (v > u or not only_later):
+            change += exchange(side, lines, price, p, core[v], sign * sent[k], sign * received[k])
+    return change
+
+
+@nb.njit(cache=True, nogil=True)
+def _propose(s: RewardState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
+    """Move a random node as it may: (node, its new core, the node that changes places with it or -1); node -1: none found."""
+    u = np.int64(below(rng, len(s.core)))
+    p, q, v = s.core[u], np.int64(goal(s, u, rng)), np.int64(-1)
+    if q == p:
+        return np.int64(-1), q, v
+    if not fits(s, u, q, -1):
+        v = np.int64(s.head[q])
+        if v < 0:
+            return np.int64(-1), q, v
+        s.head[q] = s.after[v]  # next time another one
+        if not (fits(s, u, q, v) and fits(s, v, p, u)):
+            return np.int64(-1), q, v
+    return u, q, v
+
+
+@nb.njit(cache=True, nogil=True)
+def _swing(s: RewardState, u: int, p: int, v: int, q: int) -> None:
+    """Node ``u`` goes to core ``p``, and node ``v``, if any, to core ``q``."""
+    move(s, u, p)
+    if v >= 0:
+        move(s, v, q)
+
+
+@nb.njit(cache=True, nogil=True)
+def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray) -> float:
+    """Try ``tries`` random moves or swaps; keeps in ``best`` (n,) what beats ``low``, whose new value is returned.
+
+    A change is accepted if the value grows by at most ``-heat * log(random)`` of itself.
+    """
+    now = value(s)
+    for _ in range(tries):
+        u, q, v = _propose(s, rng)
+        if u < 0:
+            continue
+        p = s.core[u]
+        _swing(s, u, q, v, p)
+        new = value(s)
+        limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
+        if new <= limit:
+            now = new
+            if now < low - 1e-12 * abs(low):
+                low = now
+                best[:] = s.core
+        else:
+            _swing(s, u, p, v, q)
+    return low
+
+
+@nb.njit(cache=True, nogil=True)
+def changes(s: RewardState, samples: int, rng: AnyArray) -> FloatArray:
+    """(samples,) by how much random moves and swaps change the value, as parts of it; 0 where none was found."""
+    out, now = np.zeros(samples), value(s)
+    for k in range(samples):
+        u, q, v = _propose(s, rng)
+        if u >= 0 and now > 0.0:
+            p = s.core[u]
+            _swing(s, u, q, v, p)
+            out[k] = abs(value(s) - now) / now
+            _swing(s, u, p, v, q)
+    return out

@@ -1,0 +1,155 @@
+"""A mapping with what every core exchanges with the cores to its four sides, and the channels of its multicast trees."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba as nb
+import numpy as np
+
+from nmsolve.hw.cost import machine_distance
+from nmsolve.hw.deltas import rows_of_node
+from nmsolve.hw.detours import route_trees
+from nmsolve.hw.reward import own_turns
+from nmsolve.model.graph import LogicGraph, compress_rows
+from nmsolve.model.links import link_ends
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+
+#: Entries of ``RewardState.total``: what all cores exchange, and channels of multicast trees.
+LOSS, CHANNELS = range(2)
+
+
+class RewardState(NamedTuple):
+    """Flat arrays for the kernels.
+
+    Messages: ``indptr``, ``source``, ``targets``, ``rate``, ``multicast`` as in the graph, ``casts`` if any is multicast;
+    ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
+    and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
+    else 0, rows likewise]; ``x``, ``y``, ``wrap``, ``tree``, ``ends`` as in :func:`nmsolve.hw.kernels.walk_routes`. Rings of
+    the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes`` to ``apart`` as in ``MappingProblem``.
+    ``price`` = [weight of what goes along rows, along columns, prohibited turns times their weight].
+
+    What changes: ``core``, ``load``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
+    row its flow's ``key`` (0: at most one remote core) and tree's ``length``; the table of flows ``keys``, ``many``,
+    ``filled`` slots of it.
+    """
+
+    indptr: IntArray
+    source: Int32Array
+    targets: Int32Array
+    rate: FloatArray
+    multicast: BoolArray
+    casts: bool
+    row_ptr: IntArray
+    rows: Int32Array
+    pair_ptr: IntArray
+    other: Int32Array
+    sent: FloatArray
+    received: FloatArray
+    lines: IntArray
+    x: FloatArray
+    y: FloatArray
+    wrap: FloatArray
+    tree: Int32Array
+    ends: IntArray
+    sizes: IntArray
+    capacity: IntArray
+    domain_of: Int32Array
+    domains: BoolArray
+    apart_ptr: IntArray
+    apart: Int32Array
+    price: FloatArray
+    core: IntArray
+    load: IntArray
+    head: IntArray
+    after: IntArray
+    before: IntArray
+    side: FloatArray
+    total: FloatArray
+    key: AnyArray
+    length: IntArray
+    keys: AnyArray
+    many: IntArray
+    filled: IntArray
+    stamp: IntArray
+    got: IntArray
+    entered: IntArray
+
+
+def build(problem: MappingProblem, core: IntArray) -> RewardState:
+    """The state of the mapping ``core`` (n,), empty: call :func:`nmsolve.heuristics.mapping.reward.moves.reset`."""
+    graph, machine, terms = problem.graph, problem.machine, problem.terms
+    d = machine_distance(machine, "hops")
+    tree = route_trees(machine).before if machine.faulty_links else np.zeros((0, 0), np.int32)
+    ring = [length if machine.torus and length > 2 else 0 for length in (machine.cols, machine.rows)]
+    slots = 16
+    while slots < 4 * int(graph.multicast.sum()):
+        slots *= 2
+    row_ptr, rows = rows_of_node(graph)
+    pair_ptr, other, sent, received = _pairs(graph)
+    return RewardState(
+        graph.indptr, graph.source, graph.targets, graph.rate, graph.multicast, bool(graph.multicast.any()),
+        row_ptr, rows, pair_ptr, other, sent, received,
+        np.array([machine.cols, machine.rows, *ring]), d.x, d.y, np.array([d.wrap_x, d.wrap_y]), tree, link_ends(machine),
+        problem.sizes, problem.capacity, problem.domain_of, problem.domains, *problem.apart,
+        np.array([terms.horizontal, terms.vertical, terms.deadlock * own_turns(machine)]),
+        np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
+        np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros((machine.size, 4)), np.zeros(2),
+        np.zeros(graph.rows, np.uint64), np.zeros(graph.rows, np.int64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64),
+        np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(machine.size, np.int64), np.zeros(machine.size, np.int64),
+    )  # fmt: skip
+
+
+def _pairs(graph: LogicGraph) -> tuple[IntArray, Int32Array, FloatArray, FloatArray]:
+    """What every node sends to and receives from every other edge by edge, as CSR over nodes."""
+    row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
+    alone = ~graph.multicast[row]
+    src, dst = graph.source[row[alone]].astype(np.int64), graph.targets[alone].astype(np.int64)
+    weight, none = graph.weights[alone], np.zeros(int(alone.sum()))
+    both = np.concatenate([src, dst]), np.concatenate([dst, src])
+    ptr, other, sent = compress_rows(graph.n, *both, np.concatenate([weight, none]))
+    received = compress_rows(graph.n, *both, np.concatenate([none, weight]))[2]
+    return ptr, other, sent, received
+
+
+@nb.njit(cache=True, nogil=True)
+def exchange(
+    side: FloatArray, lines: IntArray, price: FloatArray, p: int, q: int, there: float, back: float
+) -> float:
+    """Core ``p`` sends ``there`` more to core ``q``, which sends ``back`` more to ``p``; the change of what all exchange.
+
+    Arrays as in :class:`RewardState`, passed one by one: kernels count references to every array of a state that they touch.
+    """
+    r = q // lines[0] - p // lines[0]
+    c = q - p - r * lines[0]
+    change = price[0] * _along(side, 0, p, q, c, lines[2], there, back)
+    change += price[1] * _along(side, 2, p, q, r, lines[3], there, back)
+    return change  # type: ignore[no-any-return]
+
+
+@nb.njit(cache=True, nogil=True)
+def _along(
+    side: FloatArray, one: int, p: int, q: int, way: int, ring: int, there: float, back: float
+) -> float:
+    """The part of an exchange on the sides ``one`` and the next: ``q`` is ``way`` lines further than ``p``."""
+    if ring > 0:
+        way = (way + (ring - 1) // 2) % ring - (ring - 1) // 2
+        if 2 * way == ring:  # both ends look the same way
+            first: float = _add(side, p, q, one, one + 1, way * there)
+            second: float = _add(side, q, p, one, one + 1, way * back)
+            return first + second
+    change: float = 0.0
+    if way > 0:
+        change = _add(side, p, q, one, one + 1, way * (there + back))
+    elif way < 0:
+        change = _add(side, p, q, one + 1, one, -way * (there + back))
+    return change
+
+
+@nb.njit(cache=True, nogil=True)
+def _add(side: FloatArray, p: int, q: int, near: int, far: int, amount: float) -> float:
+    """Add to the side ``near`` of core ``p`` and the side ``far`` of core ``q``; the change of their larger sides."""
+    a, b, c, d = side[p, near], side[p, far], side[q, far], side[q, near]
+    side[p, near], side[q, far] = a + amount, c + amount
+    return max(a + amount, b) - max(a, b) + max(c + amount, d) - max(c, d)  # type: ignore[no-any-return]

@@ -1,0 +1,119 @@
+"""The reward of method M1 as an objective: what cores exchange, times a price for prohibited turns (M1.7).
+
+The published reward is ``-(max(cc_left, cc_right) + max(cc_up, cc_down)) * exp(dl_ratio)``; here its negative is minimised,
+summed over all cores, because M1 rewards whole layouts (M1.8). Decided where the text is silent:
+
+* ``cc_left`` of a core is the traffic it exchanges with cores to its left, either way, times their distance in columns;
+  ``cc_right``, ``cc_up`` and ``cc_down`` likewise, up and down with the distance in rows. So the Manhattan distance of a pair
+  is split over the two directions in which the partner lies, and both ends count. M1 puts one logical node on a core; where a
+  core holds several, their traffic is added up first, and a multicast message counts once per core it reaches.
+* ``dl_ratio`` is the number of prohibited turns over the number of channels that multicast messages take. A turn counts once
+  for every router where both its links work ("the number of directions in which turning is forbidden in the system"). The
+  channels are those of the trees of all flows with several remote cores; messages from one core to the same cores are one
+  flow. Without such flows the ratio is 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nmsolve.hw.routing.walk import walked_routes
+from nmsolve.hw.turns import turn_set
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import Messages
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
+from nmsolve.model.routing.flows import Flows, flows_of
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.types import AnyArray
+
+#: Largest exponent that counts: beyond it values would leave the range of numbers and could not be compared.
+MOST_RATIO = 500.0
+
+
+def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED) -> float:
+    """``sum over cores of horizontal * max(left, right) + vertical * max(up, down)`` (M1.7).
+
+    ``left`` of a core is the traffic that it exchanges with cores to its left times their distance in columns; the other three
+    likewise, with rows for up and down. On a torus the shorter way round counts, of two equal ones that of growing numbers.
+    """
+    source, target = (
+        np.repeat(flows.source, np.diff(flows.indptr)).astype(np.int64),
+        flows.targets.astype(np.int64),
+    )
+    rate = np.repeat(flows.rate, np.diff(flows.indptr))
+    cols, out = machine.cols, 0.0
+    for weight, length, a, b in (
+        (terms.horizontal, cols, source % cols, target % cols),
+        (terms.vertical, machine.rows, source // cols, target // cols),
+    ):
+        way = b - a
+        if machine.torus and length > 2:
+            way = (way + (length - 1) // 2) % length - (length - 1) // 2
+        up, down = np.zeros(machine.size), np.zeros(machine.size)
+        for core, far in ((source, way), (target, -way)):
+            up += np.bincount(core, rate * np.maximum(far, 0), machine.size)
+            down += np.bincount(core, rate * np.maximum(-far, 0), machine.size)
+        out += weight * float(np.maximum(up, down).sum())
+    return out
+
+
+def multicast_channels(flows: Flows, routes: Routes) -> int:
+    """Channels that the trees of multicast flows take, each tree counted."""
+    length = np.diff(routes.indptr)
+    return int(length[np.diff(flows.indptr) > 1].sum())
+
+
+def deadlock_factor(turns: int, channels: int, weight: float = 1.0) -> float:
+    """``exp(weight * prohibited turns / channels of multicast trees)``, 1 without channels; the exponent counts up to 500."""
+    return math.exp(min(MOST_RATIO, weight * turns / channels)) if channels else 1.0
+
+
+def own_turns(machine: Machine) -> int:
+    """Turns that the machine's own routes must not take: those of XY; 0 with dead links, where routes keep no rule."""
+    return 0 if machine.faulty_links else turn_set("xy", machine).prohibited(machine)
+
+
+def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: RewardTerms = PUBLISHED) -> float:
+    """The objective ``reward`` of the mapping ``core`` (n,) on the machine's own routes: M1's reward, negated.
+
+    Raises
+    ------
+    InputError : a machine given by a distance matrix (it has neither directions nor links), or dead links cut off a flow
+    """
+    require_board(machine)
+    flows = flows_of(graph, core, machine.size)
+    loss = exchange_loss(machine, flows, terms)
+    if loss == 0.0 or not flows.multicast:
+        return loss
+    casts = _multicast(flows)
+    return loss * deadlock_factor(
+        own_turns(machine), multicast_channels(casts, walked_routes(machine, casts)), terms.deadlock
+    )
+
+
+def reward_lattice(problem: MappingProblem) -> float:
+    """1 if the objective ``reward`` only has whole values: whole traffic, no multicast, the terms as published; else 0."""
+    plain = (problem.terms.horizontal, problem.terms.vertical) == (1.0, 1.0)
+    return 1.0 if plain and problem.graph.integral and not problem.graph.multicast.any() else 0.0
+
+
+def require_board(machine: Machine) -> None:
+    """InputError if the machine is given by a distance matrix."""
+    if machine.distance_matrix is not None:
+        raise InputError(
+            "objective reward on a machine given by a distance matrix",
+            machine.name,
+            "a mesh: only meshes have directions",
+        )
+
+
+def _multicast(flows: Flows) -> Flows:
+    """The flows with several targets."""
+    size = np.diff(flows.indptr)
+    many = size > 1
+    indptr = np.concatenate([[0], np.cumsum(size[many])])
+    return Flows(flows.source[many], indptr, flows.targets[np.repeat(many, size)], flows.rate[many])

@@ -1,0 +1,191 @@
+"""M1's reward as a mapping objective: evaluator, verifier, search, bound and its certificate."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import hw_reference as ref
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.reward.moves import move, reset, search, value
+from nmsolve.heuristics.mapping.reward.state import build
+from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.reward import deadlock_factor, own_turns, reward_loss
+from nmsolve.hw.routing.values import routing_value
+from nmsolve.hw.routing.walk import walked_routes
+from nmsolve.hw.scores import objective_value, score
+from nmsolve.hw.turns import turn_set
+from nmsolve.hw.verify import verify
+from nmsolve.hw.verify_reward import walked_reward
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.terms import RewardTerms
+from nmsolve.model.routing.flows import flows_of
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
+from nmsolve.solvers.mapping.certificates import check_bound
+
+FAST = settings(max_examples=40, deadline=None)
+SEED = st.integers(0, 2**32 - 1)
+
+
+def some_problem(
+    seed: int, n: int = 6, board: tuple[int, int] = (2, 3), torus: bool = False
+) -> MappingProblem:
+    """Random traffic, half of the nodes multicast, one node per core."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, n, (2, 3 * n))
+    graph = LogicGraph.from_edges(
+        n, a, b, rng.integers(1, 6, 3 * n).astype(float), multicast=rng.random(n) < 0.5
+    )
+    return MappingProblem(graph, Machine("m", (1, 1), board, torus), "reward", node_limit=1)
+
+
+def test_the_published_formula_on_a_row_of_three() -> None:
+    """The middle one talks to both neighbours: the larger side counts; two turns to either side of a 2 x 3 board cost e^(T/C)."""
+    graph = LogicGraph.from_edges(3, [1, 1], [0, 2], [2.0, 3.0])
+    row = Machine("row", (1, 1), (1, 3))
+    assert reward_loss(graph, row, np.array([0, 1, 2])) == 2 + max(2, 3) + 3
+    assert reward_loss(graph, row, np.array([1, 0, 2])) == (2 + 6) + 2 + 6
+    cast = LogicGraph.from_edges(3, [1, 1], [0, 2], [3.0, 3.0], multicast=np.array([False, True, False]))
+    board = Machine("board", (1, 1), (2, 3))
+    turns = own_turns(board)
+    assert turns == 4 * 1 + 2 * 2, (
+        "corners: one link in along the column, one out along the row; two in the middle"
+    )
+    assert reward_loss(cast, board, np.array([0, 1, 2])) == pytest.approx((3 + 3 + 3) * math.exp(turns / 2))
+
+
+@FAST
+@given(ref.machines(faults=True), ref.graphs(), SEED)
+def test_verifier_and_evaluator_agree(machine, graph, seed) -> None:
+    core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
+    found = walked_reward(BetweenCores(graph, machine, core), machine)
+    assert found == pytest.approx(reward_loss(graph, machine, core), rel=1e-12)
+
+
+def test_it_is_the_reward_of_the_routing_problem() -> None:
+    """One definition: under XY turns and the machine's own routes both give the same number."""
+    problem = some_problem(3)
+    core = np.arange(6)
+    flows = flows_of(problem.graph, core, 6)
+    assert flows.multicast
+    stated = RoutingProblem(problem.machine, flows, ("reward",), turns=turn_set("xy", problem.machine))
+    found = routing_value(stated, walked_routes(problem.machine, flows), np.zeros(24, np.int64), "reward")
+    assert found == pytest.approx(objective_value(problem, core), rel=1e-12)
+
+
+@pytest.mark.parametrize("torus", [False, True])
+@pytest.mark.parametrize("room", [1, 4])
+def test_moves_keep_the_state_exact(torus: bool, room: int) -> None:
+    """What is kept equals the objective after every move; equal multicast flows count once."""
+    rng = np.random.default_rng(room)
+    for seed in range(6):
+        problem = replace(some_problem(seed, 9, (3, 4), torus), node_limit=room)
+        state = build(problem, rng.integers(0, 12, 9))
+        reset(state)
+        for _ in range(40):
+            u, q = int(rng.integers(9)), int(rng.integers(12))
+            if state.core[u] != q:
+                move(state, u, q)
+            assert value(state) == pytest.approx(objective_value(problem, state.core), rel=1e-9)
+
+
+def least(problem: MappingProblem) -> float:
+    """The optimum by enumeration."""
+    return min(
+        objective_value(problem, np.array(core))
+        for core in itertools.permutations(range(problem.cores), problem.n)
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_search_finds_the_optimum_and_the_bound_stays_below(seed: int) -> None:
+    """5 nodes on 2 x 3 cores; every certificate stands, and none proves more than it claims."""
+    problem = some_problem(seed, 5)
+    best = least(problem)
+    state = build(problem, np.arange(5))
+    reset(state)
+    core = np.arange(5)
+    low = search(state, 0.1, 3000, core, value(state), new_rng(seed))
+    low = search(state, 0.0, 500, core, low, new_rng(seed))
+    assert low == pytest.approx(best, rel=1e-9)
+    assert objective_value(problem, core) == pytest.approx(low, rel=1e-9)
+    bounds = list(exchange_bounds(problem, core, seconds=0.5))
+    assert bounds and 0 < bounds[-1].value <= best * (1 + 1e-9)
+    for bound in bounds:
+        assert check_bound(problem, bound, core).ok
+        assert not check_bound(problem, replace(bound, value=bound.value * 1.1 + 1)).ok
+
+
+def test_bounds_hold_with_dead_links_tori_weights_and_several_nodes_per_core() -> None:
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        plain = some_problem(seed, 6, (3, 3), seed % 2 == 0)
+        machine = replace(plain.machine, faulty_links=((0, 1), (1, 0)), link_weight=2.5)
+        for problem in (
+            replace(plain, machine=machine),
+            replace(plain, node_limit=3),
+            replace(plain, terms=RewardTerms(2.0, 0.5, 0.1)),
+        ):
+            bound = max((b.value for b in exchange_bounds(problem, seconds=0.3)), default=0.0)
+            for _ in range(60):
+                if problem.node_limit == 1:
+                    core = rng.permutation(9)[:6]
+                else:
+                    core = rng.permutation(np.repeat(np.arange(9), 3))[:6]
+                assert bound <= objective_value(problem, core) * (1 + 1e-9)
+
+
+def test_terms_are_removed_and_weighted() -> None:
+    problem = some_problem(1)
+    core = np.arange(6)
+    cc = objective_value(replace(problem, terms=RewardTerms(deadlock=0.0)), core)
+    wide = objective_value(replace(problem, terms=RewardTerms(1.0, 0.0, 0.0)), core)
+    tall = objective_value(replace(problem, terms=RewardTerms(0.0, 1.0, 0.0)), core)
+    assert 0 < cc == wide + tall < objective_value(problem, core)
+    assert replace(problem, terms=RewardTerms(deadlock=0.0)).hash != problem.hash
+    with pytest.raises(InputError, match="weight vertical is -1"):
+        RewardTerms(1.0, -1.0)
+
+
+def test_prices_fall_with_channels_rise_with_turns_and_stay_finite() -> None:
+    assert deadlock_factor(10, 20) < deadlock_factor(10, 10) < deadlock_factor(12, 10)
+    assert deadlock_factor(10, 0) == 1.0
+    assert deadlock_factor(10**9, 1) == deadlock_factor(10**8, 1) == math.exp(500)
+
+
+def test_a_run_ends_with_a_mapping_that_verifies_and_a_certified_bound() -> None:
+    """Automatic mode; another claim is refused."""
+    problem = some_problem(2, 12, (3, 4))
+    result = solve(problem, time_limit=3.0, seed=1)
+    assert result.core is not None and result.objective is not None and result.bound is not None
+    assert 0 < result.bound <= result.objective
+    claimed = {
+        "objective_name": "reward", "objective": result.objective, "bound": result.bound, "gap": result.gap,
+        "status": result.status, "scores": score(problem.graph, problem.machine, result.core),
+    }  # fmt: skip
+    told = verify(problem.graph, problem.machine, (), result.core, claimed, node_limit=1)
+    assert told.ok, [c for c in told.checks if not c.ok]
+    lie = {**claimed, "objective": result.objective * 0.99}
+    assert not verify(problem.graph, problem.machine, (), result.core, lie, node_limit=1).ok
+
+
+def test_what_it_refuses() -> None:
+    graph = LogicGraph.from_edges(2, [0], [1])
+    matrix = Machine("far", (1, 1), (1, 2), distance_matrix=np.array([[0.0, 1.0], [1.0, 0.0]]))
+    with pytest.raises(InputError, match="objective reward on a machine given by a distance matrix"):
+        MappingProblem(graph, matrix, "reward")
+    with pytest.raises(InputError, match="a ceiling on reward"):
+        MappingProblem(graph, Machine("m", (1, 1), (1, 2)), "hops", ceilings=(("reward", 3.0),))
+    with pytest.raises(InputError, match="every chosen engine refuses"):
+        solve(some_problem(0), time_limit=1.0, engines=["cpsat", "links"])
