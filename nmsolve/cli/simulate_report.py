@@ -117,6 +117,11 @@ def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> S
     )
 
 
+def ending(run: RunPart) -> str:
+    """How a run that is not stable ended: cut short, which says nothing about its load, or past saturation."""
+    return f"cut short ({run.ended})" if run.ended in ("time", "stopped") else f"not stable ({run.ended})"
+
+
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
     """The run whose links are drawn: the highest stable one, else the last."""
     stable = [run for run in runs if run[1].stable]
@@ -217,7 +222,7 @@ class Says:
         for run in report.runs:
             load = "steps" if run.load is None else f"{run.load:.4g}"
             mean = "-" if run.latency.mean is None else f"{run.latency.mean:.2f}"
-            note = "" if run.stable else f"  not stable ({run.ended})"
+            note = "" if run.stable else f"  {ending(run)}"
             if run.load is not None and run.load in estimates:
                 note += f"  estimate {estimates[run.load]:.2f}"
             median, p99, worst = (

@@ -8,7 +8,7 @@ from nmsolve.cli import pictures_routing
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
-from nmsolve.cli.simulate_report import Runs, energy_of, shown, steps_of
+from nmsolve.cli.simulate_report import Runs, ending, energy_of, shown, steps_of
 from nmsolve.model.routing.routes import Routes
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
         },
         energy=energy_section(machine, network, compute, steps_of(setting, main)),
         command=command,
+        ending=ending,
         number=number,
     )
 
