@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -219,3 +220,32 @@ def test_lengths_of_routes() -> None:
     pair = Flows.of_pairs([0], [1], [1.0])
     assert route_lengths(machine, pair, way).tolist() == [3] and extra_links(machine, pair, way) == 2
     assert route_lengths(machine, Flows.of_pairs([0], [5], [1.0]), way).tolist() == [-1]
+
+
+@pytest.mark.parametrize("counts", [{}, {5: 3}, {0: 1, 16383: 9}, {16383: 4}, {12: 1000, 900: 1}])
+def test_every_packet_of_a_histogram_is_drawn_or_named(counts: dict[int, int]) -> None:
+    """Bars and the number beyond them add up, whatever the histogram; equal input gives equal bytes."""
+    from nmsolve.cli.pictures_routing import latency_histogram
+
+    histogram = np.zeros(16384, np.int64)
+    for latency, packets in counts.items():
+        histogram[latency] = packets
+    picture = latency_histogram(histogram)
+    beyond = re.search(r"([\d,]+) beyond", picture)
+    left_out = int(beyond[1].replace(",", "")) if beyond else 0
+    assert left_out == counts.get(16383, 0) + (counts.get(900, 0) if 900 in counts else 0)
+    assert ("median" in picture) == (left_out < sum(counts.values()) / 2) and picture == latency_histogram(
+        histogram
+    )
+
+
+def test_turn_map_counts_what_is_prohibited() -> None:
+    """Every board of the map says how many of its turns are prohibited; together they are the set's number."""
+    from nmsolve.cli.pictures_routing import turn_map
+    from nmsolve.hw.turns import turn_set
+
+    machine = load_machine("mesh:3x4")
+    turns = turn_set("odd-even", machine)
+    told = re.findall(r"([\d,]+) of ([\d,]+) prohibited", turn_map(machine, turns))
+    assert len(told) == 8 and sum(int(a) for a, _ in told) == turns.prohibited(machine)
+    assert all(int(b) == 6 for _, b in told)  # (3 - 1) * (4 - 1) corners of every kind

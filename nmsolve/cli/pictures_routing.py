@@ -155,36 +155,32 @@ def latency_histogram(histogram: IntArray) -> str:
 
     Parameters
     ----------
-    histogram : (L,) packets by latency in cycles
+    histogram : (L,) packets by latency in cycles; the last entry counts all that are longer, which are not drawn
     """
-
     figure, ax = new_figure(7.2, 2.6)
-    total = int(histogram.sum())
-    reached = np.cumsum(histogram)
-    first = int(np.argmax(histogram > 0)) if total else 0
-    end = int(np.searchsorted(reached, MOST_LATENCIES * total)) + 1 if total else 1
+    total, told = int(histogram.sum()), histogram[:-1]
+    reached = np.cumsum(told)
+    drawn = int(reached[-1]) if len(told) else 0
+    first = int(np.argmax(told > 0)) if drawn else 0
+    end = int(np.searchsorted(reached, min(MOST_LATENCIES * total, drawn))) + 1 if drawn else 1
     wide = max(1, -(-(end - first) // 120))  # at most 120 bars
-    edges = np.arange(first, end + wide, wide)
-    part = np.append(histogram[first:end], np.zeros(len(edges) * wide - (end - first), histogram.dtype))
+    edges = np.arange(first, end, wide)
+    part = np.zeros(len(edges) * wide, np.int64)
+    part[: end - first] = histogram[first:end]
     ax.bar(edges, part.reshape(-1, wide).sum(axis=1), width=wide, align="edge", color=PALETTE[0], lw=0)
-    if total:
-        for share, name in ((0.5, "median"), (0.99, "99 %")):
+    for share, name in ((0.5, "median"), (0.99, "99 %")):
+        if drawn and reached[end - 1] >= share * total:
             at = int(np.searchsorted(reached, share * total)) + 0.5
             ax.axvline(at, color=INK, lw=0.9, ls=":")
             ax.annotate(
                 name, (at, 1.0), xycoords=("data", "axes fraction"), xytext=(3, -2), textcoords="offset points", va="top",
                 fontsize=8,
             )  # fmt: skip
-        beyond = total - int(reached[end - 1])
-        if beyond:
-            ax.annotate(
-                f"{beyond:,} beyond",
-                (1, 0.6),
-                xycoords="axes fraction",
-                ha="right",
-                fontsize=8,
-                color=PALETTE[1],
-            )
+    beyond = total - (int(reached[end - 1]) if drawn else 0)
+    if beyond:
+        ax.annotate(
+            f"{beyond:,} beyond", (1, 0.6), xycoords="axes fraction", ha="right", fontsize=8, color=PALETTE[1]
+        )
     ax.set_xlabel("latency (cycles)")
     ax.set_ylabel("packets" if wide == 1 else f"packets per {wide} cycles")
     ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))

@@ -122,6 +122,23 @@ def ending(run: RunPart) -> str:
     return f"cut short ({run.ended})" if run.ended in ("time", "stopped") else f"not stable ({run.ended})"
 
 
+def cycles(value: int) -> str:
+    """A latency of a histogram, whose last entry counts all that are longer; ``-`` where no packet arrived."""
+    from nmsolve.hw.noc.state import HISTOGRAM
+
+    return "-" if value < 0 else f"{value}" if value < HISTOGRAM - 1 else f">={value}"
+
+
+def drain_words(drain: list[int]) -> str:
+    """How long the steps took."""
+    late = sum(d < 0 for d in drain)
+    if late:
+        return f"{late} of {len(drain)} steps had not been delivered at the end"
+    least, most = min(drain), max(drain)
+    span = f"{least:,}" if least == most else f"{least:,} to {most:,}"
+    return f"all messages of a step have arrived {span} cycles after it began"
+
+
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
     """The run whose links are drawn: the highest stable one, else the last."""
     stable = [run for run in runs if run[1].stable]
@@ -225,9 +242,7 @@ class Says:
             note = "" if run.stable else f"  {ending(run)}"
             if run.load is not None and run.load in estimates:
                 note += f"  estimate {estimates[run.load]:.2f}"
-            median, p99, worst = (
-                str(v) if v >= 0 else "-" for v in (run.latency.median, run.latency.p99, run.latency.worst)
-            )
+            median, p99, worst = (cycles(v) for v in (run.latency.median, run.latency.p99, run.latency.worst))
             print(
                 f"{load:>8} {run.accepted:9.4f} {mean:>9} {median:>7} {p99:>7} {worst:>8}{note}", file=stream
             )
@@ -238,7 +253,7 @@ class Says:
                 file=stream,
             )
         if report.step_drain:
-            print(f"cycles of a step: {min(report.step_drain):,} to {max(report.step_drain):,}", file=stream)
+            print(drain_words(report.step_drain), file=stream)
         print(
             f"energy in the measured cycles: {sum(report.energy.values()):,.6g} {report.energy_unit}",
             file=stream,

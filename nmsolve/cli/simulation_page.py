@@ -8,7 +8,7 @@ from nmsolve.cli import pictures_routing
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
-from nmsolve.cli.simulate_report import Runs, ending, energy_of, shown, steps_of
+from nmsolve.cli.simulate_report import Runs, cycles, drain_words, ending, energy_of, shown, steps_of
 from nmsolve.model.routing.routes import Routes
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
         energy=energy_section(machine, network, compute, steps_of(setting, main)),
         command=command,
         ending=ending,
+        cycles=cycles,
         number=number,
     )
 
@@ -81,10 +82,8 @@ def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
             "Deadlock: packets wait for each other in a ring. No route file whose numbering verifies allows this."
         )
     if report.step_drain and not report.deadlock:
-        least, most = min(report.step_drain), max(report.step_drain)
-        cycles = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        if least >= 0:
-            words.append(f"All messages of a step have arrived {cycles} cycles after it began.")
+        text = drain_words(report.step_drain)
+        words.append(f"{text[0].upper()}{text[1:]}.")
     edge = report.saturation
     if edge is not None:
         unit = _load_words(setting)
