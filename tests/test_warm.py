@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numba as nb
 import numpy as np
 import pytest
 
+import nmsolve
 from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
 from nmsolve.solvers.warm.run import warm_one
 
@@ -43,3 +47,20 @@ def test_a_run_is_repeated_until_it_compiles_nothing() -> None:
 
     until_compiled(run)
     assert reached == [0, 1, 2, 3]
+
+
+def test_kernels_order_by_mergesort() -> None:
+    """numba gives the parts of its quicksort the same names whether they sort or find an order, numbered in each process anew: of
+    kernels cached by different processes the one would call the parts of the other, and find an order that is none."""
+    wrong = []
+    for path in sorted(Path(nmsolve.__path__[0]).rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if not isinstance(function, ast.FunctionDef) or "njit" not in str(
+                [*map(ast.unparse, function.decorator_list)]
+            ):
+                continue
+            for call in ast.walk(function):
+                if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("argsort"):
+                    kinds = [ast.unparse(k.value) for k in call.keywords if k.arg == "kind"]
+                    wrong += [] if kinds == ["'mergesort'"] else [f"{path.name}:{call.lineno}"]
+    assert wrong == []

@@ -70,7 +70,7 @@ def _paths(
             longer = np.empty((2, 2 * link.shape[0] + cores), np.int64)
             longer[0, :k], longer[1, :k] = link[:k], parent[:k]
             link, parent = longer[0], longer[1]
-        goals = np.argsort(label[targets[indptr[f] : indptr[f + 1]]])
+        goals = np.argsort(label[targets[indptr[f] : indptr[f + 1]]], kind="mergesort")
         for up in range(2):
             core, last = np.int64(source[f]), -1
             for i in range(goals.shape[0]):

@@ -271,8 +271,8 @@ def _grow(
 @nb.njit(cache=True, nogil=True)
 def _reorder(number: IntArray, behind: IntArray, ahead: IntArray) -> None:  # pragma: no cover - compiled
     """Give the numbers of both sets to them anew: first those ``behind``, then those ``ahead``, each in its old order."""
-    one = behind[np.argsort(number[behind])]
-    two = ahead[np.argsort(number[ahead])]
+    one = behind[np.argsort(number[behind], kind="mergesort")]
+    two = ahead[np.argsort(number[ahead], kind="mergesort")]
     both = np.concatenate((one, two))
     free = np.sort(number[both])
     for i in range(len(both)):

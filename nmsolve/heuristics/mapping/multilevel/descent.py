@@ -53,7 +53,7 @@ def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
             if t >= 0:
                 rise = place_cost(board, s, u, t) - place_cost(board, s, u, p)
                 price[i] = rise / (1e-9 + net.volume[u]) if rise > 0.0 else rise
-        for i in np.argsort(price):
+        for i in np.argsort(price, kind="mergesort"):
             if not _overfull(s, p) or price[i] == np.inf:
                 break
             t = _cheapest_room(net, board, s, members[i])

@@ -121,7 +121,7 @@ def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
 @nb.njit(cache=True, nogil=True)
 def _store(rows: Int32Array, at: int, node: FloatArray, sign: FloatArray, size: int) -> None:
     """Write a row with its nodes in rising order, so that equal rows look equal."""
-    order = np.argsort(node[:size])
+    order = np.argsort(node[:size], kind="mergesort")
     for i in range(size):
         v = order[i]
         rows[at, i] = (node[v] + 1) if sign[v] > 0 else -(node[v] + 1)

@@ -67,7 +67,7 @@ def star_values(
         total += count[c] * price[c]
     for u in range(len(ptr) - 1):
         a, z = ptr[u], ptr[u + 1]
-        order = np.argsort(-share[a:z])
+        order = np.argsort(-share[a:z], kind="mergesort")
         best, which = np.inf, 0
         for c in range(classes):
             value = -price[c]
