@@ -1,0 +1,323 @@
+"""Placement and chosen routes in turns: least largest link load over both.
+
+Place with the machine's own routes, then choose routes. From then on nodes are moved and exchanged as if every core sent along a
+tree of its own: the routes chosen last where it has any, elsewhere ways over links that carry little. So each move is judged by
+the loads it would cause now. Routes are chosen anew for what comes out, and it is kept if their largest load did not rise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse.csgraph import dijkstra
+
+from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.links.moves import search
+from nmsolve.heuristics.mapping.links.moves import value as norm
+from nmsolve.heuristics.mapping.links.state import build, reset, supports
+from nmsolve.heuristics.routing.mend import mend
+from nmsolve.hw.routing.loads import route_loads
+from nmsolve.hw.routing.order import number_of
+from nmsolve.model.bound import Bound, gap
+from nmsolve.model.errors import InputError
+from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.routing.flows import flows_of
+from nmsolve.model.routing.problem import RoutingProblem
+from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.stage import hang_up
+from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+from nmsolve.solvers.mapping.joint.engines import any_route
+from nmsolve.solvers.routing.api import route
+from nmsolve.solvers.routing.numbers import detour_of
+from nmsolve.solvers.routing.result import RoutingResult
+from nmsolve.solvers.search.budget import Budget
+
+#: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
+PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
+#: Seconds of moves in a round: part of the time, and bounds on it.
+ROUND, SHORTEST, LONGEST = 0.01, 0.3, 10.0
+#: Routes over links with more than this part of the least largest load so far are led anew.
+RELIEVE = 0.9
+#: Temperatures of a round as parts of the value: first (falls by SHRINK after a round in vain), last part of it; norm of loads.
+HOT, SHRINK, COLD, NORM = 0.001, 0.9, 0.05, 5.0
+#: Tries in the first kernel call of a round and seconds of the later ones.
+FIRST, SLICE = 50, 0.03
+#: Exponent of a link's load in its price; the most that price adds to a link's length; length of a link of a core's own tree.
+SHARP, MOST, OWN = 4.0, 2.0, 1e-3
+#: Engines for the routes of the first placement.
+QUICK = ("named", "reroute")
+
+
+@dataclass(frozen=True)
+class Round:
+    """One step: when it ended, nodes moved from the best mapping, largest load (None: no routes in time), the least so far."""
+
+    seconds: float
+    moved: int
+    value: float | None
+    best: float
+
+
+@dataclass(frozen=True, eq=False)
+class AlternateResult:
+    """What alternating found.
+
+    Attributes
+    ----------
+    core : (n,) core of every node, or None
+    problem : the routing problem of this placement; ``detour`` is what the routes found on the way take
+    routing : its routes with the bound that holds for this placement and any routes (scope ``placement``), or None
+    value : largest link load
+    first_value : of the first placement with routes chosen after it
+    bound : of any mapping with any routes (scope ``full``), or None
+    rounds : what was tried
+    """
+
+    core: IntArray | None
+    problem: RoutingProblem | None
+    routing: RoutingResult | None
+    value: float | None
+    first_value: float | None
+    bound: Bound | None
+    rounds: tuple[Round, ...]
+    stop_reason: str
+
+    @property
+    def gap(self) -> float | None:
+        """Gap to the best of all mappings with any routes."""
+        return gap(self.value, None if self.bound is None else self.bound.value)
+
+    @property
+    def placement_gap(self) -> float | None:
+        """Gap to the best routes of this placement."""
+        return None if self.routing is None else self.routing.gap_of("max-link")
+
+
+def alternate(
+    problem: MappingProblem,
+    *,
+    time_limit: float = 60.0,
+    started: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    memory: int | None = None,
+    warm_start: IntArray | None = None,
+    observer: Callable[[Round], None] = lambda step: None,
+) -> AlternateResult:
+    """Mapping and deadlock-free routes with the least largest link load that is found in the time given.
+
+    Parameters
+    ----------
+    problem : objective ``max-link``, without ceilings or a migration budget
+    time_limit : wall seconds from ``started`` (``time.monotonic()``) on
+    observer : called after every round
+
+    Raises
+    ------
+    InputError : another objective, a machine without links, dead links that cut cores off
+    """
+    if problem.objective != "max-link" or problem.ceilings or problem.limits_moves:
+        raise InputError(
+            "placement and routes in turns know one objective",
+            "",
+            "max-link, without ceilings and migration budget",
+        )
+    budget = Budget(time_limit, started=started)
+    with budget.ctrl_c():
+        first = solve(
+            problem, time_limit=max(0.2, PLACE * time_limit), started=budget.started, seed=seed, workers=workers,
+            memory=memory, warm_start=warm_start,
+        )  # fmt: skip
+        if first.core is None:
+            return AlternateResult(None, None, None, None, None, None, (), first.stop_reason)
+        if first.stop_reason == "interrupt":
+            budget.interrupt()
+        run = _Run(problem, budget, time_limit, seed, workers, memory, observer)
+        run.begin(first.core)
+        first_value, bound = run.best, run.full_bound()
+        while run.can_go_on and (bound is None or run.best > bound.value):
+            run.round()
+        return run.finish(first_value, bound)
+
+
+class _Run:
+    """The best mapping with its routes so far, and the temperature of the next round."""
+
+    def __init__(
+        self, problem: MappingProblem, budget: Budget, limit: float, seed: int, workers: int, memory: int | None,
+        observer: Callable[[Round], None],
+    ) -> None:  # fmt: skip
+        self.problem, self.budget, self.limit, self.seed = problem, budget, limit, seed
+        self.workers, self.memory, self.observer = workers, memory, observer
+        self.seconds = min(LONGEST, max(SHORTEST, ROUND * limit))
+        self.heat, self.best = HOT, np.inf
+        self.reduction = merge_together(problem)
+        self.core: IntArray = np.zeros(0, np.int64)
+        self.routes: Routes | None = None
+        self.number: IntArray = np.zeros(0, np.int64)
+        self.rounds: list[Round] = []
+
+    @property
+    def can_go_on(self) -> bool:
+        """False once time is up, and where the kernel of the moves does not know a rule of the problem."""
+        reduced = self.reduction.reduced
+        if (
+            self.routes is None
+            or supports(reduced) is not None
+            or reduced.axons is not None
+            or reduced.graph.m == 0
+        ):
+            return False
+        left = (1.0 - FINAL) * self.limit - self.budget.elapsed()
+        return left > self.seconds and not self.budget.interrupted
+
+    def flows(self, core: IntArray) -> RoutingProblem:
+        """The routing problem of a mapping, largest load alone."""
+        machine = self.problem.machine
+        return RoutingProblem(machine, flows_of(self.problem.graph, core, machine.size), ("max-link",))
+
+    def begin(self, core: IntArray) -> None:
+        """Choose routes for the first placement."""
+        asked = self.flows(core)
+        found = route(
+            asked, time_limit=max(0.5, self.seconds), seed=self.seed, memory=self.memory, engines=QUICK
+        )
+        if found.routes is not None and found.numbering is not None:
+            self._keep(core, asked, (found.routes, found.numbering), 0)
+            known, number, kept = found.routes, found.numbering, np.ones(asked.flows.count, bool)
+        else:
+            known, kept = Routes.of_paths([[]] * asked.flows.count), np.zeros(asked.flows.count, bool)
+            number = np.full(4 * asked.machine.size, -1, np.int64)
+        self._keep(core, asked, mend(asked, known, kept, number, RELIEVE * min(self.best, 1e300)), 0)
+
+    def round(self) -> None:
+        """Move nodes on the trees of the present routes, and choose routes for what comes out."""
+        assert self.routes is not None
+        before = sending_trees(self.flows(self.core), self.routes)
+        core = self._moved(before)
+        asked = self.flows(core)
+        wished = routes_along(asked, before)
+        found = mend(asked, wished, np.ones(asked.flows.count, bool), self.number, RELIEVE * self.best)
+        self._keep(core, asked, found, int((core != self.core).sum()))
+
+    def _keep(
+        self, core: IntArray, asked: RoutingProblem, found: tuple[Routes, IntArray] | None, moved: int
+    ) -> None:
+        """Keep the mapping and its routes if they are no worse than the best so far."""
+        value = None
+        if found is not None:
+            value = float(route_loads(asked.machine, asked.flows, found[0]).max(initial=0.0))
+            if value <= self.best:
+                self.core, self.best, (self.routes, self.number) = core, value, found
+            else:
+                self.heat *= SHRINK
+        self.rounds.append(Round(self.budget.elapsed(), moved, value, self.best))
+        self.observer(self.rounds[-1])
+
+    def _moved(self, before: Int32Array) -> IntArray:
+        """The mapping that a short annealing finds from the best one, if every core p sends along the tree ``before[p]``."""
+        problem = self.reduction.reduced
+        start = self.reduction.restrict(self.core)
+        state = build(problem, start)._replace(tree=before, dist=np.zeros(before.shape))
+        state.heat[1:3] = max(self.best, 1e-300), NORM
+        reset(state)
+        best, rng = np.array(start), new_rng(self.seed, len(self.rounds))
+        tries, low, begun = FIRST, norm(state, True), time.monotonic()
+        while (spent := (time.monotonic() - begun) / self.seconds) < 1.0:
+            now = time.monotonic()
+            low = search(state, True, self.heat * COLD**spent, tries, best, low, rng)
+            reset(state)
+            tries = max(1, min(4 * tries, int(tries * SLICE / max(time.monotonic() - now, 1e-5))))
+        out: IntArray = self.reduction.lift(best)
+        return out
+
+    def full_bound(self) -> Bound | None:
+        """The best bound on the largest load of any mapping with any routes."""
+        reduced = any_route(self.reduction.reduced)
+        end = time.monotonic() + BOUND * self.limit
+        best: Bound | None = None
+        for bound in link_load_bounds(reduced, None, lambda: time.monotonic() >= end, BOUND * self.limit):
+            best = bound if best is None or bound.value > best.value else best
+        return best
+
+    def finish(self, first_value: float, bound: Bound | None) -> AlternateResult:
+        """The final routes, all objectives, from the best ones known."""
+        interrupted = self.budget.interrupted
+        if self.routes is None:
+            return AlternateResult(
+                None,
+                None,
+                None,
+                None,
+                None,
+                bound,
+                tuple(self.rounds),
+                "interrupt" if interrupted else "time",
+            )
+        asked = replace(self.flows(self.core), objective=("max-link", "total-link", "turns"))
+        asked = detour_of(asked, self.routes)
+        start = None if number_of(asked, self.routes) is None else self.routes
+        left = 0.5 if interrupted else max(0.5, self.limit - self.budget.elapsed())
+        routing = route(
+            asked, time_limit=left, seed=self.seed, workers=self.workers, memory=self.memory, warm_start=start
+        )
+        value = routing.objective.get("max-link", np.inf)
+        if (
+            value > self.best
+        ):  # the turns that these routes take leave no turn set with straight on everywhere
+            routing = replace(routing, status="feasible", routes=self.routes, numbering=self.number, turns=None,
+                              objective={**routing.objective, "max-link": self.best}, proved={})  # fmt: skip
+            value = self.best
+        reason = (
+            "interrupt" if interrupted else "gap" if bound is not None and value <= bound.value else "time"
+        )
+        return AlternateResult(
+            self.core, asked, routing, value, first_value, bound, tuple(self.rounds), reason
+        )
+
+
+def routes_along(problem: RoutingProblem, before: Int32Array) -> Routes:
+    """Routes of all flows along the trees ``before`` (P, P) of their source cores; cycles of channels are possible."""
+    flows = problem.flows
+    link_of = {(k // 4, int(end)): k for k, end in enumerate(link_ends(problem.machine).tolist()) if end >= 0}
+    flow, channel = [], []
+    for f, source in enumerate(flows.source.tolist()):
+        tree, seen = before[source], {source}
+        for goal in flows.of(f).tolist():
+            way, core = [], goal
+            while core not in seen:
+                seen.add(core)
+                way.append(link_of[int(tree[core]), core])
+                core = int(tree[core])
+            channel += way[::-1]
+            flow += [f] * len(way)
+    return hang_up(problem, np.array(flow, np.int64), np.array(channel, np.int64))
+
+
+def sending_trees(problem: RoutingProblem, routes: Routes) -> Int32Array:
+    """(P, P) ``before[p, q]``: the core just before ``q`` on the way from ``p``; ``q`` itself where there is none.
+
+    Shortest ways from every core, where links that its own flows take count next to nothing and others more the more they carry.
+    """
+    machine, flows = problem.machine, problem.flows
+    ends, works = link_ends(machine), np.flatnonzero(link_works(machine))
+    load = route_loads(machine, flows, routes)
+    length = 1.0 + MOST * (load / (float(load.max(initial=0.0)) or 1.0)) ** SHARP
+    sender = flows.source[routes.flow].astype(np.int64)
+    taken = np.zeros((machine.size, len(ends)), bool)
+    taken[sender, routes.links] = True
+    before = np.empty((machine.size, machine.size), np.int32)
+    for p in range(machine.size):
+        own = np.where(taken[p, works], OWN, length[works])
+        graph = sparse.csr_array((own, (works // 4, ends[works])), shape=(machine.size, machine.size))
+        found = dijkstra(graph, True, np.array([p]), return_predecessors=True)[1][0]
+        before[p] = np.where(found < 0, np.arange(machine.size), found)
+    return before
