@@ -108,7 +108,7 @@ def least(problem: MappingProblem) -> float:
     )
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_search_finds_the_optimum_and_the_bound_stays_below(seed: int) -> None:
     """5 nodes on 2 x 3 cores; every certificate stands, and none proves more than it claims."""
     problem = some_problem(seed, 5)
@@ -120,7 +120,7 @@ def test_search_finds_the_optimum_and_the_bound_stays_below(seed: int) -> None:
     low = search(state, 0.0, 500, core, low, new_rng(seed))
     assert low == pytest.approx(best, rel=1e-9)
     assert objective_value(problem, core) == pytest.approx(low, rel=1e-9)
-    bounds = list(exchange_bounds(problem, core, seconds=0.5))
+    bounds = list(exchange_bounds(problem, core, seconds=0.2))
     assert bounds and 0 < bounds[-1].value <= best * (1 + 1e-9)
     for bound in bounds:
         assert check_bound(problem, bound, core).ok
@@ -129,7 +129,7 @@ def test_search_finds_the_optimum_and_the_bound_stays_below(seed: int) -> None:
 
 def test_bounds_hold_with_dead_links_tori_weights_and_several_nodes_per_core() -> None:
     rng = np.random.default_rng(0)
-    for seed in range(5):
+    for seed in range(2):
         plain = some_problem(seed, 6, (3, 3), seed % 2 == 0)
         machine = replace(plain.machine, faulty_links=((0, 1), (1, 0)), link_weight=2.5)
         for problem in (
@@ -137,7 +137,7 @@ def test_bounds_hold_with_dead_links_tori_weights_and_several_nodes_per_core() -
             replace(plain, node_limit=3),
             replace(plain, terms=RewardTerms(2.0, 0.5, 0.1)),
         ):
-            bound = max((b.value for b in exchange_bounds(problem, seconds=0.3)), default=0.0)
+            bound = max((b.value for b in exchange_bounds(problem, seconds=0.1)), default=0.0)
             for _ in range(60):
                 if problem.node_limit == 1:
                     core = rng.permutation(9)[:6]
@@ -165,9 +165,9 @@ def test_prices_fall_with_channels_rise_with_turns_and_stay_finite() -> None:
 
 
 def test_a_run_ends_with_a_mapping_that_verifies_and_a_certified_bound() -> None:
-    """Automatic mode; another claim is refused."""
+    """And another claim is refused."""
     problem = some_problem(2, 12, (3, 4))
-    result = solve(problem, time_limit=3.0, seed=1)
+    result = solve(problem, time_limit=4.0, seed=1, engines=["exchange", "reward"])
     assert result.core is not None and result.objective is not None and result.bound is not None
     assert 0 < result.bound <= result.objective
     claimed = {

@@ -28,16 +28,17 @@ from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.reward import reward_loss
+from nmsolve.hw.router_tables import router_entries
 from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
 from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.problem import OBJECTIVES, TABLE_ENTRIES, MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Relative excess over a ceiling that counts as rounding of sums.
 CEILING_SLACK = 1e-12
-#: Graphs with more edges are scored without the reward, whose flows take longer than all other scores together.
+#: Graphs with more edges are scored without the reward and the routers' tables, which take longer than all other scores together.
 REWARD_EDGES = 2**20
 
 
@@ -107,11 +108,17 @@ def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> flo
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
-    """The first ceiling on another objective that the mapping breaks (beyond rounding of sums), in words."""
+    """The first ceiling on another objective that the mapping breaks (beyond rounding of sums), or else the router whose table
+    it overfills most, in words."""
     for name, most in problem.ceilings:
         value = objective_value(replace(problem, objective=name, ceilings=()), core)
         if value > most * (1 + CEILING_SLACK):
             return f"{name} is {value:.10g}, the ceiling is {most:.10g}"
+    if problem.table_limit is not None:
+        used = router_entries(problem.graph, problem.machine, np.asarray(core, np.int64))
+        worst = int(np.argmax(used))
+        if used[worst] > problem.table_limit:
+            return f"the router of core {worst} needs {used[worst]} table_entries, its limit is {problem.table_limit}"
     return None
 
 
@@ -174,7 +181,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
-    for a distance matrix) ``max-link``, ``total-link``, ``hysmap`` and, up to 2^20 edges, ``reward``; ``axons-in`` and
+    for a distance matrix) ``max-link``, ``total-link``, ``hysmap`` and, up to 2^20 edges, ``reward`` and
+    ``table-entries`` (most of any router); ``axons-in`` and
     ``axons-out``, the most entries that any core needs in its axon tables.
     """
     problem = MappingProblem(graph, machine)
@@ -220,6 +228,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         spread = float(loads.var()) if len(loads) else 0.0
         if graph.m <= REWARD_EDGES:
             out["reward"] = reward_loss(graph, machine, at)
+        if graph.m <= REWARD_EDGES or TABLE_ENTRIES in machine.capacity:
+            out["table-entries"] = float(router_entries(graph, machine, at).max(initial=0))
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

@@ -17,6 +17,7 @@ import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.verify_reward import walked_reward
+from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
@@ -139,6 +140,10 @@ def verifying(
     if claimed is not None and machine.distance_matrix is None and _names_reward(claimed):
         found["reward"] = walked_reward(between, machine)
     checks += axon_checks(axon_limits(problem), found)
+    if problem.table_limit is not None and routes is None:
+        used = walked_entries(between, machine)
+        text = f"the fullest router needs {used} of {problem.table_limit} entries"
+        checks.append(Check("table_entries", used <= problem.table_limit, text))
     if claimed is not None:
         checks += claim_checks(claimed, found)
     scores |= found

@@ -11,6 +11,7 @@ from nmsolve.model.mapping.conflicts import constraint_conflicts
 from nmsolve.model.mapping.migration_fit import migration_misfit
 from nmsolve.model.mapping.overflow import overflows
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.tables_fit import table_misfit
 
 
 def explain_misfit(problem: MappingProblem) -> list[str]:
@@ -22,7 +23,7 @@ def explain_misfit(problem: MappingProblem) -> list[str]:
     if not machine.usable.any():
         return [f"none of the {machine.size} cores of {machine.name} is usable (all are faulty or taken)"]
     conflicts = constraint_conflicts(problem) + overflows(problem)
-    return conflicts or axon_misfit(problem) or migration_misfit(problem)
+    return conflicts or axon_misfit(problem) or table_misfit(problem) or migration_misfit(problem)
 
 
 def require_fit(problem: MappingProblem) -> None:

@@ -19,6 +19,8 @@ from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, froze
 
 #: What can be minimised. Formulas are in nmsolve.hw.scores.
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
+#: Machine capacity: entries of every router's table (:mod:`nmsolve.hw.router_tables`), unless the graph has such a resource.
+TABLE_ENTRIES = "table_entries"
 #: Capacity that stands for "no limit".
 UNLIMITED = np.int64(2**62)
 
@@ -67,7 +69,9 @@ class MappingProblem:
                 )
         if any(name == "reward" for name, _ in self.ceilings):
             raise InputError(
-                "a ceiling on reward", self.graph.name, "reward as the only objective, or as the last in order"
+                "a ceiling on reward",
+                self.graph.name,
+                "reward as the only objective, or as the last in order",
             )
         if self.node_limit is not None and "nodes" in self.graph.resources:
             raise InputError(
@@ -214,6 +218,17 @@ class MappingProblem:
     def axons(self) -> Axons | None:
         """Limits on axon tables that a mapping within all capacities could break, or None."""
         return binding_axons(self)
+
+    @property
+    def table_limit(self) -> int | None:
+        """Most entries of any router's table (machine capacity ``table_entries``) if a mapping could need more, or None.
+
+        A message takes at most one entry of a router, so a limit of as many entries as there are messages cannot bind.
+        """
+        limit = self.machine.capacity.get(TABLE_ENTRIES)
+        if limit is None or TABLE_ENTRIES in self.graph.resources or self.machine.distance_matrix is not None:
+            return None
+        return limit if self.graph.rows > limit else None
 
     @property
     def limits_moves(self) -> bool:

@@ -86,6 +86,8 @@ def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
         return "it knows no ceilings on other objectives"
     if problem.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
         return "it knows no limits on axon tables (axons_in, axons_out)"
+    if problem.table_limit is not None and engine.finds != "bounds" and not REGISTRY[name].tables:
+        return "it knows no limit on routers' tables (table_entries)"
     return engine.refuses(problem)
 
 
@@ -252,7 +254,7 @@ def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
     """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
     if problem.limits_moves:
         return {"remap": HEURISTICS}
-    if problem.ceilings:
+    if problem.ceilings or problem.table_limit is not None:
         return {"links": HEURISTICS}
     if problem.axons is not None:
         return {"first-fit" if uses_links(problem) else "nets": HEURISTICS}

@@ -26,6 +26,7 @@ class Entry:
     budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
     limited : obeys ceilings on other objectives, likewise
     axons : keeps axon tables within their limits, likewise where these could bind
+    tables : keeps routers' tables within their limit, likewise where it could bind
     stored : takes graphs that lie on disk, block by block; runs in this process and may use all workers as threads
     about : one line for people
     """
@@ -40,6 +41,7 @@ class Entry:
     budgeted: bool = False
     limited: bool = False
     axons: bool = False
+    tables: bool = False
     stored: bool = False
 
     def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
@@ -60,7 +62,7 @@ REGISTRY: dict[str, Entry] = {
     "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
     "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
-    "links": Entry(_H + "links", "Links", "local search on link loads, and under ceilings", repeat=True, limited=True),
+    "links": Entry(_H + "links", "Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
     "reward": Entry(_H + "reward", "Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
     "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),

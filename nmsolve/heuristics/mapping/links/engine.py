@@ -22,6 +22,8 @@ HOT, COLD, GREEDY = 0.01, 0.0002, 0.15
 WIDE, SHARP, SHARPEN = 3.0, 5.0, 0.5
 #: Where messages are multicast, part of the time for their total load first: it spreads far better than edges do.
 TOTAL = 0.6
+#: Price of an entry too many in a router's table, as part of what all cost per entry, and how it grows while there are any.
+FIRST_PRICE, DEARER = 1.0, 1.1
 #: Tries in one kernel call at first; afterwards about SLICE seconds of them.
 FIRST, SLICE = 20, 0.05
 
@@ -38,7 +40,7 @@ class Links:
 
     def refuses(self, problem: MappingProblem) -> str | None:
         """Sums without ceilings (other engines do them better), and what has no links."""
-        if not uses_links(problem) and not problem.ceilings:
+        if not uses_links(problem) and not problem.ceilings and problem.table_limit is None:
             return "the objective is a sum without ceilings on others: other engines do it better"
         return supports(problem)
 
@@ -52,7 +54,8 @@ class Links:
         seconds, tries, sharp = max(1e-3, context.time_left()), FIRST, False
         state.heat[1:3] = max(float(state.loads.max()), 1e-300), WIDE
         reset(state)
-        low = value(state, by_load)
+        low = value(state, by_load) if state.tables[1] <= 0.0 else np.inf
+        state.tables[2] = FIRST_PRICE * value(state, by_load) / max(1, int(state.entries.sum()))
         while not context.should_stop():
             left = context.time_left()
             share = 1.0 - left / seconds
@@ -64,7 +67,9 @@ class Links:
                     state.core[:] = best = np.array(known)
             reset(state)
             begun = context.time_left()
-            if state.heat[2] == SHARP and low > 0:
+            if state.tables[1] > 0.0:
+                state.tables[2] *= DEARER
+            elif state.heat[2] == SHARP and low > 0:
                 low = min(low, value(state, by_load))
             cooled = share / (1.0 - GREEDY)
             heat = HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0

@@ -18,10 +18,12 @@ SLACK = 1e-13
 
 @nb.njit(cache=True, nogil=True)
 def value(s: LinkState, by_load: bool) -> float:
-    """What the search lowers: the first sum, or the 2^power-norm of the loads (a little above the largest)."""
+    """What the search lowers: the first sum, or the 2^power-norm of the loads (a little above the largest); and the price of
+    entries that are too many in routers' tables."""
+    paid = s.tables[2] * s.tables[1] if s.tables[1] > 0.0 else 0.0
     if by_load:
-        return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2]))
-    return float(s.factor[0] @ s.sums + s.linked[0])
+        return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2])) + paid
+    return float(s.factor[0] @ s.sums + s.linked[0]) + paid
 
 
 @nb.njit(cache=True, nogil=True)
@@ -79,7 +81,7 @@ def search(
         limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
         if new <= limit and legal(s):
             now = new
-            if now < low - 1e-12 * abs(low):
+            if now < low - 1e-12 * min(abs(low), 1e300) and s.tables[1] <= 0.0:
                 low = now
                 best[:] = s.core
         else:

@@ -13,6 +13,7 @@ from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_weights, route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.router_tables import entries_of_row
 from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -36,6 +37,9 @@ class LinkState(NamedTuple):
 
     ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums. ``heat`` is
     [sum of (load / unit)^(2^power), unit, power, ceiling of a load, total excess over it].
+
+    Where routers' tables are limited: ``entries`` (P,) of every router, ``tables`` = [limit, entries too many, price of one]
+    (limit inf: not counted), ``marks`` scratch of :func:`nmsolve.hw.router_tables.entries_of_row`.
     """
 
     indptr: IntArray
@@ -72,6 +76,9 @@ class LinkState(NamedTuple):
     sums: FloatArray
     linked: FloatArray
     heat: FloatArray
+    entries: IntArray
+    tables: FloatArray
+    marks: IntArray
     stamp: IntArray
     used: IntArray
     got: IntArray
@@ -92,7 +99,9 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
         problem.domain_of, problem.domains, problem.apart[0], problem.apart[1], factor, link, most,
         np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
         np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros(4 * machine.size),
-        np.zeros(4), np.zeros(len(most)), np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(1, np.int64),
+        np.zeros(4), np.zeros(len(most)), np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
+        np.array([np.inf if problem.table_limit is None else problem.table_limit, 0.0, 0.0]),
+        np.zeros((5, machine.size), np.int64), np.zeros(1, np.int64),
         np.zeros(4 * machine.size, np.int64), np.zeros(machine.size, np.int64),
     )  # fmt: skip
     reset(state)
@@ -123,7 +132,8 @@ def reset(s: LinkState) -> None:
     s.loads[:] = 0.0
     s.sums[:] = 0.0
     s.linked[:] = 0.0
-    s.heat[0] = s.heat[4] = 0.0
+    s.heat[0] = s.heat[4] = s.tables[1] = 0.0
+    s.entries[:] = 0
     s.head[:] = -1
     for u in range(len(s.core)):
         ring_in(s, u, s.core[u])
@@ -159,6 +169,15 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
         s.sums[HOPS] += sign * weight * away
         if first or not cast:
             _add_route(s, p, q, sign * (rate if cast else weight), stamp if cast else 0)
+    if s.tables[0] < np.inf:
+        found = entries_of_row(
+            i, p, s.indptr, s.targets, s.core, s.cols, s.x, s.y, s.wrap_x, s.wrap_y, s.tree, s.ends, s.marks
+        )
+        for j in range(found):
+            c = s.marks[4, j]
+            s.tables[1] -= max(0.0, s.entries[c] - s.tables[0])
+            s.entries[c] += 1 if sign > 0.0 else -1
+            s.tables[1] += max(0.0, s.entries[c] - s.tables[0])
 
 
 @nb.njit(cache=True, nogil=True)

@@ -74,13 +74,13 @@ class Nets:
 def start(problem: MappingProblem, context: Context) -> IntArray | None:
     """The best mapping so far, else one by method M2 on unicast traffic (offered), else any legal one.
 
-    With limits on axon tables, a good one that may exceed these if none is known.
+    With limits on axon or routers' tables, a good one that may exceed these if none is known.
     """
     from nmsolve.heuristics.mapping.m2.engine import M2
     from nmsolve.heuristics.mapping.m2.repair import repair
 
     core, _ = context.incumbent()
-    if core is None and problem.axons is not None:
+    if core is None and (problem.axons is not None or problem.table_limit is not None):
         return start_without_limits(problem, context)
     if core is None and M2().refuses(problem) is None:
         M2().run(problem, context)

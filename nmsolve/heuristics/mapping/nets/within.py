@@ -18,9 +18,10 @@ PRICES, PRESS = (0.1, 20.0), 0.5
 
 
 def start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
-    """A mapping by the multilevel mapper, which knows no axon tables, in part of the time; offered if it obeys them."""
+    """A mapping by the multilevel mapper, which knows no limits on tables, in part of the time; offered if it obeys them."""
     from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND as MULTILEVEL_WORK
     from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
+    from nmsolve.hw.scores import broken_ceiling
     from nmsolve.model.mapping.axons import axon_overflows, without_axons
 
     seconds = max(1e-3, UNLIMITED_PART * context.time_left())
@@ -33,7 +34,7 @@ def start_without_limits(problem: MappingProblem, context: Context) -> IntArray 
         lambda core, move: None,
         lambda: 1.0 - (context.time_left() - end) / seconds,
     )
-    if core is not None and not axon_overflows(problem, core):
+    if core is not None and not axon_overflows(problem, core) and broken_ceiling(problem, core) is None:
         context.offer(core, "multilevel")
     return core
 
