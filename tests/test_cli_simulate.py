@@ -199,6 +199,9 @@ def test_bad_input_is_one_line(call: Called, mapping: list[object], tmp_path: Pa
     refused(*mapping, "--load", 0.1, "--sweep", words=("--load",))
     refused(*mapping, "--steps", 2, words=("--period",))
     refused(*mapping, "--route", "zigzag", words=("'zigzag'", "west-first"))
+    torus = tmp_path / "torus.toml"
+    torus.write_text('name = "torus"\ncores = [3, 3]\ntorus = true\n')
+    refused(*mapping[:3], "--machine", torus, words=("2 virtual channels", "the router has 1"))
     refused("--pattern", "uniform", "--load", 0.1, words=("--machine",))
     refused("--pattern", "swirl", "--load", 0.1, "--machine", MACHINE, words=("'swirl'", "transpose"))
     refused("--pattern", "uniform", "--machine", MACHINE, words=("without a load",))

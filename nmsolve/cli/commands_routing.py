@@ -78,7 +78,9 @@ def route_command(
 def simulate_command(
     mapping: A[
         Path | None,
-        typer.Argument(help="mapping.json or the output folder of `nmsolve map`; not needed with --pattern."),
+        typer.Argument(
+            help="mapping.json or the output folder of `nmsolve map`; not needed with --pattern, or --trace and --machine."
+        ),
     ] = None,
     graph: MappingGraph = None,
     machine: Machine = None,

@@ -139,6 +139,21 @@ def drain_words(drain: list[int]) -> str:
     return f"all messages of a step have arrived {span} cycles after it began"
 
 
+def saturation_words(edge: dict[str, float | None], unit: str = "") -> str:
+    """Between which loads the network saturates; ``unit`` is what loads are."""
+    stable, unstable, accepted = edge["stable"], edge["unstable"], edge["accepted"]
+    if unstable is None:
+        known = (
+            "no load could be tried in time"
+            if stable is None
+            else f"stable up to the highest load tried, {stable:.4g}"
+        )
+        return f"{known}{unit if stable is not None else ''}"
+    low = "0" if stable is None else f"{stable:.4g}"
+    there = f"there it delivers {accepted:.4g} flits per core and cycle"
+    return f"the network saturates between {low} and {unstable:.4g}{unit}; {there}"
+
+
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
     """The run whose links are drawn: the highest stable one, else the last."""
     stable = [run for run in runs if run[1].stable]
@@ -247,11 +262,7 @@ class Says:
                 f"{load:>8} {run.accepted:9.4f} {mean:>9} {median:>7} {p99:>7} {worst:>8}{note}", file=stream
             )
         if report.saturation is not None:
-            words = {k: "-" if v is None else f"{v:.4g}" for k, v in report.saturation.items()}
-            print(
-                f"saturation between {words['stable']} and {words['unstable']}, accepted there {words['accepted']}",
-                file=stream,
-            )
+            print(saturation_words(report.saturation), file=stream)
         if report.step_drain:
             print(drain_words(report.step_drain), file=stream)
         print(

@@ -63,13 +63,19 @@ def setting_of(o: SimulateOptions) -> Setting:
     ------
     InputError : options that do not go together, wrong files
     """
+    from nmsolve.model.routing.routes import Routes
+
     _require_one_kind(o)
     config = router(o.config)
     if o.pattern is not None:
         return _of_pattern(o, o.pattern, config)
-    if o.trace is not None:
-        return _of_trace(o, o.trace, config)
-    return _of_mapping(o, config)
+    setting = _of_mapping(o, config) if o.trace is None else _of_trace(o, o.trace, config)
+    if isinstance(setting.routing, Routes) and config.virtual_channels % setting.routing.channels:
+        raise InputError(
+            f"the routes use {setting.routing.channels} virtual channels per link, the router has {config.virtual_channels}",
+            "--config", "a router with as many, or twice, three times ... as many",
+        )  # fmt: skip
+    return setting
 
 
 def _require_one_kind(o: SimulateOptions) -> None:

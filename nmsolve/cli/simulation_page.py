@@ -8,7 +8,16 @@ from nmsolve.cli import pictures_routing
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
-from nmsolve.cli.simulate_report import Runs, cycles, drain_words, ending, energy_of, shown, steps_of
+from nmsolve.cli.simulate_report import (
+    Runs,
+    cycles,
+    drain_words,
+    ending,
+    energy_of,
+    saturation_words,
+    shown,
+    steps_of,
+)
 from nmsolve.model.routing.routes import Routes
 
 if TYPE_CHECKING:
@@ -84,18 +93,9 @@ def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
     if report.step_drain and not report.deadlock:
         text = drain_words(report.step_drain)
         words.append(f"{text[0].upper()}{text[1:]}.")
-    edge = report.saturation
-    if edge is not None:
-        unit = _load_words(setting)
-        if edge["stable"] is None:
-            words.append("No load that was tried is stable.")
-        elif edge["unstable"] is None:
-            words.append(f"Stable up to the highest load tried, {edge['stable']:.4g} {unit}.")
-        else:
-            words.append(
-                f"The network saturates between {edge['stable']:.4g} and {edge['unstable']:.4g} {unit}; "
-                f"there it delivers {edge['accepted']:.4g} flits per core and cycle."
-            )
+    if report.saturation is not None:
+        text = saturation_words(report.saturation, f" {_load_words(setting)}")
+        words.append(f"{text[0].upper()}{text[1:]}.")
     late = [run for run in report.runs if run.ended in ("time", "stopped", "cycles")]
     if late:
         words.append(
