@@ -168,7 +168,8 @@ def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -
 
 def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> None:
     """Chosen routes are no worse than the machine's own, and checked."""
-    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 8, "--engines", "multilevel", "--route", "chosen", "--out", tmp_path)
+    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 8, "--engines", "multilevel", "--route", "chosen",
+        "--out", tmp_path)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text())
     value = {o["name"]: o["value"] for o in report["routing"]["objectives"]}
     assert value["max-link"] <= report["scores"]["max-link"]
