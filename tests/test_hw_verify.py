@@ -18,7 +18,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(ref.machines(faults=True), ref.graphs(), st.integers(0, 2**32 - 1))
 def test_walked_routes_agree_with_the_fast_evaluator(machine, graph, seed):
     """Two programs that share no code find the same numbers."""

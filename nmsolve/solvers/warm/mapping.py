@@ -81,6 +81,7 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
         ("connectivity", make_problem(casts, mesh, balance=0.2, objective="connectivity")),
         ("multicast hops", make_problem(casts, mesh, balance=0.2, objective="multicast-hops")),
         ("link loads", make_problem(casts, mesh, balance=0.2, objective="max-link")),
+        ("reward", make_problem(casts, mesh, balance=0.2, objective="reward")),
         (
             "hardly any room",
             MappingProblem(_blocks(), Machine("tight", (1, 1), (2, 3), capacity={"neurons": 10})),
