@@ -31,7 +31,7 @@ from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import hang_up
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray, frozen
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.joint.engines import any_route
@@ -226,7 +226,7 @@ class _Run:
         """The mapping that a short annealing finds from the best one, if every core p sends along the tree ``before[p]``."""
         problem = self.reduction.reduced
         start = self.reduction.restrict(self.core)
-        state = build(problem, start)._replace(tree=before, dist=np.zeros(before.shape))
+        state = build(problem, start)._replace(tree=before, dist=frozen(np.zeros(before.shape)))
         state.heat[1:3] = max(self.best, 1e-300), NORM
         reset(state)
         best, rng = np.array(start), new_rng(self.seed, len(self.rounds))
@@ -324,4 +324,7 @@ def sending_trees(problem: RoutingProblem, routes: Routes) -> Int32Array:
         graph = sparse.csr_array((own, (works // 4, ends[works])), shape=(machine.size, machine.size))
         found = dijkstra(graph, True, np.array([p]), return_predecessors=True)[1][0]
         before[p] = np.where(found < 0, np.arange(machine.size), found)
-    return before
+    out: Int32Array = frozen(
+        before
+    )  # as the route trees of machines with dead links: one compiled kernel for both
+    return out

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.routing.engine import Reroute
+from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.energy import energy_parts
 from nmsolve.hw.routing.latency import estimate_latency
@@ -36,10 +37,15 @@ from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.column_lns import ColumnLns
+from nmsolve.solvers.routing.faults import FaultPlan, FaultStudy
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
+from nmsolve.solvers.routing.migrate import Placed
 from nmsolve.solvers.routing.named import NamedRules
+from nmsolve.solvers.routing.numbers import kept_numbers
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
+from nmsolve.solvers.routing.tolerance import tolerance
+from nmsolve.solvers.routing.tolerance import tolerance
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -79,12 +85,14 @@ def warm_routing(until_compiled: Callable[[Callable[[], object]], None]) -> list
         "turns": _turns,
         "loads": _loads,
         "files": _files,
+        "faults": _faults,
         **{
             f"{name}, {label}": partial(_engine, name, stage)
             for name in ENGINES
             for label, stage in _stages().items()
         },
         "whole runs": _whole,
+        "faults": _faults,
     }
     for run in work.values():
         until_compiled(run)
@@ -155,6 +163,21 @@ def _files() -> None:
             verify_flow_routes(graph, MESH, u // 2, path)
 
 
+def _faults() -> None:
+    """Routes mended and nodes moved after faults; which flows survive one."""
+    u = np.arange(32)
+    for multicast in (False, True):
+        graph = LogicGraph.from_edges(
+            32, np.r_[u, u], np.r_[(u + 1) % 32, (u + 9) % 32], multicast=np.full(32, multicast)
+        )
+        flows = flows_of(graph, u // 2, 16)
+        problem, routes = RoutingProblem(MESH, flows), named_routes(MESH, flows, "xy")
+        study = FaultStudy(Placed(graph, MESH, u // 2, (), 3), problem, routes)
+        study.run(FaultPlan(5, trials=8))
+        study.run(FaultPlan(3, 1, trials=2))
+        tolerance(problem, routes, study.number)
+
+
 def _stages() -> dict[str, RoutingStage]:
     """What is asked of engines, in every form in which their kernels take it."""
     one, many = some_flows(MESH, 1), some_flows(MESH, 3)
@@ -200,3 +223,17 @@ def _whole() -> None:
                 route(stage.problem, time_limit=SECONDS, engines=["named", "reroute"], seed=1)
             except InputError:  # the tables are too small: found out by the same kernels
                 continue
+
+
+def _faults() -> None:
+    """Routes mended after a link died, and which links may die."""
+    for most in (1, 3):
+        flows = some_flows(MESH, most)
+        routes = named_routes(MESH, flows, "xy")
+        number = kept_numbers(MESH, routes)
+        if number is None:
+            raise AssertionError("XY routes depend on each other in a cycle")
+        kept = ~np.array([np.isin(routes.of(f), (4 * 5, 4 * 6 + 1)).any() for f in range(flows.count)])
+        for form in ("flow", "source") if most > 1 else ("flow", "source", "destination"):
+            mend(RoutingProblem(FAULTY, flows, form=form, detour=8), routes, kept, number)
+        tolerance(RoutingProblem(MESH, flows), routes, number)
