@@ -33,6 +33,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.solvers.mapping.several import objective_names
 
 FAST = settings(max_examples=40, deadline=None)
 SEED = st.integers(0, 2**32 - 1)
@@ -185,7 +186,9 @@ def test_what_it_refuses() -> None:
     matrix = Machine("far", (1, 1), (1, 2), distance_matrix=np.array([[0.0, 1.0], [1.0, 0.0]]))
     with pytest.raises(InputError, match="objective reward on a machine given by a distance matrix"):
         MappingProblem(graph, matrix, "reward")
-    with pytest.raises(InputError, match="a ceiling on reward"):
+    with pytest.raises(InputError, match="objective reward with ceilings"):
         MappingProblem(graph, Machine("m", (1, 1), (1, 2)), "hops", ceilings=(("reward", 3.0),))
+    with pytest.raises(InputError, match="name reward among others"):
+        objective_names("hops,reward")
     with pytest.raises(InputError, match="every chosen engine refuses"):
         solve(some_problem(0), time_limit=1.0, engines=["cpsat", "links"])

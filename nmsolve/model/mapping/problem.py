@@ -67,11 +67,9 @@ class MappingProblem:
                     self.machine.name,
                     "a mesh: only meshes have links",
                 )
-        if any(name == "reward" for name, _ in self.ceilings):
+        if self.ceilings and "reward" in (self.objective, *(name for name, _ in self.ceilings)):
             raise InputError(
-                "a ceiling on reward",
-                self.graph.name,
-                "reward as the only objective, or as the last in order",
+                "objective reward with ceilings", self.graph.name, "reward as the only objective"
             )
         if self.node_limit is not None and "nodes" in self.graph.resources:
             raise InputError(

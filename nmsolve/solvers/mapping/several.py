@@ -62,6 +62,10 @@ def objective_names(text: str, where: str = "--objective") -> tuple[str, ...]:
     for name in names:
         if name not in OBJECTIVES:
             raise InputError(f"unknown objective {name!r}", where, "one of " + ", ".join(OBJECTIVES))
+    if "reward" in names and len(names) > 1:
+        raise InputError(
+            f"objectives {text!r} name reward among others", where, "reward as the only objective"
+        )
     if len(set(names)) < len(names):
         raise InputError(f"objectives {text!r} name one twice", where, "different objectives")
     return names
