@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.routing.engine import Reroute
-from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.energy import energy_parts
 from nmsolve.hw.routing.latency import estimate_latency
@@ -42,9 +41,7 @@ from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.migrate import Placed
 from nmsolve.solvers.routing.named import NamedRules
-from nmsolve.solvers.routing.numbers import kept_numbers
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
-from nmsolve.solvers.routing.tolerance import tolerance
 from nmsolve.solvers.routing.tolerance import tolerance
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
@@ -92,7 +89,6 @@ def warm_routing(until_compiled: Callable[[Callable[[], object]], None]) -> list
             for label, stage in _stages().items()
         },
         "whole runs": _whole,
-        "faults": _faults,
     }
     for run in work.values():
         until_compiled(run)
@@ -223,17 +219,3 @@ def _whole() -> None:
                 route(stage.problem, time_limit=SECONDS, engines=["named", "reroute"], seed=1)
             except InputError:  # the tables are too small: found out by the same kernels
                 continue
-
-
-def _faults() -> None:
-    """Routes mended after a link died, and which links may die."""
-    for most in (1, 3):
-        flows = some_flows(MESH, most)
-        routes = named_routes(MESH, flows, "xy")
-        number = kept_numbers(MESH, routes)
-        if number is None:
-            raise AssertionError("XY routes depend on each other in a cycle")
-        kept = ~np.array([np.isin(routes.of(f), (4 * 5, 4 * 6 + 1)).any() for f in range(flows.count)])
-        for form in ("flow", "source") if most > 1 else ("flow", "source", "destination"):
-            mend(RoutingProblem(FAULTY, flows, form=form, detour=8), routes, kept, number)
-        tolerance(RoutingProblem(MESH, flows), routes, number)
