@@ -88,7 +88,7 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
     nets, state = search.nets, search.state
     if not route_freely(search, stop):
         return False
-    gain, last = TREES if nets.ok.shape[1] > nets.ways else SINGLE
+    gain, last = TREES if len(nets.target) > len(nets.flow) else SINGLE
     gained = np.zeros(nets.ok.shape)
     drawn = np.zeros(nets.ok.shape) if known is None else agrees(nets, known)
     for i in range(GROWING + LASTING):
@@ -115,10 +115,8 @@ def route_freely(search: Search, stop: Callable[[], bool]) -> bool:
 def agrees(nets: Nets, places: IntArray) -> FloatArray:
     """1.0 for the dependencies (as ``Nets.ok``) along which ``places`` of channels grow, else 0.0."""
     c, j = np.nonzero(nets.ok)
-    own = c // nets.ways * nets.ways + j - nets.ways
-    head = np.where(j < nets.ways, nets.lead[c] * nets.ways + j, own)
     out = np.zeros(nets.ok.shape)
-    out[c, j] = places[c] < places[head]
+    out[c, j] = places[c] < places[nets.lead[c] * nets.ways + j]
     return out
 
 

@@ -28,8 +28,7 @@ class Nets(NamedTuple):
     enter : (P, ways) channels that lead to a core, filled up with -1
     ways : channels that leave a core, 4 * V
     vcs : channels per link, V; ``link`` (C,) the link of every channel
-    ok : (C, ways) or (C, 2 * ways) bool: channel ``c`` may be followed by channel ``k`` of the core it leads to; from column
-        ``ways`` on: may be taken before channel ``k`` of its own core by one message (only where flows are multicast)
+    ok : (C, ways) bool: channel ``c`` may be followed by channel ``k`` of the core it leads to
     root : (N,) core where the net's tree starts; its flows are ``flows[n]:flows[n + 1]``
     flow : (F,) number of the flow in the problem, ``rate`` (F,) messages per step, its legs ``legs[f]:legs[f + 1]``
     target : (L,) core a leg leads to, ``row`` (L,) its row in ``far``, ``most`` (L,) most links of the leg
@@ -124,14 +123,6 @@ def _channels(problem: RoutingProblem, mirrored: bool) -> tuple[IntArray, BoolAr
         ok &= problem.turns.allowed[at[:, None], enters[:, None], k[None, :]]
     if mirrored:
         return _turned_round(problem, lead, ok)
-    if problem.flows.multicast:
-        own = np.arange(len(lead)) % ways
-        beside = (
-            alive[:, None]
-            & alive.reshape(-1, ways)[np.arange(len(lead)) // ways]
-            & (np.arange(ways) > own[:, None])
-        )
-        ok = np.concatenate([ok, beside], 1)
     return lead, np.ascontiguousarray(ok)
 
 

@@ -40,7 +40,7 @@ def new_order(rank: IntArray, shape: tuple[int, ...]) -> Order:
 @nb.njit(cache=True, nogil=True, inline="always")
 def head_of(c: int, j: int, ways: int, lead: IntArray) -> int:
     """The channel that dependency ``j`` of channel ``c`` leads to."""
-    return lead[c] * ways + j if j < ways else c // ways * ways + j - ways
+    return int(lead[c]) * ways + j
 
 
 @nb.njit(cache=True, nogil=True)
@@ -99,8 +99,8 @@ def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArra
         m += 1
         core, own = c // ways, c % ways
         for j in range(width):
-            e = enter[core, j] if j < ways else core * ways + j - ways
-            if e >= 0 and order.on[e, own if j < ways else ways + own] and rank[e] > low and mark[e] != tick:
+            e = enter[core, j]
+            if e >= 0 and order.on[e, own] and rank[e] > low and mark[e] != tick:
                 mark[e] = tick
                 stack[top] = e
                 top += 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.prices import Price, link_price
-from nmsolve.heuristics.routing.trees import Open, State, beside_price, grow, needs_entry, passes, step_price
+from nmsolve.heuristics.routing.trees import Open, State, grow, needs_entry, passes, step_price
 
 
 @nb.njit(cache=True, nogil=True)
@@ -41,8 +41,6 @@ def _reach(nets: Nets, state: State, work: Open, price: Price, rate: float) -> N
         x = work.reach[u] + link_price(state.load[nets.link[c]], rate, price)
         if work.into[u] >= 0:
             x += step_price(nets, state, price, work.into[u], c % nets.ways, c)
-        if nets.ok.shape[1] > nets.ways:
-            x += beside_price(nets, state, work, price, c)
         work.reach[v] = x
 
 
@@ -54,7 +52,7 @@ def _search(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int
     cost, back, seen, queued, hops = work.cost, work.back, work.seen, work.queued, work.hops
     ways, channels, room, rate = nets.ways, len(nets.lead), len(queue), nets.rate[f]
     target, detour, shortest = nets.target[leg], nets.detour, nets.most[leg] - nets.detour
-    tables, trees = nets.entries >= 0, nets.ok.shape[1] > nets.ways
+    tables = nets.entries >= 0
     work.tick[3] += 1
     tick, now, head, tail = work.tick[0], work.tick[3], 0, work.cores[0]
     for i in range(tail):
@@ -86,8 +84,6 @@ def _search(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int
                 if price.back < 0.0:
                     continue
                 x += price.back
-            if trees and label < 0:
-                x += beside_price(nets, state, work, price, e)
             if tables:
                 x += _entry_price(nets, state, work, price, label, c, e)
             if detour > 0 and _visited(nets, work, label, v):

@@ -145,20 +145,6 @@ def step_price(nets: Nets, state: State, price: Price, c: int, j: int, e: int) -
     return price.back if price.back >= 0.0 else np.inf
 
 
-@nb.njit(cache=True, nogil=True)
-def beside_price(nets: Nets, state: State, work: Open, price: Price, e: int) -> float:
-    """Price of leaving a core over channel ``e`` beside the channels over which the flow at hand leaves it already."""
-    ways = nets.ways
-    core, own, out = e // ways, e % ways, 0.0
-    for j in range(ways):
-        o = core * ways + j
-        v = nets.lead[o]
-        if j != own and v >= 0 and passes(work, v) and work.into[v] == o:
-            a, b = min(own, j), max(own, j)
-            out += step_price(nets, state, price, core * ways + a, ways + b, core * ways + b)
-    return out
-
-
 @nb.njit(cache=True, nogil=True, inline="always")
 def passes(work: Open, v: int) -> bool:
     """True if the flow at hand is led through core ``v`` of the open tree."""
@@ -169,7 +155,6 @@ def passes(work: Open, v: int) -> bool:
 def put(nets: Nets, state: State, work: Open, n: int, sign: float) -> None:
     """Put the open tree on the machine (``sign`` 1.0) or take it off (-1.0)."""
     ways, into, passed, load, use = nets.ways, work.into, work.flow, state.load, state.use
-    trees = nets.ok.shape[1] > ways
     for f in range(nets.flows[n], nets.flows[n + 1]):
         work.tick[1] += 1
         now, rate = work.tick[1], sign * nets.rate[f]
@@ -182,26 +167,12 @@ def put(nets: Nets, state: State, work: Open, n: int, sign: float) -> None:
                 load[nets.link[c]] += rate
                 if into[u] >= 0:
                     use[into[u], c - u * ways] += rate
-                if trees:
-                    _count_beside(nets, state, work, c, rate)
                 passed[v] = now
                 v = u
     if nets.entries >= 0:
         for i in range(work.cores[0]):
             if needs_entry(nets, work, work.nodes[i]):
                 state.entries[work.nodes[i]] += 1 if sign > 0.0 else -1
-
-
-@nb.njit(cache=True, nogil=True)
-def _count_beside(nets: Nets, state: State, work: Open, c: int, rate: float) -> None:
-    """Count the dependencies between channel ``c`` and those over which the flow leaves the same core already."""
-    ways = nets.ways
-    core, own = c // ways, c % ways
-    for j in range(ways):
-        o = core * ways + j
-        v = nets.lead[o]
-        if j != own and v >= 0 and passes(work, v) and work.into[v] == o:
-            state.use[core * ways + min(own, j), ways + max(own, j)] += rate
 
 
 @nb.njit(cache=True, nogil=True)
@@ -223,8 +194,6 @@ def cost_of(nets: Nets, state: State, work: Open, price: Price, n: int) -> float
                 state.load[link] += nets.rate[f]
                 if work.into[u] >= 0:
                     total += step_price(nets, state, price, work.into[u], c % ways, c)
-                if nets.ok.shape[1] > ways:
-                    total += beside_price(nets, state, work, price, c)
                 work.flow[v] = work.tick[1]
                 v = u
     for f in range(nets.flows[n], nets.flows[n + 1]):

@@ -69,15 +69,13 @@ def required_order(problem: RoutingProblem) -> Pairs:
 
 
 def route_order(routes: Routes) -> Pairs:
-    """Pairs of channels that routes bring in order: a channel and the next one of a message; of a multicast message also channels
-    that leave a core together, in rising order (they are taken one by one and held)."""
+    """Pairs of channels that routes bring in order: a channel and every next one of a message.
+
+    Channels that leave a core together need no order of their own: copies leave on their own, or a router takes the channels in
+    the order of their numbers (:mod:`nmsolve.hw.routing.dependencies`).
+    """
     child = np.flatnonzero(routes.parent >= 0)
-    before, after = routes.channel[routes.parent[child]], routes.channel[child]
-    core = routes.links // 4
-    by = np.lexsort((routes.channel, core, routes.flow))
-    flow, core, channel = routes.flow[by], core[by], routes.channel[by]
-    beside = np.flatnonzero((flow[1:] == flow[:-1]) & (core[1:] == core[:-1]))
-    return np.concatenate([before, channel[beside]]), np.concatenate([after, channel[beside + 1]])
+    return routes.channel[routes.parent[child]], routes.channel[child]
 
 
 def number_of(problem: RoutingProblem, routes: Routes, more: Pairs | None = None) -> IntArray | None:

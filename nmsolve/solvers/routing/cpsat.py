@@ -1,7 +1,7 @@
 """The CP-SAT model of routes and prohibited turns together; one function for each rule.
 
 Variables: ``z[k,c]`` leg k takes channel c, ``x[f,c]`` the tree of flow f does (``z`` itself for one target), ``y[i,c]`` a flow
-of key i does (``x`` itself where every flow is a key), ``t[a,b]`` channel b may follow (or be taken beside) channel a, and
+of key i does (``x`` itself where every flow is a key), ``t[a,b]`` channel b may follow channel a, and
 a number ``p[c]`` of every channel. Loops off the route need no rule: their channels would depend on each other in a cycle.
 """
 
@@ -183,17 +183,6 @@ def allowed_turns_only(model: cp_model.CpModel, data: RouteData, v: Variables) -
                 model.add_bool_or([*clause, _order(model, v, ab)] if ab in allowed else clause)
 
 
-def beside_in_order(model: cp_model.CpModel, data: RouteData, v: Variables) -> None:
-    """Channels that leave a core in one multicast tree are taken in rising order and held: ``x[a] and x[b] => t[a,b]``, a < b."""
-    for tree, many in zip(v.tree, data.many, strict=True):
-        if not many:
-            continue
-        for out in in_and_out(data, {c: c for c in tree})[1].values():
-            for i, a in enumerate(sorted(out)):
-                for b in sorted(out)[i + 1 :]:
-                    model.add_bool_or([~tree[a], ~tree[b], _order(model, v, (a, b))])
-
-
 def growing_numbers(model: cp_model.CpModel, data: RouteData, v: Variables) -> None:
     """Numbers grow along what is in order: ``t[a,b] => p[a] < p[b]``; straight on always where a turn set is chosen."""
     for a, b in data.required:
@@ -246,7 +235,6 @@ RULES = (
     trees_of_legs,
     tables_of_keys,
     allowed_turns_only,
-    beside_in_order,
     growing_numbers,
     squares,
     table_limit,

@@ -103,13 +103,13 @@ def _variables(model: Any, data: RouteData) -> Variables:
     )
     key = [tree[m[0]] if len(m) == 1 else shared[i] for i, m in enumerate(data.members)]
     model.p = pyo.Var(data.working.tolist(), bounds=(0, max(1, len(data.working)) - 1))
-    pairs = [*data.turns, *(ab for ab in _met(data, key, tree) if ab not in set(data.turns))]
+    pairs = [*data.turns, *(ab for ab in _met(data, key) if ab not in set(data.turns))]
     model.t = pyo.Var(pairs, domain=pyo.Binary)
     order = {ab: model.t[ab] for ab in pairs}
     return Variables(leg, tree, key, order, {c: model.p[c] for c in data.working.tolist()})
 
 
-def _met(data: RouteData, keys: Columns, trees: Columns) -> list[tuple[int, int]]:
+def _met(data: RouteData, keys: Columns) -> list[tuple[int, int]]:
     """Pairs of channels that may have to be in order and need not be anyway."""
     allowed, free = set(zip(*(x.tolist() for x in data.follow), strict=True)), set(data.required)
     out: dict[tuple[int, int], None] = {}
@@ -119,10 +119,6 @@ def _met(data: RouteData, keys: Columns, trees: Columns) -> list[tuple[int, int]
             for ab in [(a, b) for a in before for b in leaving.get(p, [])]:
                 if ab in allowed and ab not in free:
                     out[ab] = None
-    for tree, many in zip(trees, data.many, strict=True):
-        if many:
-            for some in in_and_out(data, {c: c for c in tree})[1].values():
-                out.update(((a, b), None) for a in some for b in some if a < b)
     return list(out)
 
 
@@ -175,16 +171,6 @@ def allowed_turns_only(model: Any, data: RouteData, v: Variables) -> None:
             for a, b in [(a, b) for a in before for b in out.get(p, [])]:
                 if (a, b) not in free:
                     rows.add(key[a] + key[b] <= 1 + (v.order[a, b] if (a, b) in allowed else 0))
-
-
-def beside_in_order(model: Any, data: RouteData, v: Variables) -> None:
-    """``x[a] + x[b] <= 1 + t[a,b]`` for channels a < b that leave a core in one multicast tree."""
-    rows = named_rows(model, "beside_in_order")
-    for tree, many in zip(v.tree, data.many, strict=True):
-        if many:
-            for some in in_and_out(data, {c: c for c in tree})[1].values():
-                for a, b in [(a, b) for a in some for b in some if a < b]:
-                    rows.add(tree[a] + tree[b] <= 1 + v.order[a, b])
 
 
 def growing_numbers(model: Any, data: RouteData, v: Variables) -> None:
@@ -243,7 +229,6 @@ RULES = (
     trees_of_legs,
     tables_of_keys,
     allowed_turns_only,
-    beside_in_order,
     growing_numbers,
     squares,
     table_limit,
