@@ -25,7 +25,7 @@ Objective = A[
     str,
     Option(
         "--objective",
-        help="hops, multicast-hops, cut, connectivity, energy or max-link; several, in order: hops,max-link.",
+        help="hops, multicast-hops, cut, connectivity, energy, max-link or reward; several, in order: hops,max-link.",
     ),
 ]
 Balance = A[
