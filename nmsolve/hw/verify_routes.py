@@ -118,13 +118,14 @@ def _deadlock_check(file: FlowRoutes) -> Check:
     wrong = numbering_complaint(machine, routes, file.numbering)
     if wrong is not None:
         return Check("flow-deadlock", False, f"the channel numbering is wrong: {wrong}")
-    text = f"{int((file.numbering >= 0).sum())} channels numbered so that every route climbs (packets that fit a buffer)"
+    covered = "messages of one flit" if file.problem.flows.multicast else "messages of any length"
+    text = f"{int((file.numbering >= 0).sum())} channels numbered so that every route climbs ({covered})"
     if file.worms is not None:
         ejection = len(file.worms) > len(routes.channel)
         wrong = worms_complaint(machine, file.problem.flows, routes, file.worms, ejection)
         if wrong is not None:
             return Check("flow-deadlock", False, f"the numbering for long messages is wrong: {wrong}")
-        text += "; proved for longer messages too"
+        text += "; proved for longer multicast messages too"
     return Check("flow-deadlock", True, text)
 
 
