@@ -184,7 +184,7 @@ def route_words(report: RouteReport) -> list[str]:
     for part in report.objectives:
         among = f"Among routes with {' and '.join(before)}: " if before else ""
         if part.proved:
-            words.append(f"{among}no routes have a lower {part.name} than {number(part.value)} (proved).")
+            words.append(f"{among}{part.name} is {number(part.value)}, proved to be the least possible.")
         elif part.bound is not None and part.gap is not None and part.bound > 0:
             words.append(
                 f"{among}{part.name} is {number(part.value)} and cannot go below {number(part.bound)}: "
