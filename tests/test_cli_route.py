@@ -179,6 +179,35 @@ def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> N
     assert (tmp_path / "route-events.jsonl").exists()
 
 
+def test_map_places_and_routes_in_turns(folder: Path, tmp_path: Path, call: Called) -> None:
+    """``max-link`` is that of the routes written: no worse than at first or than XY, its bound re-checks, a wrong claim shows."""
+    run("map", folder / "g.json", "--machine", "mesh:4x4", "-t", 6, "--objective", "max-link", "--route", "chosen",
+        "--out", tmp_path)  # fmt: skip
+    report = json.loads((tmp_path / "report.json").read_text())
+    found = loads(json.loads((tmp_path / "flow-routes.json").read_text()))
+    assert report["objective"] == report["scores"]["max-link"] == max(found.values())
+    assert report["inputs"]["in_turns"] and report["objective"] <= report["inputs"]["first_value"]
+    own = json.loads(call("score", tmp_path, "--json")[1])["scores"]
+    assert 0 < report["bound"] <= report["objective"] <= own["max-link"]
+    code, text, _ = call("verify", tmp_path, "--bound")
+    assert code == 0 and "bound link-load (full)" in text and "link-loads" in text, text
+    report["objective"] -= 1
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    code, text, _ = call("verify", tmp_path)
+    assert code == 1 and "FAILED  objective" in text
+
+
+def test_what_cannot_be_done_in_turns_is_done_one_after_the_other(folder: Path, tmp_path: Path) -> None:
+    """The reason is named; objective and scores are those of the machine's own routes."""
+    done = run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 4, "--objective", "max-link", "--engines",
+               "multilevel", "--route", "chosen", "--out", tmp_path)  # fmt: skip
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert "mapping first, routes after it: --engines" in done.stderr
+    assert "in_turns" not in report["inputs"] and report["routing"]["rule"] == "chosen"
+    assert report["objective"] >= report["routing"]["objectives"][0]["value"]
+    assert all(c["ok"] for c in report["checks"])
+
+
 def test_export_writes_both_files(folder: Path, tmp_path: Path, call: Called) -> None:
     """The counts it names are those of the mapping."""
     code, text, _ = call("export", *mapping(folder), "--out", tmp_path, "--json")

@@ -72,7 +72,7 @@ def write_answer(
     """
     import msgspec
 
-    from nmsolve.cli.check import independent_checks
+    from nmsolve.cli.check import independent_checks, routed_claims
     from nmsolve.cli.map_routes import mapped_checks, write_mapped_routes
     from nmsolve.cli.progress import event_to_json
     from nmsolve.hw.between import BetweenCores
@@ -97,7 +97,8 @@ def write_answer(
             file = read_routes(out / "routes.json")
         between = BetweenCores(problem.graph, problem.machine, result.core)
         write_mapped_routes(out, mapped)
-        checks, left = independent_checks(problem, result, turns, file, patience, between)
+        routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
+        checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
         if mapped is not None:
             try:
                 with patience.optional():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from nmsolve.hw.between import BetweenCores
+    from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
 
@@ -102,9 +103,10 @@ def _answer_checks(
     from nmsolve.model.mapping.problem import MappingProblem
 
     stated, limit, migration = loaded.constraints(constraints), loaded.node_limit(balance), loaded.migration()
+    routed = routed_claims(loaded.machine, loaded.folder) if loaded.inputs.in_turns else None
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turns or loaded.inputs.prohibit_turns, migration=migration, routes=loaded.chosen_routes(),
+        turns=turns or loaded.inputs.prohibit_turns, migration=migration, routes=loaded.chosen_routes(), routed=routed,
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     checks += held_checks(loaded.inputs.before, report.scores)
@@ -130,6 +132,14 @@ def _route_checks(loaded: Loaded, mapping: Path, named: Path | None) -> list[Che
     claimed = _claimed_loads(path)
     found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, claimed)
     return [CheckPart(c.name, c.ok, c.text) for c in found]
+
+
+def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
+    """The objectives that depend on routes, from the flow-routes.json of a mapping that was found in turns with it."""
+    from nmsolve.hw.verify_routes import flow_scores
+    from nmsolve.model.routing.files import read_flow_routes
+
+    return flow_scores(machine, read_flow_routes(folder / "flow-routes.json", machine))
 
 
 def _claimed_loads(path: Path) -> dict[str, Any]:
@@ -183,9 +193,10 @@ def independent_checks(
     routes: RoutesFile | None = None,
     patience: Patience | None = None,
     between: BetweenCores | None = None,
+    routed: Mapping[str, float] | None = None,
 ) -> tuple[list[CheckPart], list[str]]:
     """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
-    mapping's messages between cores) for use afterwards.
+    mapping's messages between cores) for use afterwards, ``routed`` (:func:`routed_claims`) where these are what is claimed.
 
     Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because somebody
     lost ``patience``.
@@ -210,7 +221,7 @@ def independent_checks(
     stages = verifying(
         problem.graph, problem.machine, problem.constraints, result.core, scores, claimed,
         node_limit=problem.node_limit, turns=turns, migration=problem.migration, routes=routes,
-        between=between,
+        between=between, routed=routed,
     )  # fmt: skip
     try:
         with nullcontext() if patience is None else patience.optional():

@@ -43,6 +43,7 @@ class Inputs(msgspec.Struct, frozen=True):
     node_limit: Annotated[int, msgspec.Meta(le=2**62)] | None = None
     prohibit_turns: str | None = None
     route: str | None = None
+    in_turns: bool = False
     migration_budget: int | None = None
     reference: str | None = None
     reference_file: str | None = None

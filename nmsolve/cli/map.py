@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.map_routes import mapping_time, require_route, routes_of_answer
+from nmsolve.cli.map_routes import CHOSEN, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
@@ -104,6 +104,10 @@ def run_map(o: MapOptions) -> int:
         return _map_with_routes(o, problem, limit, wanted_gap, memory)
     if len(names) > 1:
         return _map_in_order(o, problem, names, start, limit, memory)
+    if o.route == CHOSEN and names == ("max-link",):
+        code = _map_in_turns(o, problem, start, limit, wanted_gap, memory)
+        if code is not None:
+            return code
     with Patience() as patience:
         result = _search(o, problem, start, mapping_time(o, limit), wanted_gap, memory)
         mapped, trouble = routes_of_answer(o, problem, result, limit, memory)
@@ -221,6 +225,29 @@ def _map_with_routes(
         text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
         print(text, file=sys.stderr if o.json else sys.stdout)
     return exit_code(found.result, report, wanted_gap)
+
+
+def _map_in_turns(
+    o: MapOptions,
+    problem: MappingProblem,
+    start: Any,
+    limit: float,
+    wanted_gap: float | None,
+    memory: int | None,
+) -> int | None:
+    """Placement and routes in turns; returns the exit code, or None where one has to come after the other."""
+    from nmsolve.cli.map_in_turns import map_in_turns, say_in_turns
+
+    found = map_in_turns(o, problem, start, limit, memory)
+    if found is None:
+        return None
+    result, mapped, first = found
+    inputs = _inputs(o, problem) | {"in_turns": True, "first_value": first}
+    with Patience() as patience:
+        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
+    say(o.out, report, o.json)
+    say_in_turns(o, result, mapped, first)
+    return exit_code(result, report, wanted_gap)
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:

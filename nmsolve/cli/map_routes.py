@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from nmsolve.cli.progress import event_to_json, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
 from nmsolve.hw.turns import RULES
+from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.routing.turns import TurnSet
     from nmsolve.model.types import IntArray
+    from nmsolve.solvers.routing.result import RoutingResult
 
 #: Routes that are optimised once the mapping stands.
 CHOSEN = "chosen"
@@ -38,7 +40,8 @@ FILES = ("flow-routes.json", "route-events.jsonl", "route-report.json", "route.h
 class MappedRoutes:
     """Routes of a mapping; ``numbering`` proves that no deadlock is possible, None: nothing does.
 
-    ``events`` are lines of ``route-events.jsonl``, "" where nothing was searched.
+    ``events`` are lines of ``route-events.jsonl``, "" where nothing was searched; ``scored``: objective and scores of the
+    result are those of these routes, not of the machine's own.
     """
 
     problem: RoutingProblem
@@ -47,6 +50,7 @@ class MappedRoutes:
     numbering: IntArray | None
     part: RoutingPart
     events: str
+    scored: bool = False
 
 
 def require_route(o: MapOptions) -> None:
@@ -60,8 +64,13 @@ def require_route(o: MapOptions) -> None:
 
 
 def mapping_time(o: MapOptions, limit: float) -> float:
-    """Seconds of the limit that are the mapping's."""
-    return MAPPING_SHARE * limit if o.route == CHOSEN else limit
+    """Seconds of the limit that are the mapping's: a share of those that are left where routes are chosen after it."""
+    from nmsolve.cli.main import STARTED
+
+    if o.route != CHOSEN:
+        return limit
+    spent = time.monotonic() - STARTED
+    return spent + MAPPING_SHARE * max(1.0, limit - spent)
 
 
 def routes_of_answer(
@@ -119,14 +128,22 @@ def routes_after(
         )
     if found.routes is None:
         return None
-    objectives = [
-        ObjectivePart(k, found.objective.get(k), found.bound.get(k), found.gap_of(k), found.proved[k])
-        for k in found.names
-    ]
-    prohibited = None if found.turns is None else found.turns.prohibited(problem.machine)
+    return chosen_part(asked, found)
+
+
+def chosen_part(asked: RoutingProblem, found: RoutingResult, scored: bool = False) -> MappedRoutes:
+    """Routes that were found by search, their values recomputed from them."""
+    from nmsolve.hw.routing.values import routing_value
+
+    assert found.routes is not None and found.numbering is not None
+    objectives = []
+    for k in found.names:
+        value, bound = routing_value(asked, found.routes, found.numbering, k), found.bound.get(k)
+        objectives.append(ObjectivePart(k, value, bound, gap(value, bound), found.proved.get(k, False)))
+    prohibited = None if found.turns is None else found.turns.prohibited(asked.machine)
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in found.events)
-    part = RoutingPart(rule, flows.count, objectives, prohibited)
-    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines)
+    part = RoutingPart(CHOSEN, asked.flows.count, objectives, prohibited)
+    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines, scored)
 
 
 def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:

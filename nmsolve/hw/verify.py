@@ -70,6 +70,7 @@ def verify(
     turns: str | Sequence[str] | None = None,
     migration: Migration | None = None,
     routes: RoutesFile | None = None,
+    routed: Mapping[str, float] | None = None,
 ) -> VerifyReport:
     """Check feasibility, scores, the gap's arithmetic and deadlock freedom of the mapping ``core`` (n,).
 
@@ -80,6 +81,8 @@ def verify(
     migration : the reference mapping and how many nodes may be elsewhere, or None
     routes : contents of ``routes.json`` where routes were chosen; they are checked, and what depends on them is
         computed from them
+    routed : what depends on routes, recomputed from a flow-routes.json that the claims are about
+        (:func:`nmsolve.hw.verify_routes.flow_scores`); that the file is right is checked elsewhere (``verify_flow_routes``)
     turns : prohibited turns; ``xy`` if not given, on machines without dead links
 
     Notes
@@ -91,7 +94,7 @@ def verify(
     scores: dict[str, float] = {}
     stages = verifying(
         graph, machine, constraints, core, scores, claimed, node_limit=node_limit, turns=turns, migration=migration,
-        routes=routes,
+        routes=routes, routed=routed,
     )  # fmt: skip
     for _, found in stages:
         checks += found
@@ -110,6 +113,7 @@ def verifying(
     turns: str | Sequence[str] | None = None,
     migration: Migration | None = None,
     routes: RoutesFile | None = None,
+    routed: Mapping[str, float] | None = None,
     between: BetweenCores | None = None,
 ) -> Iterator[tuple[str, list[Check]]]:
     """:func:`verify` one stage of :data:`STAGES` after the other, each with its checks when they are done.
@@ -137,6 +141,7 @@ def verifying(
         checks.append(Check("routes", wrong is None, text))
         if wrong is None:
             found |= routed_scores(routes, graph, machine, at)
+    found |= routed or {}
     if claimed is not None and machine.distance_matrix is None and _names_reward(claimed):
         found["reward"] = walked_reward(between, machine)
     checks += axon_checks(axon_limits(problem), found)

@@ -13,10 +13,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
 from nmsolve.hw.verify import TOLERANCE, Check
+from nmsolve.hw.walker import board
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.files import FlowRoutes, read_flow_routes
@@ -59,6 +63,27 @@ def verify_flow_routes(
     if wrong is None:
         checks += [_deadlock_check(file), _load_check(file, claimed or {})]
     return checks
+
+
+def flow_scores(machine: Machine, file: FlowRoutes) -> dict[str, float]:
+    """The objectives that depend on routes, link by link: ``multicast-hops``, ``energy``, ``max-link`` and ``total-link``."""
+    hops, energy, flows = board(machine, "hops"), board(machine, "energy"), file.problem.flows
+    loads: dict[int, list[float]] = defaultdict(list)
+    for f, link in zip(file.routes.flow.tolist(), file.routes.links.tolist(), strict=True):
+        loads[link].append(float(flows.rate[f]))
+    load = {link: math.fsum(rates) for link, rates in loads.items()}
+    ends = link_ends(machine)
+    out = {
+        "multicast-hops": 0.0,
+        "max-link": max(load.values(), default=0.0),
+        "total-link": sum(load.values()),
+    }
+    out["energy"] = energy.once * sum(float(flows.rate[f]) * len(flows.of(f)) for f in range(flows.count))
+    for link, amount in load.items():
+        at = link // 4, int(np.flatnonzero(hops.leads[link // 4] == ends[link])[0])
+        out["multicast-hops"] += amount * float(hops.cost[at])
+        out["energy"] += amount * float(energy.cost[at])
+    return out
 
 
 def expected_flows(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[Key, float]:

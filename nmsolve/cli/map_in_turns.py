@@ -1,0 +1,174 @@
+"""``nmsolve map --objective max-link --route chosen``: placement and routes in turns, loads counted over the routes chosen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
+from nmsolve.cli.progress import number, percent, watching
+from nmsolve.model.bound import Event, Result, gap
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.map import MapOptions
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import Routes
+    from nmsolve.model.types import IntArray
+    from nmsolve.solvers.routing.alternate import AlternateResult, Round
+    from nmsolve.solvers.search.incumbent import Observer
+
+#: Most cores: every core gets a tree to all others, anew in every round.
+MOST_CORES = 1024
+
+
+def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
+    """Why placement and routes cannot be improved in turns here; None if they can."""
+    reasons = {
+        "--engines names those of the mapping": o.engines is not None,
+        "--mip-solver is for a mapping alone": o.mip_solver != "highs",
+        "--scratch and --resume are for a mapping alone": o.scratch is not None or o.resume,
+        "there is a migration budget": problem.limits_moves,
+        "tables of axons or routes are limited": problem.axons is not None or problem.table_limit is not None,
+        "the graph lies on disk": problem.graph.on_disk,
+        f"the machine has more than {MOST_CORES:,} cores": problem.machine.size > MOST_CORES,
+    }
+    return next((text for text, holds in reasons.items() if holds), None)
+
+
+def map_in_turns(
+    o: MapOptions, problem: MappingProblem, start: IntArray | None, limit: float, memory: int | None
+) -> tuple[Result, MappedRoutes, float] | None:
+    """Mapping, its routes, and the largest load of the first placement with its first routes; None: one after the other.
+
+    Objective, bound and gap of the result are those of mappings *with* routes: the bound holds for any mapping with any routes.
+    The bound for any routes of this mapping is that of the routing part.
+    """
+    from nmsolve.cli.main import STARTED
+    from nmsolve.solvers.routing.alternate import alternate
+
+    reason: str | None = one_after_the_other(o, problem)
+    if reason is None:
+        cpu = _cpu_seconds()
+        with watching(o.json) as observers:
+            told = _Told(observers)
+            try:
+                found = alternate(
+                    problem, time_limit=limit, started=STARTED, seed=o.seed, workers=o.workers, memory=memory,
+                    warm_start=start, observer=told.round,
+                )  # fmt: skip
+                told.end(found, time.monotonic() - STARTED)
+            except InputError as error:  # faults cut off cores: the mapping still deserves its files
+                found, reason = None, error.what
+        if found is not None and found.core is not None:
+            return _answer(
+                o, problem, found, told.events, time.monotonic() - STARTED, _cpu_seconds() - cpu, memory
+            )
+        reason = reason or "no mapping with routes was found in turns"
+    print(f"mapping first, routes after it: {reason}", file=sys.stderr)
+    return None
+
+
+class _Told:
+    """Rounds as events: what everybody else who watches a run understands."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self.observers, self.best = observers, float("inf")
+        self.events: list[Event] = []
+
+    def round(self, step: Round) -> None:
+        """One round; only a lower load is news."""
+        self._value(step.seconds, step.best, f"{step.moved} nodes moved" if step.moved else "routes")
+
+    def end(self, found: AlternateResult, seconds: float) -> None:
+        """The last routes, and the bound."""
+        if found.value is not None:
+            self._value(seconds, found.value, "last routes")
+        if found.bound is not None:
+            self._tell(Event(seconds, "bound", found.bound.method, found.value, found.bound.value))
+
+    def _value(self, seconds: float, value: float, move: str) -> None:
+        if value < self.best:
+            self.best = value
+            self._tell(Event(seconds, "incumbent", "in-turns", value, None, move))
+
+    def _tell(self, event: Event) -> None:
+        self.events.append(event)
+        for observer in self.observers:
+            observer(event)
+
+
+def _answer(
+    o: MapOptions, problem: MappingProblem, found: AlternateResult, events: list[Event], wall: float, cpu: float,
+    memory: int | None,
+) -> tuple[Result, MappedRoutes, float]:  # fmt: skip
+    """What alternating found, as an ordinary result with routes."""
+    from nmsolve.hw.scores import score
+
+    core, asked, routing = found.core, found.problem, found.routing
+    assert core is not None and asked is not None and routing is not None and routing.routes is not None
+    mapped = chosen_part(asked, routing, scored=True)
+    scores = score(problem.graph, problem.machine, core) | _routed_scores(asked, routing.routes)
+    scores.pop("hysmap", None)  # of the machine's own routes
+    value, bound = scores["max-link"], None if found.bound is None else found.bound.value
+    optimal = bound is not None and value <= bound
+    result = Result(
+        status="optimal" if optimal else "feasible",
+        stop_reason=found.stop_reason,
+        objective_name=problem.objective,
+        core=core,
+        objective=value,
+        bound=bound,
+        gap=gap(value, bound),
+        bounds=() if found.bound is None else (found.bound,),
+        scores=scores,
+        events=tuple(events),
+        wall_seconds=wall,
+        cpu_seconds=cpu,
+        seed=o.seed,
+        memory_budget=memory,
+        memory_peak=routing.memory_peak,
+    )
+    return result, mapped, value if found.first_value is None else found.first_value
+
+
+def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:
+    """The objectives that depend on routes, over these."""
+    from nmsolve.hw.detours import link_weights
+    from nmsolve.hw.routing.energy import energy_parts
+    from nmsolve.hw.routing.loads import route_loads
+
+    loads = route_loads(asked.machine, asked.flows, routes)
+    used = np.flatnonzero(loads)
+    return {
+        "multicast-hops": float(loads[used] @ link_weights(asked.machine, "hops")[used]),
+        "energy": energy_parts(asked.machine, asked.flows, routes).total,
+        "max-link": float(loads.max(initial=0.0)),
+        "total-link": float(loads.sum()),
+    }
+
+
+def say_in_turns(o: MapOptions, result: Result, mapped: MappedRoutes, first: float) -> None:
+    """What the rounds gained, and what the bounds are about."""
+    of_routes = next((p for p in mapped.part.objectives if p.name == "max-link"), None)
+    text = f"Loads are those of the {CHOSEN} routes. The first placement with its first routes had max-link {number(first)}"
+    if result.objective and first > result.objective:
+        text += f", {percent(first / result.objective - 1.0)} more"
+    text += "."
+    if result.bound is not None:
+        text += f" The bound {number(result.bound)} holds for any mapping with any routes"
+        if of_routes is not None and of_routes.bound is not None:
+            text += f", {number(of_routes.bound)} for any routes of this mapping"
+        text += "."
+    print(text, file=sys.stderr if o.json else sys.stdout)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and all of its children that have ended."""
+    return sum(os.times()[:4])
