@@ -199,7 +199,7 @@ def test_map_places_and_routes_in_turns(folder: Path, tmp_path: Path, call: Call
 
 def test_what_cannot_be_done_in_turns_is_done_one_after_the_other(folder: Path, tmp_path: Path) -> None:
     """The reason is named; objective and scores are those of the machine's own routes."""
-    done = run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 4, "--objective", "max-link", "--engines",
+    done = run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 2, "--objective", "max-link", "--engines",
                "multilevel", "--route", "chosen", "--out", tmp_path)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text())
     assert "mapping first, routes after it: --engines" in done.stderr

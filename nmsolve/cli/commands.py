@@ -116,8 +116,8 @@ def map_command(
         str,
         Option(
             "--route",
-            help="given: the machine's own; joint: chosen with the mapping (small inputs); chosen: after it; or xy, yx, "
-            "west-first, north-last, negative-first, odd-even.",
+            help="given: the machine's own; joint: chosen with the mapping (small inputs); chosen: after it, for "
+            "max-link in turns with it; or xy, yx, west-first, north-last, negative-first, odd-even.",
         ),
     ] = "given",
     pareto: A[
