@@ -108,7 +108,7 @@ def test_numbers_for_long_messages_are_checked(tmp_path):
     path = tmp_path / "flow-routes.json"
     write(path, GRAPH, MESH, STAY, "dual-path", long_messages=True)
     checks = {c.name: c for c in verify_flow_routes(GRAPH, MESH, STAY, path)}
-    assert all(c.ok for c in checks.values()) and "longer messages" in checks["flow-deadlock"].text
+    assert all(c.ok for c in checks.values()) and "longer multicast messages" in checks["flow-deadlock"].text
     content = json.loads(path.read_text())
     content["worms"] = [0] * len(content["worms"])
     path.write_text(json.dumps(content))
