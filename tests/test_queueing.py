@@ -221,3 +221,17 @@ def test_nothing_sent_and_bad_input():
         estimate_latency(MESH, Flows.of_pairs([0], [2], [1.0]), named_routes(MESH, flows, "xy"))
     with pytest.raises(InputError, match="distance matrix"):
         estimate_latency(Machine("m", (1, 1), (1, 2), distance_matrix=np.ones((2, 2))), flows)
+
+
+@pytest.mark.parametrize("targets", [[11, 12], [6, 11, 12, 16], [5, 11], [8, 13]])
+@pytest.mark.parametrize("config", [CONFIG_SPIKE, CONFIG_A, replace(CONFIG_SPIKE, vc_allocation=2, routing=3)])
+def test_lone_trees_take_exactly_what_an_empty_network_needs(config, targets):
+    """Forks ask for one channel after the other, the core itself last; the source sends one copy per link (flits: one)."""
+    machine = load_machine("mesh:5x5")
+    flows = Flows(
+        np.array([10], np.int32), np.array([0, len(targets)]), np.array(targets, np.int32), np.array([2e-4])
+    )
+    routes = named_routes(machine, flows, "xy")
+    run = simulate(machine, routes, of_flows(flows, 1), config, cycles=20_000, warmup=0, seed=1)
+    found = np.flatnonzero(run.latency.histogram)
+    assert sorted(set(estimate_latency(machine, flows, routes, config).zero_load)) == found.tolist()

@@ -32,7 +32,7 @@ def small_problem() -> MappingProblem:
 
 
 def small_result(problem: MappingProblem) -> Result:
-    """A feasible mapping of :func:`small_problem` with invented times."""
+    """A feasible mapping of :func:`small_problem` with invented times, and more memory than this run can take."""
     core = np.array([0, 0, 1, 1, 2, 2, 6, 6])
     scores = score(problem.graph, problem.machine, core)
     value = scores["hops"]
@@ -44,7 +44,7 @@ def small_result(problem: MappingProblem) -> Result:
     )
     return Result(
         "feasible", "time", "hops", core, value, 2.0, (value - 2) / value, (Bound(2.0, "star"),), scores=scores,
-        events=events, wall_seconds=1.0, cpu_seconds=0.9,
+        events=events, wall_seconds=1.0, cpu_seconds=0.9, memory_peak=2**40,
     )  # fmt: skip
 
 

@@ -83,7 +83,8 @@ def estimate_latency(
 ) -> LatencyEstimate:
     """Estimate the latency of every flow.
 
-    A multicast message is taken for packets of its own after every fork.
+    A multicast message is taken for packets of its own after every fork, where its head asks for one channel after the
+    other, that of its own core last; the source sends one copy for every link, one after the other.
 
     Parameters
     ----------
@@ -107,10 +108,14 @@ def estimate_latency(
     tail = config.packet_flits - 1.0
     behind = tail * np.where(between, config.crossing_interval, 1)
     latency, zero = np.zeros(len(flows.targets)), np.zeros(len(flows.targets))
+    turn, children = _turns_at_forks(routes)
+    start = float(config.routing + config.vc_allocation)
+    copy = config.packet_flits + (start if config.virtual_channels == 1 else 0.0)
+    late = turn * np.where(routes.parent >= 0, config.vc_allocation, copy)
     _add_up(
         flows.source, flows.indptr, flows.targets.astype(np.int64), routes.indptr, routes.links, routes.parent,
-        link_ends(machine), step, behind, tail, float(config.routing + config.vc_allocation), config.zero_load(0) - tail,
-        queue, wait, latency, zero,
+        link_ends(machine), step, behind, tail, start, config.zero_load(0) - tail, queue, wait, late,
+        children * float(config.vc_allocation), latency, zero,
     )  # fmt: skip
     rate = np.repeat(flows.rate, np.diff(flows.indptr))
     core, port = divmod(int(np.argmax(held)), 5)
@@ -126,6 +131,18 @@ def estimate_latency(
         trusted_share=TRUSTED_ONE if config.virtual_channels == 1 else TRUSTED_SEVERAL,
         missing_flits=max(_missing_flits(config, crossing) for crossing in {False, bool(between.any())}),
     )
+
+
+def _turns_at_forks(routes: Routes) -> tuple[IntArray, IntArray]:
+    """(K,) how many channels that leave the same place of the tree come before each channel; (K,) how many follow it."""
+    parent = routes.parent
+    place = np.where(parent >= 0, parent, -1 - routes.flow)
+    order = np.lexsort((routes.channel, place))
+    ranks = np.arange(len(order))
+    first = np.flatnonzero(np.diff(place[order], prepend=place[order][:1] - 1))
+    turn = np.empty(len(order), np.int64)
+    turn[order] = ranks - np.repeat(ranks[first], np.diff(first, append=len(order)))
+    return turn, np.bincount(parent[parent >= 0], minlength=len(parent))
 
 
 def _missing_flits(config: RouterConfig, crossing: bool) -> int:
@@ -160,13 +177,16 @@ def _add_up(
     base: float,
     queue: FloatArray,
     wait: FloatArray,
+    turn: FloatArray,
+    arrive: FloatArray,
     latency: FloatArray,
     zero: FloatArray,
 ) -> None:
     """Latency of every target: along the tree of its flow, waits in buffers and at their fronts added to the hops' times.
 
-    ``step``, ``behind`` (K,): cycles of a router and the link after it; cycles that the last flit leaves a router after the
-    first one at least. A tail that fell behind on a slow link catches up while the head starts (``start`` cycles) in a router.
+    ``turn``, ``arrive`` (K,): cycles until a channel's turn comes at its fork, and until that of the core it leads to. ``step``,
+    ``behind`` (K,): cycles of a router and the link after it; cycles that the last flit leaves a router after the first one at
+    least. A tail that fell behind on a slow link catches up while the head starts (``start`` cycles) in a router.
     """
     here = np.zeros(
         (3, link.shape[0])
@@ -178,8 +198,8 @@ def _add_up(
             port, busy, free, late = 4, base, base, tail
             if above >= 0:
                 port, busy, free, late = link[above] % 4, here[0, above], here[1, above], here[2, above]
-            here[0, k] = busy + step[k] + queue[core, port] + wait[core, port, d]
-            here[1, k] = free + step[k]
+            here[0, k] = busy + turn[k] + step[k] + queue[core, port] + wait[core, port, d]
+            here[1, k] = free + turn[k] + step[k]
             here[2, k] = max(behind[k], late - start)
             at[ends[link[k]]] = k
         for t in range(indptr[f], indptr[f + 1]):
@@ -187,5 +207,5 @@ def _add_up(
             k = at[core]
             port = link[k] % 4
             late = max(tail, here[2, k] - start)
-            latency[t] = here[0, k] + queue[core, port] + wait[core, port, 4] + late
-            zero[t] = here[1, k] + late
+            latency[t] = here[0, k] + arrive[k] + queue[core, port] + wait[core, port, 4] + late
+            zero[t] = here[1, k] + arrive[k] + late
