@@ -1,4 +1,4 @@
-"""The reward of method M1 recomputed for verification: flow by flow in plain Python, routes walked link by link.
+"""The reward of method M1 recomputed for verification: in plain Python and NumPy, routes walked link by link.
 
 Shares no code with :mod:`nmsolve.hw.reward`; formulas from docs/objectives.md.
 """
@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
-from nmsolve.hw.walker import board, walk
+from nmsolve.hw.walker import board, distinct, walk
 from nmsolve.model.machine import Machine
 
 
@@ -27,13 +27,7 @@ def walked_reward(cores: BetweenCores, machine: Machine) -> float:
                 (ahead if way > 0 else back)[p] += rate * abs(way)
                 (back if way > 0 else ahead)[q] += rate * abs(way)
     loss = math.fsum(np.maximum(left, right)) + math.fsum(np.maximum(up, down))
-    b, channels = board(machine, "hops"), 0
-    for p, goals in flows:
-        if len(goals) > 1:
-            links = set()
-            for _, link in walk(b, np.full(len(goals), p), np.array(goals)):
-                links.update(link.tolist())
-            channels += len(links)
+    channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
     if not channels or machine.faulty_links:
         return loss
     return loss * math.exp(min(500.0, _vertical_to_horizontal(machine) / channels))
@@ -56,6 +50,23 @@ def _flows(cores: BetweenCores) -> dict[tuple[int, tuple[int, ...]], float]:
                 if q != p and weight > 0:
                     out[p, (q,)] = out.get((p, (q,)), 0.0) + weight
     return out
+
+
+def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine) -> int:
+    """Links of all trees, each tree's links once: so many trees are walked at once as memory allows."""
+    if not trees:
+        return 0
+    b, links, count = board(machine, "hops"), 4 * machine.size, 0
+    sizes = np.array([len(goals) for _, goals in trees], np.int64)
+    piece = np.cumsum(sizes) // b.edges_at_once
+    for first, last in pairwise([0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(trees)]):
+        part = trees[first:last]
+        p = np.repeat([s for s, _ in part], sizes[first:last])
+        q = np.array([g for _, goals in part for g in goals], np.int64)
+        tree = np.repeat(np.arange(len(part)), sizes[first:last])
+        crossed = [tree[which] * links + link for which, link in walk(b, p, q)]
+        count += len(distinct(crossed, len(part) * links)) if crossed else 0
+    return count
 
 
 def _way(a: int, b: int, length: int, torus: bool) -> int:
