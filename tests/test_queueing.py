@@ -224,7 +224,9 @@ def test_nothing_sent_and_bad_input():
 
 
 @pytest.mark.parametrize("targets", [[11, 12], [6, 11, 12, 16], [5, 11], [8, 13]])
-@pytest.mark.parametrize("config", [CONFIG_SPIKE, CONFIG_A, replace(CONFIG_SPIKE, vc_allocation=2, routing=3)])
+@pytest.mark.parametrize(
+    "config", [CONFIG_SPIKE, CONFIG_A, replace(CONFIG_SPIKE, vc_allocation=2, routing=3)]
+)
 def test_lone_trees_take_exactly_what_an_empty_network_needs(config, targets):
     """Forks ask for one channel after the other, the core itself last; the source sends one copy per link (flits: one)."""
     machine = load_machine("mesh:5x5")
