@@ -29,6 +29,8 @@ MELT = 0.35
 RISE_COARSEST = 1.0
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
+#: A descent at the end of a phase may take this part of the phase's time on top.
+AFTER = 0.25
 #: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
 #: refined at this level, and from one that was.
 RISE_FRESH, RISE_AGAIN = 0.0, 0.15
@@ -122,12 +124,18 @@ def run_cycle(
 
 
 def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, bench: Bench) -> None:
-    """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend."""
+    """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend.
+
+    Nothing if the run is past ``until``: a descent from far off takes longer than the annealing of a later phase.
+    """
+    begin = bench.budget.done()
+    if begin >= until:
+        return
     unit = line_step(bench.board, s)
     hot = bearable(net, s, highest, rise, bench)
     cold = min(COLD * unit, hot / 4)
     anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
-    polish(net, s, bench)
+    polish(net, s, bench, until + AFTER * (until - begin))
 
 
 def _coarsest(net: Net, s: State, again: bool, until: float, bench: Bench) -> None:
@@ -160,8 +168,11 @@ def bearable(net: Net, s: State, highest: float, rise: float, bench: Bench) -> f
     saved: list[Any] = [a.copy() for a in s]
     temperature = highest
     for _ in range(14):
-        warm_up(net, bench.board, s, temperature, 3, bench.budget, bench.rng, bench.scratch)
-        after = line_cost(bench.board, s)
+        for _ in range(3):
+            warm_up(net, bench.board, s, temperature, 1, bench.budget, bench.rng, bench.scratch)
+            after = line_cost(bench.board, s)
+            if after > before * (1 + 2 * rise):  # far too hot
+                break
         restore(s, saved)
         if after <= before * (1 + rise) or bench.budget.stop():
             break
@@ -196,22 +207,25 @@ def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
     return make_feasible(net, bench.board, s.pos, bench.rng, bench.budget.stop)
 
 
-def polish(net: Net, s: State, bench: Bench) -> None:
-    """Descent to a move-and-swap optimum."""
+def polish(net: Net, s: State, bench: Bench, until: float = 1.0) -> None:
+    """Descent to a move-and-swap optimum, or till the run is at ``until``."""
     nodes = np.arange(len(s.pos), dtype=np.int32)
     for _ in range(20):
         moves = 0
         for part in np.array_split(nodes, max(1, len(nodes) // 2000)):
             moves += descend(net, bench.board, s, part, bench.scratch.step)
-            if bench.budget.stop():
+            if bench.budget.stop() or bench.budget.done() >= until:
                 return
         if moves <= len(nodes) // 5000:
             return
 
 
 def relaxed(net: Net, board: Board) -> IntArray:
-    """Capacities at a coarse level: a little more than they are, so that clusters of different sizes can pass."""
+    """Capacities at a coarse level: a little more than they are, so that clusters of different sizes can pass.
+
+    Equal sizes pass without: where cores are full, what is given here has to be taken back in the end, at a high price.
+    """
     limit = board.capacity.copy()
-    if net.sizes.shape[1]:
+    if net.sizes.shape[1] and (net.sizes != net.sizes[0]).any():
         limit += np.where(limit > 0, np.minimum(net.sizes.max(axis=0), limit // 16), 0)
     return limit

@@ -87,12 +87,15 @@ def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float
 @nb.njit(cache=True, nogil=True)
 def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray) -> int:
     """Give every node of ``nodes`` its best improving move or exchange, if any. Returns the moves made."""
-    moves = 0
+    moves, w = 0, len(board.lines_x)
     for u in nodes:
         q = s.pos[u]
         here = place_cost(board, s, u, q)
         best, partner, least = -1, -1, -1e-6 * (1.0 + here)
+        cheapest = s.lines[u, :w].min()
         for p in range(len(s.held)):
+            if cheapest + s.lines[u, w + board.row[p]] >= here:  # no core of this row is better
+                continue
             d = place_cost(board, s, u, p) - here
             if p == q or not board.allowed[net.domain[u], p]:
                 continue
