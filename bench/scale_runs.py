@@ -80,7 +80,7 @@ RUNS = (
     Run("layered 2^24, hops", "layered4k.nmz", "hops", (64, 64), None,
         ("--time-limit", "15", *TWO), Goal(wall=60), Goal(wall=20), ("scotch",)),
     Run("layered 2^28, hops", "layered64k.nmz", "hops", (256, 256), None,
-        ("--engines", "multilevel", "--time-limit", "200", *TWO), Goal(wall=600), Goal(wall=300), ("scotch",)),
+        ("--time-limit", "200", *TWO), Goal(wall=600), Goal(wall=300), ("scotch",)),
     Run("snn100k, hops, in memory", "snn100k.nmz", "hops", (16, 16), 402,
         ("--time-limit", "60", "--workers", "1"), Goal(76.3e6, wall=66), Goal(74e6, wall=66), PLACED),
     Run("snn100k, hops, 256 MiB", "snn100k.nmz", "hops", (16, 16), 402,

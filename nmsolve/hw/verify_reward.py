@@ -13,19 +13,22 @@ import numpy as np
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.walker import board, distinct, walk
 from nmsolve.model.machine import Machine
+from nmsolve.model.types import IntArray
 
 
 def walked_reward(cores: BetweenCores, machine: Machine) -> float:
     """The objective ``reward`` of the messages of a mapping, on the machine's own routes."""
-    flows = _flows(cores)
+    flows = _flows(cores, machine)
     right, left, down, up = np.zeros((4, machine.size))
-    for (p, goals), rate in flows.items():
-        for q in goals:
-            across = _way(p % machine.cols, q % machine.cols, machine.cols, machine.torus)
-            along = _way(p // machine.cols, q // machine.cols, machine.rows, machine.torus)
-            for ahead, back, way in ((right, left, across), (down, up, along)):
-                (ahead if way > 0 else back)[p] += rate * abs(way)
-                (back if way > 0 else ahead)[q] += rate * abs(way)
+    many = [len(goals) for _, goals in flows]
+    p = np.repeat(np.array([source for source, _ in flows], np.int64), many)
+    q = np.array([goal for _, goals in flows for goal in goals], np.int64)
+    rate = np.repeat(np.array(list(flows.values()), float), many)
+    across = _ways(p % machine.cols, q % machine.cols, machine.cols, machine.torus)
+    along = _ways(p // machine.cols, q // machine.cols, machine.rows, machine.torus)
+    for ahead, back, way in ((right, left, across), (down, up, along)):
+        np.add.at(ahead, np.where(way > 0, p, q), rate * np.abs(way))
+        np.add.at(back, np.where(way > 0, q, p), rate * np.abs(way))
     loss = math.fsum(np.maximum(left, right)) + math.fsum(np.maximum(up, down))
     channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
     if not channels or machine.faulty_links:
@@ -33,22 +36,30 @@ def walked_reward(cores: BetweenCores, machine: Machine) -> float:
     return loss * math.exp(min(500.0, _vertical_to_horizontal(machine) / channels))
 
 
-def _flows(cores: BetweenCores) -> dict[tuple[int, tuple[int, ...]], float]:
+def _flows(cores: BetweenCores, machine: Machine) -> dict[tuple[int, tuple[int, ...]], float]:
     """Traffic by source core and set of remote target cores."""
     out: dict[tuple[int, tuple[int, ...]], float] = {}
+    count = machine.size
     for rows in cores.blocks():
-        for i, (first, last) in enumerate(pairwise(rows.indptr.tolist())):
-            p = int(cores.at[rows.source[i]])
-            goals = sorted({int(q) for q in cores.at[rows.targets[first:last]]} - {p})
-            if rows.multicast[i]:
-                if goals and rows.rate[i] > 0:
-                    out[p, tuple(goals)] = out.get((p, tuple(goals)), 0.0) + float(rows.rate[i])
-                continue
-            for q, weight in zip(
-                cores.at[rows.targets[first:last]].tolist(), rows.weights[first:last].tolist(), strict=True
-            ):
-                if q != p and weight > 0:
-                    out[p, (q,)] = out.get((p, (q,)), 0.0) + weight
+        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
+        p, q = cores.at[rows.source][row].astype(np.int64), cores.at[rows.targets].astype(np.int64)
+        remote = p != q
+        several = rows.multicast[row]
+        single = remote & ~several & (rows.weights > 0)
+        pairs, which = np.unique(p[single] * count + q[single], return_inverse=True)
+        for pair, rate in zip(
+            pairs.tolist(), np.bincount(which, rows.weights[single], len(pairs)).tolist(), strict=True
+        ):
+            flow = (pair // count, (pair % count,))
+            out[flow] = out.get(flow, 0.0) + rate
+        sets = distinct([row[remote & several] * count + q[remote & several]], len(rows.source) * count)
+        ends = np.searchsorted(sets, np.arange(1, len(rows.source) + 1) * count)
+        goals = (sets % count).tolist()
+        sources, rates = cores.at[rows.source].tolist(), rows.rate.tolist()
+        for i, (first, last) in enumerate(pairwise([0, *ends.tolist()])):
+            if last > first and rates[i] > 0:
+                flow = (sources[i], tuple(goals[first:last]))
+                out[flow] = out.get(flow, 0.0) + rates[i]
     return out
 
 
@@ -69,12 +80,12 @@ def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine)
     return count
 
 
-def _way(a: int, b: int, length: int, torus: bool) -> int:
+def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
     """Lines from ``a`` to ``b``; on a ring the shorter way, of two equal ones the growing one."""
+    if not torus or length <= 2:
+        return b - a
     ahead = (b - a) % length
-    if torus and length > 2:
-        return ahead if 2 * ahead <= length else ahead - length
-    return b - a
+    return np.where(2 * ahead <= length, ahead, ahead - length)
 
 
 def _vertical_to_horizontal(machine: Machine) -> int:
