@@ -1,0 +1,143 @@
+"""The pipeline problem, frozen and solver-ready: layers into stages, cores to stages, the slowest stage as fast as possible."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
+
+#: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
+SPLITS = ("chain", "contiguous", "any")
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineProblem:
+    """Cut a network of L layers into stages and give every stage a group of cores (M5.2).
+
+    The load of a stage is the time of its layers on its group plus the time of the tensors it takes in and gives out (or the
+    larger of the two, with ``overlap``); the objective is the largest load. Docs: docs/pipeline.md.
+
+    Attributes
+    ----------
+    name : for people
+    labels : (L,) names of the layers
+    time : (L, C) time of every layer on a group of 1 to C cores, not growing with the group
+    storage : (L,) what every layer needs of memory; a group's cores share it evenly
+    tensors : what layers send to layers, and how long that takes
+    cores : N, how many cores there are
+    stages : most stages; ``exact_stages``: so many, no fewer
+    use_all : the groups must use all N cores
+    memory : most memory per core, or None
+    overlap : computing and transfer happen at the same time
+    split : of ``SPLITS``; ``chain``: stages are runs of consecutive layers, in the order of their numbers
+    host_time : (L,) time of every layer on a host (inf: not possible), or None
+    hosts : how many hosts there are; a host is a stage of its own that takes no core, pays for no transfer and has no
+        memory limit
+    together : (L,) layers with equal numbers >= 0 must share a stage; -1: free
+    backward : (L,) True for layers of the backward pass, whose stages pass data the other way
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    time: FloatArray
+    storage: FloatArray
+    tensors: Tensors
+    cores: int
+    stages: int
+    exact_stages: bool = False
+    use_all: bool = False
+    memory: float | None = None
+    overlap: bool = False
+    split: str = "contiguous"
+    host_time: FloatArray | None = None
+    hosts: int = 0
+    together: IntArray | None = None
+    backward: BoolArray | None = None
+
+    def __post_init__(self) -> None:
+        count = len(self.labels)
+        if count == 0:
+            raise InputError("the network has no layers", self.name, "at least one")
+        if self.time.ndim != 2 or self.time.shape[0] != count or self.time.shape[1] < 1:
+            raise InputError(f"times of shape {self.time.shape}", self.name, f"({count}, C)")
+        for what, values in (("time", self.time), ("storage", self.storage)):
+            bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)).reshape(count, -1).all(axis=1))
+            if len(bad):
+                raise InputError(
+                    f"{what} of layer {self.labels[int(bad[0])]!r} is negative or not finite",
+                    self.name,
+                    "a number >= 0",
+                )
+        slower = np.flatnonzero((np.diff(self.time, axis=1) > 0).any(axis=1))
+        if len(slower):
+            raise InputError(
+                f"layer {self.labels[int(slower[0])]!r} is slower on more cores",
+                self.name,
+                "times that do not grow",
+            )
+        if self.storage.shape != (count,):
+            raise InputError(f"storage of shape {self.storage.shape}", self.name, f"({count},)")
+        if self.split not in SPLITS:
+            raise InputError(f"unknown split {self.split!r}", self.name, "one of " + ", ".join(SPLITS))
+        if self.cores < 1 or self.stages < 1 or self.hosts < 0:
+            raise InputError(
+                f"{self.cores} cores, {self.stages} stages, {self.hosts} hosts",
+                self.name,
+                "at least one core and stage",
+            )
+        if self.exact_stages and self.stages > min(self.cores + self.hosts, count):
+            raise InputError(
+                f"{self.stages} stages of {count} layers on {self.cores} cores", self.name,
+                f"at most {min(self.cores + self.hosts, count)} stages",
+            )  # fmt: skip
+        for what, array in (
+            ("host_time", self.host_time),
+            ("together", self.together),
+            ("backward", self.backward),
+        ):
+            if array is not None and array.shape != (count,):
+                raise InputError(f"{what} of shape {array.shape}", self.name, f"({count},)")
+        self.tensors.require(count, self.name)
+        if self.split == "chain" and bool((self.tensors.pairs[0] >= self.tensors.pairs[1]).any()):
+            raise InputError(
+                "a tensor goes to an earlier layer of the chain", self.name, "layers in topological order"
+            )
+
+    @property
+    def count(self) -> int:
+        """L, the number of layers."""
+        return len(self.labels)
+
+    @property
+    def largest_group(self) -> int:
+        """C, the most cores a group may have."""
+        return min(self.time.shape[1], self.cores)
+
+    @property
+    def slots(self) -> int:
+        """Most stages that can hold anything: rows of a plan."""
+        return min(self.stages, self.count, self.cores + self.hosts)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Hexadecimal SHA-256 of everything that decides what the problem is."""
+        h = hashlib.sha256(repr((self.cores, self.stages, self.exact_stages, self.use_all, self.memory, self.overlap, self.split,
+                                 self.hosts)).encode())  # fmt: skip
+        arrays: list[AnyArray | None] = [
+            self.time,
+            self.storage,
+            self.host_time,
+            self.together,
+            self.backward,
+        ]
+        for array in (*arrays, *self.tensors.arrays):
+            h.update(
+                b"-" if array is None else repr((array.shape, array.dtype.str)).encode() + array.tobytes()
+            )
+        return h.hexdigest()
