@@ -169,6 +169,7 @@ def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
 
 def write_mapped_routes(out: Path, mapped: MappedRoutes | None) -> None:
     """Write flow-routes.json beside the mapping, in place of what belonged to an earlier mapping in this folder."""
+    from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
 
@@ -176,7 +177,11 @@ def write_mapped_routes(out: Path, mapped: MappedRoutes | None) -> None:
         (out / name).unlink(missing_ok=True)
     if mapped is None:
         return
-    write_flow_routes(out / FILES[0], mapped.problem, mapped.routes, mapped.turns, mapped.numbering)
+    problem = mapped.problem
+    worms = None
+    if mapped.numbering is not None:
+        worms, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
+    write_flow_routes(out / FILES[0], problem, mapped.routes, mapped.turns, mapped.numbering, worms)
     if mapped.events:
         write_atomic(out / "route-events.jsonl", mapped.events)
 

@@ -52,7 +52,11 @@ class RouteOptions:
 
 
 class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The object in route-report.json. ``inputs`` holds the paths and options that ``verify`` needs."""
+    """The object in route-report.json.
+
+    ``long_messages``: which multicast messages of many flits could block each other, "" if none can; ``inputs`` holds the
+    paths and options that ``verify`` needs.
+    """
 
     version: str
     status: str
@@ -62,6 +66,7 @@ class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     objectives: list[ObjectivePart]
     rules: dict[str, float]
     checks: list[CheckPart]
+    long_messages: str
     wall_seconds: float
     cpu_seconds: float
     memory_peak: int
@@ -121,14 +126,17 @@ def write_routing(
     Whoever loses ``patience`` gets all of it but the page.
     """
     from nmsolve.cli.routing_page import render_route_html
+    from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.hw.verify_routes import verify_flow_routes
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
 
     checks: list[CheckPart] = []
+    uncovered = ""
     if result.routes is not None:
         path = o.out / "flow-routes.json"
-        write_flow_routes(path, problem, result.routes, result.turns, result.numbering)
+        worms, uncovered = cover_long_messages(problem.machine, problem.flows, result.routes)
+        write_flow_routes(path, problem, result.routes, result.turns, result.numbering, worms)
         found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, result.objective)
         checks = [CheckPart(c.name, c.ok, c.text) for c in found]
     report = RouteReport(
@@ -143,6 +151,7 @@ def write_routing(
         ],
         rules=max_link_by_rule(problem),
         checks=checks,
+        long_messages=uncovered,
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),
         memory_peak=result.memory_peak,
@@ -210,6 +219,8 @@ def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
         print(f"  max-link of turn models on the same flows: {rest}", file=stream)
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+    if report.long_messages:
+        print(f"  multicast messages of many flits can block each other: {report.long_messages}", file=stream)
     print(f"report: {out / 'route.html'}", file=stream)
 
 

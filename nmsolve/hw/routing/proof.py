@@ -68,6 +68,28 @@ def prove(
     return Proof(switching, number, order, "")
 
 
+def cover_long_messages(machine: Machine, flows: Flows, routes: Routes) -> tuple[IntArray | None, str]:
+    """Numbers for multicast messages of many flits on routes that are free of deadlock for packets, or why there are none.
+
+    Cores take one message at a time, as a stricter rule; any number of them if only that is free of deadlock.
+
+    Returns
+    -------
+    worms : as in :class:`Proof`, checked; None where all flows are unicast or none are found
+    reason : "" with numbers and for unicast; else the ring of messages that can wait for each other, or what is too large
+    """
+    reason = ""
+    for ejection in (True, False):
+        try:
+            proof = prove(machine, flows, routes, "wormhole", ejection)
+        except InputError as error:
+            return None, str(error)
+        if proof.free:
+            return proof.worms, ""
+        reason = proof.cycle
+    return None, reason
+
+
 def _accepted(complaint: str | None) -> None:
     if complaint is not None:
         raise BackendError(f"a numbering of channels does not hold: {complaint}")

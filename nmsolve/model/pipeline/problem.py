@@ -117,7 +117,7 @@ class PipelineProblem:
     @property
     def largest_group(self) -> int:
         """C, the most cores a group may have."""
-        return min(self.time.shape[1], self.cores)
+        return min(int(self.time.shape[1]), self.cores)
 
     @property
     def slots(self) -> int:
