@@ -122,6 +122,29 @@ def test_events_of_one_objective_follow_its_start(routed: Path) -> None:
     assert "max-link" in starts[0] and any("total-link, max-link <=" in text for text in starts)
 
 
+def test_multicast_routes_say_what_holds_for_long_messages(tmp_path: Path, call: Called) -> None:
+    """Either the file proves it, and ``verify`` says so, or the report names the messages that could block each other."""
+    nodes = [{"id": i, "multicast": i in (3, 5)} for i in range(9)]
+    for name, goals, covered in (
+        ("ring", {3: (1, 7), 5: (1, 7)}, False),
+        ("apart", {3: (0, 6), 5: (2, 8)}, True),
+    ):
+        edges = [{"source": s, "target": t, "weight": 1} for s, several in goals.items() for t in several]
+        graph = {"directed": True, "multigraph": False, "graph": {}, "nodes": nodes, "edges": edges}
+        (tmp_path / "g.json").write_text(json.dumps(graph))
+        (tmp_path / "m.part").write_text("\n".join(map(str, range(9))) + "\n")
+        out = tmp_path / name
+        code, said, _ = call(
+            "route", *mapping(tmp_path), "-t", 20, "--gap", "50%", "--turns", "xy", "--out", out
+        )
+        assert code == 0
+        report = json.loads((out / "route-report.json").read_text())
+        worms = json.loads((out / "flow-routes.json").read_text())["worms"]
+        assert (worms is not None, bool(report["long_messages"])) == (covered, not covered)
+        assert ("can block each other" in said) == (not covered)
+        assert ("proved for longer multicast messages" in said) == covered
+
+
 def test_json_result_is_one_object_on_the_last_line(folder: Path, tmp_path: Path) -> None:
     """A given turn model: its routes obey it; the engine is chosen by name."""
     done = run("route", *mapping(folder), "--turns", "west-first", "--engines", "named", "--objective", "max-link",

@@ -13,7 +13,7 @@ from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.numbering import number_channels
-from nmsolve.hw.routing.proof import prove
+from nmsolve.hw.routing.proof import cover_long_messages, prove
 from nmsolve.hw.routing.wormhole import number_worms, worms_of
 from nmsolve.hw.turns import RULES
 from nmsolve.model.errors import InputError
@@ -242,3 +242,17 @@ def test_proofs_say_for_what_they_hold():
         assert prove(torus, all_pairs(16), named_routes(torus, all_pairs(16), "xy"), switching).free
     with pytest.raises(InputError, match="unknown switching 'circuit'"):
         prove(NINE, CROSS, paths, "circuit")
+
+
+def test_long_messages_are_covered_as_strictly_as_possible():
+    """Trees that cross: a ring; dual paths: numbered; where cores take one message at a time: only without that rule."""
+    worms, reason = cover_long_messages(NINE, CROSS, named_routes(NINE, CROSS, "xy"))
+    assert worms is None and "held by" in reason
+    paths = named_routes(NINE, CROSS, "dual-path")
+    worms, reason = cover_long_messages(NINE, CROSS, paths)
+    assert not reason and worms_complaint(NINE, CROSS, paths, worms, len(worms) > len(paths.channel)) is None
+    machine, flows = Machine("m", (1, 1), (2, 3)), trees([0, 5], [[3, 4], [3, 4]], [1, 1])
+    routes = named_routes(machine, flows, "dual-path")
+    worms, reason = cover_long_messages(machine, flows, routes)
+    assert not reason and len(worms) == len(routes.channel)
+    assert cover_long_messages(NINE, all_pairs(9), named_routes(NINE, all_pairs(9), "xy")) == (None, "")
