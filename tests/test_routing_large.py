@@ -189,10 +189,13 @@ def test_refuses_what_it_does_not_know() -> None:
 
 
 def test_columns_improve_the_routes_of_a_turn_model() -> None:
-    """From named routes alone; the bound stops the search where it is met."""
+    """From named routes alone, in a moment, or in half a minute where kernels are compiled first."""
     stage = RoutingStage(RoutingProblem(mesh(6, 6), layered(6, 3, 128)), "max-link")
     start = run(stage, NamedRules()).best()[1]
-    answer, value = run(stage, NamedRules(), ColumnLns(), seconds=1.5).best()
+    for seconds in (1.5, 30.0):
+        answer, value = run(stage, NamedRules(), ColumnLns(), seconds=seconds).best()
+        if value < start:
+            break
     assert value < start
     assert RoutingReferee(stage).complaint(answer) is None
 
