@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmsolve.cli.main import main
 from nmsolve.cli.map_routes import FILES, write_mapped_routes
 
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
@@ -29,19 +28,6 @@ def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 Called = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
-    """The same command without a process of its own, where no time limit counts: exit code, stdout, stderr."""
-
-    def called(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), *capsys.readouterr()
-
-    return called
 
 
 @pytest.fixture

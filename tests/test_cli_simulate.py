@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmsolve.cli.main import main
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.noc import CONFIG_B, CONFIG_SPIKE
 from nmsolve.hw.routing.energy import energy_parts
@@ -26,19 +25,6 @@ PAIRS = [(0, 8, 2), (8, 0, 1), (2, 6, 3), (1, 4, 2), (5, 3, 4), (7, 2, 1)]
 MACHINE = "mesh:3x3"
 
 Called = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
-    """``nmsolve ARGUMENTS`` in this process: exit code, stdout, stderr."""
-
-    def called(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), *capsys.readouterr()
-
-    return called
 
 
 @pytest.fixture
