@@ -1,0 +1,160 @@
+"""Multiply-accumulate operations of every kind of operator that has any; the formulas are in docs/operators.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from nmsolve.model.operators.sizes import product, total
+
+if TYPE_CHECKING:
+    from nmsolve.model.operators.sizes import Count
+
+    Shape: TypeAlias = tuple[Count, ...]
+    Formula: TypeAlias = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], Count | None]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A formula, and the inputs whose shapes it needs (all of them: None); it needs the first output's if ``result``."""
+
+    formula: Formula
+    inputs: tuple[int, ...] | None
+    result: bool = True
+
+
+def macs_of(
+    kind: str, inputs: Sequence[Shape | None], outputs: Sequence[Shape | None], attributes: Mapping[str, Any]
+) -> Count | None:
+    """MACs of an operator of a known kind: 0 where it has none, None where a shape it takes is not known.
+
+    Parameters
+    ----------
+    inputs, outputs : shapes; None: left out or not known
+    """
+    rule = RULES.get(kind)
+    if rule is None:
+        return 0
+    needed = range(len(inputs)) if rule.inputs is None else rule.inputs
+    if any(k >= len(inputs) or inputs[k] is None for k in needed):
+        return None
+    if rule.result and (not outputs or outputs[0] is None):
+        return None
+    return rule.formula([s or () for s in inputs], [s or () for s in outputs], attributes)
+
+
+def _conv(weight: int) -> Formula:
+    def formula(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+        """Every output element is a sum over the weights of its channel: C/groups * kernel."""
+        return product((*outputs[0], *inputs[weight][1:]))
+
+    return formula
+
+
+def _conv_transpose(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> Count:
+    """Every input element meets the weights of its channel: M/groups * kernel."""
+    return product((*inputs[0], *inputs[1][1:]))
+
+
+def _matmul(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
+    """Every output element is a sum over the inner length K."""
+    a = inputs[0]
+    if not a:
+        return None
+    inner = a[-2] if attributes.get("transA") and len(a) > 1 else a[-1]
+    return product((*outputs[0], inner))
+
+
+def _matmul_bits(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+    """A product with packed weights: every input element meets N columns."""
+    return product((*inputs[0], int(attributes.get("N", 0))))
+
+
+def _einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
+    """Product of the lengths of all letters, once for every operand after the first."""
+    words = str(attributes.get("equation", "")).replace(" ", "").split("->")[0].split(",")
+    if len(words) != len(inputs):
+        return None
+    lengths: dict[str, Count] = {}
+    for word, shape in zip(words, inputs, strict=True):
+        head, dots, tail = word.partition("...")
+        if len(shape) < len(head) + len(tail) or (not dots and len(shape) != len(head)):
+            return None
+        pairs = list(zip(head, shape[: len(head)], strict=True))
+        pairs += list(zip(tail, shape[len(shape) - len(tail) :], strict=True))
+        middle = shape[len(head) : len(shape) - len(tail)]
+        pairs += [(f"...{len(middle) - k}", dim) for k, dim in enumerate(middle)]  # counted from the right
+        for letter, dim in pairs:
+            if lengths.get(letter, 1) == 1:
+                lengths[letter] = dim
+    return product((*lengths.values(), len(inputs) - 1))
+
+
+def _recurrent(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+    """At every step of every sequence all weights of input and recurrence once, in each direction."""
+    x, w, r = inputs[:3]
+    return product((*x[:2], *w)) + product((*x[:2], *r))
+
+
+def _attention(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+    """Scores and weighted values: every element of Q and of the result meets all keys, past ones included."""
+    keys = inputs[1][-2]
+    if len(inputs) > 4 and inputs[4]:
+        keys = keys + inputs[4][-2]
+    return product((*inputs[0], keys)) + product((*outputs[0], keys))
+
+
+RULES: dict[str, Rule] = {
+    "Conv": Rule(_conv(1), (1,)),
+    "FusedConv": Rule(_conv(1), (1,)),
+    "ConvInteger": Rule(_conv(1), (1,)),
+    "DeformConv": Rule(_conv(1), (1,)),
+    "QLinearConv": Rule(_conv(3), (3,)),
+    "ConvTranspose": Rule(_conv_transpose, (0, 1), result=False),
+    "MatMul": Rule(_matmul, (0,)),
+    "FusedMatMul": Rule(_matmul, (0,)),
+    "MatMulInteger": Rule(_matmul, (0,)),
+    "QLinearMatMul": Rule(_matmul, (0,)),
+    "Gemm": Rule(_matmul, (0,)),
+    "FusedGemm": Rule(_matmul, (0,)),
+    "MatMulNBits": Rule(_matmul_bits, (0,), result=False),
+    "Einsum": Rule(_einsum, None, result=False),
+    "RNN": Rule(_recurrent, (0, 1, 2), result=False),
+    "GRU": Rule(_recurrent, (0, 1, 2), result=False),
+    "LSTM": Rule(_recurrent, (0, 1, 2), result=False),
+    "Attention": Rule(_attention, (0, 1)),
+}
+
+#: Operators that only look at shapes, rename, or hold a constant: no element is touched.
+FREE = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Shape", "Size", "Constant"})
+
+#: Operators whose work is counted by the elements they read, not those they make.
+READING = frozenset({
+    "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceSumSquare", "ArgMax", "ArgMin", "TopK", "GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool",
+    "NonZero", "Unique", "Compress", "NonMaxSuppression", "SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss",
+})  # fmt: skip
+
+#: Pooling: every output element looks at a whole window.
+WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool"})
+
+
+def elements_worked(
+    kind: str, inputs: Sequence[Shape | None], outputs: Sequence[Shape | None], attributes: Mapping[str, Any]
+) -> Count | None:
+    """Elements that an operator without MACs computes or moves, as in docs/operators.md; None if not known."""
+    if kind in FREE or kind in RULES:
+        return 0
+    if kind in READING:
+        return None if not inputs or inputs[0] is None else product(inputs[0])
+    if not outputs:
+        return 0
+    if kind == "Split":
+        return total(None if shape is None else product(shape) for shape in outputs)
+    if outputs[0] is None:
+        return None
+    window = product(attributes.get("kernel_shape", ())) if kind in WINDOW else 1
+    return product(outputs[0]) * window

@@ -1,0 +1,78 @@
+"""Which weights of the model an operator uses, directly or through operators that only rearrange them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+
+#: Operators that rearrange or convert what they get; a weight that goes through one stays a weight.
+CARRIERS = frozenset({
+    "Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose", "Cast", "Concat", "Split", "Slice",
+    "QuantizeLinear", "DequantizeLinear",
+})  # fmt: skip
+
+#: Types whose constants are places, shapes or conditions, not parameters.
+NOT_PARAMETERS = frozenset({"int64", "bool", "string"})
+
+
+@dataclass(eq=False)
+class Weights:
+    """Weights behind the tensors of one graph or body.
+
+    Attributes
+    ----------
+    behind : the model's own weights that a tensor is made of and nothing else, by tensor number
+    carriers : operators that make such tensors: work that is done once, before the model runs
+    """
+
+    behind: dict[int, tuple[Tensor, ...]] = field(default_factory=dict)
+    carriers: set[int] = field(default_factory=set)
+
+    def of(self, operator: Operator) -> tuple[Tensor, ...]:
+        """The model's weights that an operator uses, each once."""
+        return distinct(t for k in operator.inputs for t in self.behind.get(k, ()))
+
+    def by_name(self, graph: OperatorGraph) -> dict[str, tuple[Tensor, ...]]:
+        """The same as ``behind`` by the tensors' names, for bodies that take them from outside."""
+        return {graph.tensors[k].name: weights for k, weights in self.behind.items()}
+
+
+def weights_of(graph: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]] | None = None) -> Weights:
+    """Find the weights behind every tensor; ``outer``: those of the graphs around a body, by name."""
+    outer = outer or {}
+    found = Weights()
+    for k, tensor in enumerate(graph.tensors):
+        if tensor.weight:
+            found.behind[k] = (tensor,)
+    for k in graph.captured:
+        if graph.tensors[k].name in outer:
+            found.behind[k] = outer[graph.tensors[k].name]
+    given = set(graph.inputs) | set(graph.captured)
+    for number, operator in enumerate(graph.operators):
+        weights = found.of(operator)
+        if operator.kind not in CARRIERS or not weights:
+            continue
+        others = [k for k in operator.inputs if k >= 0 and k not in found.behind]
+        if all(_is_constant(graph.tensors[k], k in given) for k in others):
+            found.carriers.add(number)
+            found.behind.update((k, weights) for k in operator.outputs if k >= 0)
+    return found
+
+
+def parameters_in(weights: Iterable[Tensor]) -> list[Tensor]:
+    """Those that the field counts as parameters: not whole numbers of 64 bits, not truth values or texts."""
+    return [t for t in weights if t.dtype not in NOT_PARAMETERS]
+
+
+def distinct(tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
+    """Each tensor once, in order."""
+    return tuple({id(t): t for t in tensors}.values())
+
+
+def _is_constant(tensor: Tensor, given: bool) -> bool:
+    """Whether a tensor never changes: a constant of the file, or the known value of an operator."""
+    if tensor.value is None:
+        return tensor.producer < 0 and not given
+    return all(not getattr(x, "free_symbols", None) for x in tensor.value.flat)
