@@ -6,29 +6,29 @@ Shares no code with :mod:`nmsolve.hw.reward`; formulas from docs/objectives.md.
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from collections.abc import Iterator
+from itertools import islice, pairwise
 
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.walker import board, distinct, walk
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import FloatArray, IntArray
+
+#: Source core and target cores.
+Flow = tuple[int, tuple[int, ...]]
+#: Flows whose ways are worked out at once.
+FLOWS_AT_ONCE = 4096
 
 
 def walked_reward(cores: BetweenCores, machine: Machine) -> float:
     """The objective ``reward`` of the messages of a mapping, on the machine's own routes."""
     flows = _flows(cores, machine)
-    right, left, down, up = np.zeros((4, machine.size))
-    many = [len(goals) for _, goals in flows]
-    p = np.repeat(np.array([source for source, _ in flows], np.int64), many)
-    q = np.array([goal for _, goals in flows for goal in goals], np.int64)
-    rate = np.repeat(np.array(list(flows.values()), float), many)
-    across = _ways(p % machine.cols, q % machine.cols, machine.cols, machine.torus)
-    along = _ways(p // machine.cols, q // machine.cols, machine.rows, machine.torus)
-    for ahead, back, way in ((right, left, across), (down, up, along)):
-        np.add.at(ahead, np.where(way > 0, p, q), rate * np.abs(way))
-        np.add.at(back, np.where(way > 0, q, p), rate * np.abs(way))
+    sums = np.zeros((4, machine.size))
+    for part in _batches(flows):
+        _add_ways(part, machine, sums)
+    right, left, down, up = sums
     loss = math.fsum(np.maximum(left, right)) + math.fsum(np.maximum(up, down))
     channels = _walked_channels([(p, goals) for p, goals in flows if len(goals) > 1], machine)
     if not channels or machine.faulty_links:
@@ -36,9 +36,30 @@ def walked_reward(cores: BetweenCores, machine: Machine) -> float:
     return loss * math.exp(min(500.0, _vertical_to_horizontal(machine) / channels))
 
 
-def _flows(cores: BetweenCores, machine: Machine) -> dict[tuple[int, tuple[int, ...]], float]:
+def _batches(flows: dict[Flow, float]) -> Iterator[list[tuple[Flow, float]]]:
+    """Lists of at most ``FLOWS_AT_ONCE``."""
+    left = iter(flows.items())
+    while batch := list(islice(left, FLOWS_AT_ONCE)):
+        yield batch
+
+
+def _add_ways(flows: list[tuple[Flow, float]], machine: Machine, sums: FloatArray) -> None:
+    """Add what these flows send right, left, down and up to (4, P) ``sums``, at both ends."""
+    many = [len(goals) for (_, goals), _ in flows]
+    p = np.repeat(np.array([source for (source, _), _ in flows], np.int64), many)
+    q = np.array([goal for (_, goals), _ in flows for goal in goals], np.int64)
+    rate = np.repeat(np.array([rate for _, rate in flows]), many)
+    across = _ways(p % machine.cols, q % machine.cols, machine.cols, machine.torus)
+    along = _ways(p // machine.cols, q // machine.cols, machine.rows, machine.torus)
+    right, left, down, up = sums
+    for ahead, back, way in ((right, left, across), (down, up, along)):
+        np.add.at(ahead, np.where(way > 0, p, q), rate * np.abs(way))
+        np.add.at(back, np.where(way > 0, q, p), rate * np.abs(way))
+
+
+def _flows(cores: BetweenCores, machine: Machine) -> dict[Flow, float]:
     """Traffic by source core and set of remote target cores."""
-    out: dict[tuple[int, tuple[int, ...]], float] = {}
+    out: dict[Flow, float] = {}
     count = machine.size
     for rows in cores.blocks():
         row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
