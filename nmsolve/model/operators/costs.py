@@ -11,7 +11,7 @@ from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.macs import elements_worked, macs_of
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total
 from nmsolve.model.operators.trips import trips_of
-from nmsolve.model.operators.weights import Weights, distinct, parameters_in, weights_of
+from nmsolve.model.operators.weights import Weights, captured_names, distinct, parameters_in, weights_of
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
@@ -102,8 +102,7 @@ class _Walk:
     ) -> OperatorCost:
         bodies = tuple(self.costs(body, visible) for body in operator.bodies)
         trips = trips_of(graph, operator)
-        captured = [names[b.tensors[k].name] for b in operator.bodies for k in b.captured
-                    if b.tensors[k].name in names]  # fmt: skip
+        captured = [names[name] for name in captured_names(operator) if name in names]
         used = list(dict.fromkeys([*(k for k in operator.inputs if k >= 0), *captured]))
         own = weights.of(operator)
         held = distinct([*own, *(w for body in operator.bodies for w in _weights_inside(body, visible))])

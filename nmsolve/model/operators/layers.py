@@ -13,7 +13,7 @@ from nmsolve.model.operators.classes import SHAPE_ONLY, holds_tensor_work
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.sizes import bytes_of
-from nmsolve.model.operators.weights import Weights, weights_of
+from nmsolve.model.operators.weights import Weights, captured_names, weights_of
 from nmsolve.model.pipeline.tensors import Tensors
 from nmsolve.model.types import IntArray
 
@@ -174,12 +174,8 @@ def _users(graph: OperatorGraph, layer: Mapping[int, int], weights: Weights) -> 
             needing = set().union(*(users.get(k, set()) for k in operator.outputs if k >= 0))
         if operator.kind in SHAPE_ONLY or not needing:
             continue  # a shape is known before the model runs: no data pass
-        inside = [names[n] for body in operator.bodies for n in _captured(body) if n in names]
+        inside = [names[name] for name in captured_names(operator) if name in names]
         for k in (*operator.inputs, *inside):
             if k >= 0 and k not in weights.behind:
                 users.setdefault(k, set()).update(needing)
     return users
-
-
-def _captured(body: OperatorGraph) -> list[str]:
-    return [body.tensors[k].name for k in body.captured]

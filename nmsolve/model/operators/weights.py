@@ -61,6 +61,13 @@ def weights_of(graph: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]] | N
     return found
 
 
+def captured_names(operator: Operator) -> list[str]:
+    """Names of what the bodies of an operator, and the bodies inside them, take from outside theirs."""
+    names = [body.tensors[k].name for body in operator.bodies for k in body.captured]
+    names += [n for body in operator.bodies for inner in body.operators for n in captured_names(inner)]
+    return list(dict.fromkeys(names))
+
+
 def parameters_in(weights: Iterable[Tensor]) -> list[Tensor]:
     """Those that the field counts as parameters: not whole numbers of 64 bits, not truth values or texts."""
     return [t for t in weights if t.dtype not in NOT_PARAMETERS]

@@ -1,0 +1,172 @@
+"""The table of a model: a row for every operator, those inside control flow below it, and the sums."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.model.operators.binding import bound_graph, partly_bound, require_symbols, symbols_of
+from nmsolve.model.operators.costs import OperatorCost, operator_costs
+from nmsolve.model.operators.graph import OperatorGraph, Tensor
+from nmsolve.model.operators.sizes import bytes_of, elements_of, total, total_known
+from nmsolve.model.operators.weights import NOT_PARAMETERS, captured_names
+
+if TYPE_CHECKING:
+    from nmsolve.model.operators.sizes import Count
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One operator.
+
+    Attributes
+    ----------
+    depth : 0 for operators of the model, one more inside every body; figures inside are those of one run
+    shapes : of the results
+    others : see :class:`~nmsolve.model.operators.costs.OperatorCost`
+    """
+
+    depth: int
+    name: str
+    kind: str
+    shapes: tuple[tuple[Count, ...] | None, ...]
+    macs: Count | None
+    elements: Count | None
+    parameters: Count | None
+    weight_bytes: Count | None
+    input_bytes: Count | None
+    output_bytes: Count | None
+    kind_class: str
+    trips: Count = 1
+
+    @property
+    def bytes(self) -> Count | None:
+        """Everything it reads and writes, each tensor once."""
+        return total((self.weight_bytes, self.input_bytes, self.output_bytes))
+
+    @cached_property
+    def intensity(self) -> float | None:
+        """MACs per byte; None if a symbol or something unknown is in the way."""
+        if not isinstance(self.macs, int) or not isinstance(self.bytes, int):
+            return None
+        return self.macs / self.bytes if self.bytes else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """All rows, and what they add up to.
+
+    Attributes
+    ----------
+    rows : every operator, depth first
+    symbols : those that have no value
+    macs, elements, activation_bytes : sums over the model's own operators as far as they are known; ``unknown`` of them are not
+    parameters, weight_bytes : of all weights in use, each once
+    """
+
+    graph: OperatorGraph
+    rows: tuple[Row, ...]
+    symbols: tuple[str, ...]
+    macs: Count
+    elements: Count
+    activation_bytes: Count
+    parameters: Count
+    weight_bytes: Count
+    unknown: int
+
+    @property
+    def classes(self) -> Counter[str]:
+        """How many operators are tensor and how many scalar, those in bodies included."""
+        return Counter(row.kind_class for row in self.rows)
+
+    @property
+    def kinds(self) -> list[tuple[str, int, Count]]:
+        """(kind, how many, their MACs) of the model's own operators, the most work first, then the most frequent."""
+        counts = Counter(row.kind for row in self.rows if row.depth == 0)
+        macs = {
+            kind: total_known(row.macs for row in self.rows if row.depth == 0 and row.kind == kind)
+            for kind in counts
+        }
+        return sorted(
+            ((kind, counts[kind], macs[kind]) for kind in counts),
+            key=lambda item: (-(item[2] if isinstance(item[2], int) else float("inf")), -item[1], item[0]),
+        )
+
+
+def table_of(graph: OperatorGraph, bindings: Mapping[str, int] | None = None) -> Table:
+    """Cost of every operator, with the symbols in ``bindings`` replaced.
+
+    Raises
+    ------
+    InputError : a name is bound that the model does not have, or a binding does not fit the model
+    """
+    bindings = dict(bindings or {})
+    require_symbols(graph, bindings)
+    free = tuple(name for name in symbols_of(graph) if name not in bindings)
+    graph = bound_graph(graph, bindings)
+    rows = tuple(_rows(graph, operator_costs(graph), bindings, 0))
+    own = [row for row in rows if row.depth == 0]
+    used = _weights_in_use(graph)
+    return Table(
+        graph=graph,
+        rows=rows,
+        symbols=free,
+        macs=_expanded(total_known(row.macs for row in own)),
+        elements=_expanded(total_known(row.elements for row in own)),
+        activation_bytes=_expanded(total_known(row.output_bytes for row in own)),
+        parameters=total_known(elements_of(w) for w in used),
+        weight_bytes=total_known(bytes_of(w) for w in used),
+        unknown=sum(row.macs is None for row in rows),
+    )
+
+
+def _rows(
+    graph: OperatorGraph, costs: Sequence[OperatorCost], bindings: Mapping[str, int], depth: int
+) -> Iterator[Row]:
+    def bound(count: Count | None) -> Any:
+        return count if count is None or isinstance(count, int) else partly_bound(count, bindings)
+
+    for operator, cost in zip(graph.operators, costs, strict=True):
+        yield Row(
+            depth=depth,
+            name=operator.name,
+            kind=operator.kind,
+            shapes=tuple(graph.tensors[k].shape for k in operator.outputs if k >= 0),
+            macs=bound(cost.macs),
+            elements=bound(cost.elements),
+            parameters=bound(cost.parameters),
+            weight_bytes=bound(cost.weight_bytes),
+            input_bytes=bound(cost.input_bytes),
+            output_bytes=bound(cost.output_bytes),
+            kind_class=cost.kind_class,
+            trips=bound(cost.trips),
+        )
+        for body, inner in zip(operator.bodies, cost.bodies, strict=False):
+            yield from _rows(body, inner, bindings, depth + 1)
+
+
+def _weights_in_use(graph: OperatorGraph) -> list[Tensor]:
+    """Parameters that an operator reads; one that a body takes from outside counts outside."""
+    inside = {name for operator in graph.operators for name in captured_names(operator)}
+    captured = set(graph.captured)
+    read = {k for operator in graph.operators for k in operator.inputs}
+    found = [
+        t for k, t in enumerate(graph.tensors)
+        if t.weight and t.dtype not in NOT_PARAMETERS and k not in captured and (k in read or t.name in inside)
+    ]  # fmt: skip
+    for operator in graph.operators:
+        for body in operator.bodies:
+            found += _weights_in_use(body)
+    return found
+
+
+def _expanded(count: Count) -> Count:
+    """A sum of products of symbols, so that like terms come together."""
+    if isinstance(count, int):
+        return count
+    import sympy
+
+    return sympy.expand(count)
