@@ -10,12 +10,16 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.solvers.search.portfolio import Step
 
+#: With up to so many flows the exact model often proves what it finds in less time than large neighbourhoods need.
+SMALL = 300
+
 
 @dataclass(frozen=True)
 class Entry:
     """How to make an engine and run it: its part of the time, in a child process, again and again, in milliseconds, unasked.
 
-    ``most``: seconds of one run; ``instead``: it runs unasked only where the engine of that name does not.
+    ``most``: seconds of one run; ``instead``: it runs unasked only where the engine of that name does not; ``late``: with up to
+    ``SMALL`` flows it comes after all others.
     """
 
     make: Callable[[], Any]
@@ -26,6 +30,7 @@ class Entry:
     unasked: bool = True
     most: float = float("inf")
     instead: str = ""
+    late: bool = False
 
 
 def _named() -> Any:
@@ -76,7 +81,7 @@ REGISTRY: dict[str, Entry] = {
     "flow-lp": Entry(_flow_lp, 0.3, child=True),
     "price-bound": Entry(_price_bound, 0.3, instead="flow-lp"),
     "reroute": Entry(_reroute, 0.2, repeat=True),
-    "column-lns": Entry(_column_lns, 0.2, child=True, repeat=True),
+    "column-lns": Entry(_column_lns, 0.2, child=True, repeat=True, late=True),
     "route-cpsat": Entry(_cpsat, 0.5, child=True),
     "route-mip": Entry(_mip, 0.5, child=True, unasked=False),
 }
@@ -91,7 +96,9 @@ def steps_for(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[St
     """
     steps: list[Step] = []
     refusals: list[str] = []
-    for name in [k for k, e in REGISTRY.items() if e.unasked] if names is None else dict.fromkeys(names):
+    small = stage.problem.flows.count <= SMALL
+    unasked = sorted((k for k, e in REGISTRY.items() if e.unasked), key=lambda k: small and REGISTRY[k].late)
+    for name in unasked if names is None else dict.fromkeys(names):
         if name not in REGISTRY:
             raise InputError(
                 f"unknown engine {name!r} for routes", "--engines", "one of " + ", ".join(REGISTRY)
