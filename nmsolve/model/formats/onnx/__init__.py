@@ -1,0 +1,43 @@
+"""ONNX models (``.onnx``) as operator graphs (M3.1): weights are never read, every shape is inferred (M3.2).
+
+Written from the ONNX specification, IR versions 3 to 13, https://github.com/onnx/onnx/blob/main/docs/IR.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.operators.graph import OperatorGraph
+
+
+def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
+    """Read a model; operators that are not known become opaque, with a warning.
+
+    Parameters
+    ----------
+    strict : an operator that is not known is an error
+
+    Raises
+    ------
+    InputError : no such file, no ONNX model, a broken one, or an unknown operator if ``strict``
+    """
+    from nmsolve.model.formats.onnx.build import build_graph
+    from nmsolve.model.formats.onnx.hints import shape_hints
+    from nmsolve.model.formats.onnx.parse import read_model
+    from nmsolve.model.operators.inference import infer_shapes
+    from nmsolve.model.operators.symbols import Names
+
+    try:
+        import onnx  # noqa: F401
+    except ImportError:
+        raise InputError(
+            "reading ONNX models needs the package onnx", str(path), "pip install 'nmsolve[onnx]'"
+        ) from None
+    model = read_model(path)
+    names = Names()
+    raw, stated = build_graph(model, names, str(path), strict)
+    hints, failed = shape_hints(model, names)
+    graph = infer_shapes(raw, names, {**stated, **hints})
+    return replace(graph, warnings=(*failed, *graph.warnings)) if failed else graph

@@ -1,0 +1,224 @@
+"""From a protocol buffer to an operator graph: names become numbers, bodies of control flow graphs of their own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx.dtypes import output_dtypes
+from nmsolve.model.formats.onnx.hints import stated_shapes
+from nmsolve.model.formats.onnx.order import Needs, ordered
+from nmsolve.model.formats.onnx.values import (
+    Hollow,
+    attributes_of,
+    dims_of,
+    dtype_name,
+    input_shapes,
+    tensor_shape,
+    tensor_value,
+    type_of,
+)
+from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+from nmsolve.model.operators.shapes import RULES
+from nmsolve.model.operators.symbols import Names
+
+#: Key of the metadata that names inputs which were weights.
+STRIPPED = "stripped_initializers"
+
+#: Operators of ONNX Runtime's domain that are known here, apart from those that are called as standard ones.
+CONTRIBUTED = frozenset({
+    "FusedMatMul", "FusedGemm", "FusedConv", "MatMulNBits", "Gelu", "FastGelu", "QuickGelu", "BiasGelu", "QuantizeLinear",
+    "DequantizeLinear", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "SimplifiedLayerNormalization",
+})  # fmt: skip
+
+#: Bodies in the order of ``Operator.bodies``.
+BODIES = {"then_branch": 0, "else_branch": 1}
+
+
+def build_graph(
+    model: Any, names: Names, where: str, strict: bool
+) -> tuple[OperatorGraph, dict[str, tuple[Any, ...]]]:
+    """The graph with shapes of inputs and weights only, and the shapes that the file states for other tensors.
+
+    Raises
+    ------
+    InputError : a cycle, a tensor that nothing makes or two operators make, or an unknown operator if ``strict``
+    """
+    versions = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
+    stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
+    builder = _Builder(where, versions, stripped, names)
+    graph = builder.graph(model.graph, None)
+    if strict and builder.unknown:
+        kind, node = builder.unknown[0]
+        raise InputError(
+            f"unknown operator {kind} (node {node!r})",
+            where,
+            "operators of the ONNX standard, or no --strict",
+        )
+    return replace(graph, warnings=_warnings(builder.unknown)), stated_shapes(model.graph, names)
+
+
+def _warnings(unknown: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    first = dict(reversed(unknown))
+    return tuple(
+        f"{count} operators of unknown kind {kind} (the first is {first[kind]!r}): nothing is known of what they compute"
+        if count > 1
+        else f"operator {first[kind]!r} is of unknown kind {kind}: nothing is known of what it computes"
+        for kind, count in Counter(kind for kind, _ in unknown).items()
+    )
+
+
+@dataclass
+class _Scope:
+    """Tensors of one graph while it is built; a name not found here is captured from the graph around it."""
+
+    around: _Scope | None
+    tensors: list[Tensor] = field(default_factory=list)
+    numbers: dict[str, int] = field(default_factory=dict)
+    captured: list[int] = field(default_factory=list)
+
+    def add(self, tensor: Tensor) -> int:
+        self.numbers[tensor.name] = len(self.tensors)
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def find(self, name: str) -> int | None:
+        if name in self.numbers:
+            return self.numbers[name]
+        outer = self.around.find(name) if self.around else None
+        if self.around is None or outer is None:
+            return None
+        # Shape and value come from outside when shapes are inferred.
+        self.captured.append(self.add(replace(self.around.tensors[outer], producer=-1, consumers=())))
+        return self.captured[-1]
+
+
+@dataclass
+class _Builder:
+    where: str
+    versions: Mapping[str, int]
+    stripped: set[str]
+    names: Names
+    unknown: list[tuple[str, str]] = field(default_factory=list)
+
+    def graph(self, proto: Any, around: _Scope | None) -> OperatorGraph:
+        scope = _Scope(around)
+        inputs = self._given(proto, scope)
+        self._weights(proto, scope)
+        needs = Needs(proto)
+        operators: list[Operator] = []
+        labels: dict[str, int] = {}
+        users: dict[int, list[int]] = {}
+        for k in ordered(proto, needs, scope.numbers, self.where):
+            node = proto.node[k]
+            label = _label(node.name or f"{node.op_type}_{k}", labels)
+            for name in needs.of(k):
+                number = scope.find(name)
+                if number is None:
+                    raise InputError(
+                        f"operator {label!r} ({node.op_type}) uses tensor {name!r}, which nothing makes",
+                        self.where,
+                        "an input, a weight or the output of an operator",
+                    )
+                users.setdefault(number, []).append(len(operators))
+            operators.append(self._operator(node, label, len(operators), scope))
+        outputs = tuple(self._output(o.name, scope) for o in proto.output)
+        return OperatorGraph(
+            name=proto.name or "model",
+            operators=tuple(operators),
+            tensors=tuple(replace(t, consumers=tuple(users.get(k, ()))) for k, t in enumerate(scope.tensors)),
+            inputs=inputs,
+            outputs=outputs,
+            captured=tuple(scope.captured),
+        )
+
+    def _given(self, proto: Any, scope: _Scope) -> tuple[int, ...]:
+        """Declare the inputs, which may turn out to be weights; their lengths are the symbols of the model."""
+        weights = {t.name for t in proto.initializer} | {s.values.name for s in proto.sparse_initializer}
+        main = scope.around is None
+        dims: dict[str, list[int | str | None]] = {}
+        dtypes: dict[str, str] = {}
+        for info in proto.input:
+            if info.name in weights:
+                continue
+            dtypes[info.name], shape = type_of(info)
+            if shape is not None:
+                dims[info.name] = dims_of(shape)
+        shapes = input_shapes(dims, self.names) if main else {}
+        held = self.stripped if main else set()
+        return tuple(
+            number
+            for name, dtype in dtypes.items()
+            if (number := scope.add(Tensor(name, dtype, shapes.get(name), weight=name in held))) >= 0
+            and name not in held
+        )
+
+    def _weights(self, proto: Any, scope: _Scope) -> None:
+        for t in proto.initializer:
+            scope.add(
+                Tensor(t.name, dtype_name(t.data_type), tensor_shape(t), weight=True, value=tensor_value(t))
+            )
+        for t in proto.sparse_initializer:
+            shape = tuple(int(d) for d in t.dims)
+            scope.add(Tensor(t.values.name, dtype_name(t.values.data_type), shape, weight=True))
+
+    def _operator(self, node: Any, label: str, number: int, scope: _Scope) -> Operator:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        attributes = attributes_of(node)
+        inputs = tuple(-1 if not n else scope.numbers[n] for n in node.input)
+        bodies = self._bodies(node, scope)
+        known = node.op_type in RULES and (
+            not domain or (domain == "com.microsoft" and node.op_type in CONTRIBUTED)
+        )
+        if not known:
+            self.unknown.append((f"{domain}.{node.op_type}" if domain else node.op_type, label))
+        before = ["" if k < 0 else scope.tensors[k].dtype for k in inputs]
+        dtypes = output_dtypes(
+            node.op_type, domain, self.versions.get(domain, 1), attributes, before, len(node.output)
+        )
+        if bodies and not domain:
+            dtypes = _body_dtypes(node.op_type, bodies, dtypes)
+        heavy = (
+            node.op_type == "Constant"
+            and not domain
+            and any(isinstance(v, Hollow) for v in attributes.values())
+        )
+        outputs = tuple(
+            scope.add(Tensor(n, dtypes[k] if k < len(dtypes) else "", None, producer=number, weight=heavy))
+            if n
+            else -1
+            for k, n in enumerate(node.output)
+        )
+        return Operator(label, node.op_type, inputs, outputs, domain, attributes, bodies, opaque=not known)
+
+    def _bodies(self, node: Any, scope: _Scope) -> tuple[OperatorGraph, ...]:
+        parts = [a for a in node.attribute if a.HasField("g")]
+        parts.sort(key=lambda a: (BODIES.get(a.name, 2), a.name))
+        return tuple(self.graph(a.g, scope) for a in parts)
+
+    def _output(self, name: str, scope: _Scope) -> int:
+        number = scope.find(name)
+        if number is None:
+            raise InputError(f"output {name!r} is made by nothing", self.where, "a tensor of the graph")
+        return number
+
+
+def _body_dtypes(kind: str, bodies: Sequence[OperatorGraph], dtypes: list[str]) -> list[str]:
+    """Types of what control flow makes: those of its body's outputs."""
+    inner = [bodies[0].tensors[k].dtype for k in bodies[0].outputs]
+    if kind == "Loop":
+        return inner[1:]
+    return inner if kind in ("If", "Scan") else dtypes
+
+
+def _label(name: str, taken: dict[str, int]) -> str:
+    """The name, made unique by a number."""
+    label = name
+    while label in taken:
+        taken[name] += 1
+        label = f"{name}_{taken[name]}"
+    taken[label] = 0
+    return label

@@ -1,0 +1,102 @@
+"""Data types of what an operator makes, by the type constraints of its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.formats.onnx.values import DTYPES, Hollow, dtype_name
+
+#: Names in the definitions -> names here.
+SPELLED = {"float": "float32", "double": "float64"}
+
+#: Operators whose attribute says the type, and the type without it.
+BY_ATTRIBUTE = {
+    "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
+    "RandomUniformLike": "dtype", "Bernoulli": "dtype", "Multinomial": "dtype", "HannWindow": "output_datatype",
+    "HammingWindow": "output_datatype", "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
+    "QuantizeLinear": "output_dtype",
+}  # fmt: skip
+
+
+def output_dtypes(
+    kind: str, domain: str, version: int, attributes: Mapping[str, Any], inputs: Sequence[str], outputs: int
+) -> list[str]:
+    """Types of the outputs, empty where they are not known."""
+    if not domain:
+        if kind in ("Cast", "BitCast") and isinstance(attributes.get("to"), (str, int)):
+            to = attributes["to"]
+            return [to if isinstance(to, str) else dtype_name(to)]
+        if kind == "Constant":
+            return [_constant(attributes)]
+        if kind == "ConstantOfShape":
+            value = attributes.get("value")
+            return [_typed(value) if value is not None else "float32"]
+        key = BY_ATTRIBUTE.get(kind)
+        if key and isinstance(attributes.get(key), int) and attributes[key]:
+            return [dtype_name(attributes[key])]
+    constraint_in, constraint_out = _definition(kind, domain, version)
+    if not constraint_out:
+        return [inputs[0] if inputs else ""] * outputs if domain else [""] * outputs
+    out = []
+    for k in range(outputs):
+        text = constraint_out[min(k, len(constraint_out) - 1)]
+        bound = next(
+            (
+                d
+                for j, d in enumerate(inputs)
+                if d and constraint_in and constraint_in[min(j, len(constraint_in) - 1)] == text
+            ),
+            "",
+        )
+        out.append(_parsed(text) or bound)
+    return out
+
+
+@lru_cache(maxsize=1024)
+def _definition(kind: str, domain: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Type constraints of inputs and outputs by their names; the last may stand for many."""
+    import onnx
+
+    try:
+        schema = onnx.defs.get_schema(kind, version, domain)
+    except onnx.defs.SchemaError:
+        return (), ()
+    allowed = {t.type_param_str: t.allowed_type_strs for t in schema.type_constraints}
+
+    def named(text: str) -> str:
+        only = allowed.get(text, ())
+        return next(iter(only)) if len(only) == 1 else text
+
+    return tuple(i.type_str for i in schema.inputs), tuple(named(o.type_str) for o in schema.outputs)
+
+
+def _parsed(text: str) -> str:
+    """``tensor(int64)`` as ``int64``; empty for the name of a constraint."""
+    if text.startswith(("seq(", "optional(", "map(")):
+        return "sequence"
+    inner = text[7:-1] if text.startswith("tensor(") else ""
+    return SPELLED.get(inner, inner if inner in DTYPES else "")
+
+
+def _constant(attributes: Mapping[str, Any]) -> str:
+    for name, value in attributes.items():
+        if name in ("value", "sparse_value"):
+            return _typed(value)
+        if name.startswith("value_"):
+            return {
+                "value_int": "int64",
+                "value_ints": "int64",
+                "value_float": "float32",
+                "value_floats": "float32",
+            }.get(name, "string")
+    return ""
+
+
+def _typed(value: Any) -> str:
+    if isinstance(value, Hollow):
+        return value.dtype
+    return str(value.dtype) if isinstance(value, np.ndarray) else ""

@@ -1,0 +1,66 @@
+"""From bytes to a checked protocol buffer: every way the file can be wrong is one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import read_limited
+
+#: Protocol buffers cannot be larger (bytes).
+PROTOBUF_LIMIT = 2**31 - 1
+
+
+def read_model(path: str | Path) -> Any:
+    """The ``ModelProto`` in a file, its local functions written out where they are called.
+
+    Raises
+    ------
+    InputError : unreadable, larger than 2 GB, no ONNX model, truncated, or without a graph
+    """
+    import onnx
+    from google.protobuf.message import DecodeError
+
+    where = str(path)
+    try:
+        size = Path(path).stat().st_size
+    except (OSError, ValueError):
+        size = 0
+    if size > PROTOBUF_LIMIT:
+        raise InputError(
+            f"the file has {size} bytes, more than a protocol buffer can hold", where,
+            "at most 2 GB: save the model with its weights in a file apart (external data)",
+        )  # fmt: skip
+    data = read_limited(path, PROTOBUF_LIMIT)
+    if not data:
+        raise InputError("the file is empty", where, "an ONNX model")
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except DecodeError:
+        # A model starts with its IR version: field 1, a number.
+        what = "the ONNX model is truncated or damaged" if data[:1] == b"\x08" else "not an ONNX model"
+        raise InputError(what, where, "a complete ONNX file (protocol buffer)") from None
+    if not model.HasField("graph") or not (model.graph.node or model.graph.output) or not model.ir_version:
+        raise InputError("not an ONNX model: it holds no graph", where, "an ONNX file (protocol buffer)")
+    return _without_functions(model, where)
+
+
+def _without_functions(model: Any, where: str) -> Any:
+    if not model.functions:
+        return model
+    from onnx import inliner
+
+    try:
+        return inliner.inline_local_functions(model)
+    except (RuntimeError, ValueError) as error:
+        raise InputError(
+            f"its functions cannot be written out: {first_line(error)}", where, "a valid ONNX model"
+        ) from None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, not too long for one line."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200]

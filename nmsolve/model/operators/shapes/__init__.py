@@ -1,0 +1,21 @@
+"""Rules that derive the shapes, and small values, of what an operator makes (M3.2); one file per family of operators.
+
+:data:`RULES` maps a kind of operator to its rule. Every rule is written from the definition of the operator in the ONNX
+specification, https://github.com/onnx/onnx/blob/main/docs/Operators.md.
+"""
+
+from nmsolve.model.operators.shapes import (
+    control,
+    elementwise,
+    makers,
+    pieces,
+    products,
+    reductions,
+    views,
+    windows,
+)
+from nmsolve.model.operators.shapes.facts import RULES, UNKNOWN, Call, Fact, UnknownShape
+
+FAMILIES = (control, elementwise, makers, pieces, products, reductions, views, windows)
+
+__all__ = ["FAMILIES", "RULES", "UNKNOWN", "Call", "Fact", "UnknownShape"]

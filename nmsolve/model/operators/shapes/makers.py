@@ -1,0 +1,191 @@
+"""Operators that make tensors out of numbers, and those whose lengths only the data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.operators.shapes.facts import (
+    LARGEST_VALUE,
+    Call,
+    Fact,
+    UnknownShape,
+    axis_of,
+    listed,
+    rule,
+)
+from nmsolve.model.operators.symbols import ceil_div, exact, floor_div, maximum, plain, product
+
+
+@rule("ConstantOfShape")
+def constant_of_shape(call: Call) -> Sequence[Fact]:
+    """A shape filled with one number."""
+    shape = tuple(call.lengths(0))
+    if any(type(d) is not int for d in shape) or product(shape) > LARGEST_VALUE:
+        return [Fact(shape)]
+    fill = call.attributes.get("value")
+    value = np.zeros(1, np.float32) if not isinstance(fill, np.ndarray) else fill
+    return [Fact(shape, np.full(shape, value.ravel()[0], value.dtype))]
+
+
+@rule("Range")
+def arange(call: Call) -> Sequence[Fact]:
+    """max(0, ceil((limit - start) / delta)) numbers."""
+    ends = [call.value(k) for k in range(3)]
+    if any(v is None for v in ends):
+        return [Fact((call.length(0, 0),))]
+    start, limit, delta = (listed(v)[0] for v in ends)
+    if not call.integer:
+        start, limit, delta = exact(start), exact(limit), exact(delta)
+    if all(type(x) is int for x in (start, limit, delta)):
+        if delta == 0:
+            raise ValueError("steps of 0")
+        count = max(0, -((start - limit) // delta))
+        value = np.arange(start, limit, delta) if call.integer and count <= LARGEST_VALUE else None
+        return [Fact((count,), value)]
+    span = plain(limit - start)
+    if type(delta) is not int and not delta.is_number:
+        return [Fact((call.length(0, 0),))]
+    if delta < 0:
+        span, delta = plain(-span), plain(-delta)
+    return [Fact((maximum(span if delta == 1 else ceil_div(span, delta), 0),))]
+
+
+@rule("EyeLike")
+def eye(call: Call) -> Sequence[Fact]:
+    """The input's shape."""
+    return [Fact(call.shape(0))]
+
+
+@rule("RandomNormal", "RandomUniform")
+def random(call: Call) -> Sequence[Fact]:
+    """The shape in the attributes."""
+    return [Fact(tuple(call.attributes["shape"]))]
+
+
+@rule("Multinomial")
+def multinomial(call: Call) -> Sequence[Fact]:
+    """(batch, samples)."""
+    return [Fact((call.shape(0)[0], call.attributes.get("sample_size", 1)))]
+
+
+@rule("OneHot")
+def one_hot(call: Call) -> Sequence[Fact]:
+    """A new axis of ``depth``."""
+    shape = call.shape(0)
+    rank = len(shape) + 1
+    axis = axis_of(call.attributes.get("axis", -1), rank)
+    value = call.value(1)
+    depth = call.length(0, axis) if value is None else listed(value)[0]
+    return [Fact((*shape[:axis], depth, *shape[axis:]))]
+
+
+@rule("TopK")
+def top_k(call: Call) -> Sequence[Fact]:
+    """The k largest along an axis, and where they are."""
+    shape = call.shape(0)
+    axis = axis_of(call.attributes.get("axis", -1), len(shape))
+    if "k" in call.attributes:
+        k: Any = call.attributes["k"]
+    else:
+        value = call.value(1)
+        k = call.length(0, axis) if value is None else listed(value)[0]
+    return [Fact((*shape[:axis], k, *shape[axis + 1 :]))] * 2
+
+
+@rule("NonZero")
+def non_zero(call: Call) -> Sequence[Fact]:
+    """(axes, how many are not zero)."""
+    return [Fact((len(call.shape(0)), call.length(0, 1)))]
+
+
+@rule("Compress")
+def compress(call: Call) -> Sequence[Fact]:
+    """Those that a mask chooses, of one axis or of all elements."""
+    if "axis" not in call.attributes:
+        return [Fact((call.length(0, 0),))]
+    shape = call.shape(0)
+    axis = axis_of(call.attributes["axis"], len(shape))
+    return [Fact((*shape[:axis], call.length(0, axis), *shape[axis + 1 :]))]
+
+
+@rule("Unique")
+def unique(call: Call) -> Sequence[Fact]:
+    """Distinct entries of one axis or of all elements; where they are, their numbers, their counts."""
+    if "axis" in call.attributes:
+        shape = call.shape(0)
+        axis = axis_of(call.attributes["axis"], len(shape))
+        total = shape[axis]
+        count = call.length(0, axis)
+        first = Fact((*shape[:axis], count, *shape[axis + 1 :]))
+    else:
+        total, count = product(call.shape(0)), call.length(0, 0)
+        first = Fact((count,))
+    return [first, Fact((count,)), Fact((total,)), Fact((count,))][: len(call.outputs)]
+
+
+@rule("NonMaxSuppression")
+def non_max_suppression(call: Call) -> Sequence[Fact]:
+    """(chosen, 3): batch, class, box."""
+    return [Fact((call.length(0, 0), 3))]
+
+
+@rule("HannWindow", "HammingWindow", "BlackmanWindow")
+def taper(call: Call) -> Sequence[Fact]:
+    """As many numbers as the input says."""
+    return [Fact((call.lengths(0)[0],))]
+
+
+@rule("MelWeightMatrix")
+def mel(call: Call) -> Sequence[Fact]:
+    """(half of the transform + 1, bins)."""
+    bins, length = call.lengths(0)[0], call.lengths(1)[0]
+    return [Fact((plain(floor_div(length, 2) + 1), bins))]
+
+
+@rule("DFT")
+def fourier(call: Call) -> Sequence[Fact]:
+    """One axis transformed: ``dft_length`` long, half of it if one-sided."""
+    shape = list(call.shape(0))
+    given = call.value(2)
+    axis = axis_of(call.attributes.get("axis", 1 if given is None else listed(given)[0]), len(shape))
+    if given is None and "axis" not in call.attributes:
+        axis = len(shape) - 2 if call.has(2) or len(call.inputs) == 1 else axis
+    if call.has(1):
+        shape[axis] = call.lengths(1)[0]
+    if call.attributes.get("onesided", 0) and not call.attributes.get("inverse", 0):
+        shape[axis] = plain(floor_div(shape[axis], 2) + 1)
+    shape[-1] = 1 if call.attributes.get("onesided", 0) and call.attributes.get("inverse", 0) else 2
+    return [Fact(tuple(shape))]
+
+
+@rule("STFT")
+def short_fourier(call: Call) -> Sequence[Fact]:
+    """(batch, frames, bins, 2)."""
+    x = call.shape(0)
+    step, window = call.lengths(1)[0], call.shape(2)[0] if call.has(2) else None
+    length = call.lengths(3)[0] if call.has(3) else window
+    if length is None:
+        raise UnknownShape
+    frames = plain(floor_div(plain(x[1] - length), step) + 1)
+    bins = plain(floor_div(length, 2) + 1) if call.attributes.get("onesided", 1) else length
+    return [Fact((x[0], frames, bins, 2))]
+
+
+@rule("AffineGrid")
+def affine_grid(call: Call) -> Sequence[Fact]:
+    """(batch, image..., axes) for an image of the size in input 1."""
+    size = call.lengths(1)
+    return [Fact((size[0], *size[2:], len(size) - 2))]
+
+
+@rule(
+    "SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength", "SequenceMap",
+    "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement", "StringNormalizer",
+    "StringSplit", "TfIdfVectorizer", "ImageDecoder",
+)  # fmt: skip
+def lists(call: Call) -> Sequence[Fact]:
+    """Lists of tensors and texts: what they hold is left to the hints."""
+    raise UnknownShape
