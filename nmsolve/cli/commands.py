@@ -11,6 +11,11 @@ from typer import Argument, Option
 Graph = A[
     Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nmz, .snn, .csv, .h5, .nir ...")
 ]
+Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nmz, ...) or a model (.onnx).")]
+Bind = A[
+    str | None,
+    Option("--bind", help="ONNX: numbers for symbols of the inputs' shapes, e.g. batch=8,seq=128."),
+]
 Machine = A[
     str | None,
     Option(
@@ -274,11 +279,17 @@ def explain_command(
     raise typer.Exit(run_explain(options))
 
 
-def info_command(graph: Graph, memory: Residence = None, json: Json = False) -> None:
-    """Describe a graph file: nodes, messages, resources, traffic, and the machine it names."""
+def info_command(
+    graph: Described,
+    memory: Residence = None,
+    bind: Bind = None,
+    strict: A[bool, Option("--strict", help="ONNX: refuse operators that are not known.")] = False,
+    json: Json = False,
+) -> None:
+    """Describe a graph file (nodes, messages, resources, traffic, the machine it names), or the operators of a .onnx model."""
     from nmsolve.cli.info import run_info
 
-    raise typer.Exit(run_info(graph, memory, json))
+    raise typer.Exit(run_info(graph, memory, json, bind, strict))
 
 
 def convert_command(

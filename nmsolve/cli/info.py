@@ -12,13 +12,20 @@ if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
 
 
-def run_info(path: Path, memory: str | None, as_json: bool) -> int:
-    """Print what a graph file holds."""
+def run_info(path: Path, memory: str | None, as_json: bool, bind: str | None, strict: bool) -> int:
+    """Print what a graph or model file holds."""
+    if path.suffix.lower() == ".onnx":
+        from nmsolve.cli.info_onnx import run_info_onnx
+
+        return run_info_onnx(path, bind, strict, as_json)
     from nmsolve.cli.options import size_in_bytes
+    from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.model.graph import READERS
     from nmsolve.solvers.mapping.needs import load_within
 
+    if bind is not None or strict:
+        raise InputError("--bind and --strict are for models of operators", str(path), "a .onnx file")
     graph = load_within(path, size_in_bytes(memory))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))

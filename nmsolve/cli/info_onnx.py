@@ -1,0 +1,172 @@
+"""``nmsolve info model.onnx``: what every operator of a model costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from nmsolve.model.operators.graph import OperatorGraph
+    from nmsolve.model.operators.table import Row, Table
+
+_HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "class")
+#: Columns that are numbers stand right.
+_RIGHT = {"MACs", "parameters", "bytes", "MACs/byte"}
+#: An expression longer than this would push the table off the page; --json has it whole.
+_WIDEST = 40
+#: The same for sums, which have a line of their own.
+_SUM = 200
+
+
+def run_info_onnx(path: Path, bind: str | None, strict: bool, as_json: bool) -> int:
+    """Print the table of a model."""
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.binding import parse_bindings
+    from nmsolve.model.operators.table import table_of
+
+    bindings = parse_bindings(bind)
+    table = table_of(load_onnx(path, strict=strict), bindings)
+    if as_json:
+        for record in _records(table):
+            typer.echo(json.dumps(record))
+        return 0
+    for line in (*_introduction(table), "", *_columns(table.rows), "", *_sums(table)):
+        typer.echo(line)
+    for warning in table.graph.warnings:
+        typer.echo(f"warning: {warning}", err=True)
+    return 0
+
+
+# ------------------------------------------------------------------------------------------------ text
+
+
+def _introduction(table: Table) -> list[str]:
+    graph = table.graph
+    hint = f"   (--bind {table.symbols[0]}=NUMBER)" if table.symbols else ""
+    return [
+        f"{graph.name}: {len(graph.operators):,} operators",
+        f"  inputs         {_tensors(graph, graph.inputs)}",
+        f"  outputs        {_tensors(graph, graph.outputs)}",
+        f"  symbols        {', '.join(table.symbols) or 'none'}{hint}",
+    ]
+
+
+def _tensors(graph: OperatorGraph, numbers: Sequence[int]) -> str:
+    named = [f"{graph.tensors[k].name}{_shape(graph.tensors[k].shape)}" for k in numbers]
+    return ", ".join(named[:8]) + (f" and {len(named) - 8:,} more" if len(named) > 8 else "")
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """The table, columns as wide as they need."""
+    cells = [_HEAD, *(_cells(row) for row in rows)]
+    widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
+    return [
+        "  ".join(
+            cell.rjust(width) if head in _RIGHT else cell.ljust(width)
+            for cell, width, head in zip(line, widths, _HEAD, strict=True)
+        ).rstrip()
+        for line in cells
+    ]
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    kind = row.kind if _is_one(row.trips) else f"{row.kind} x {_figure(row.trips)}"
+    shape = "-" if not row.shapes else _shape(row.shapes[0])
+    more = f" +{len(row.shapes) - 1}" if len(row.shapes) > 1 else ""
+    intensity = "-" if row.intensity is None else f"{row.intensity:,.2f}" if row.intensity else "0"
+    return (
+        "  " * row.depth + row.name, kind, shape + more, _figure(row.macs), _figure(row.parameters), _figure(row.bytes),
+        intensity, row.kind_class,
+    )  # fmt: skip
+
+
+def _sums(table: Table) -> list[str]:
+    classes = table.classes
+    lines = [
+        f"MACs           {_figure(table.macs, _SUM)}" + (f"   ({table.unknown:,} operators unknown)" if table.unknown else ""),
+        f"parameters     {_figure(table.parameters, _SUM)}",
+        f"weights        {_figure(table.weight_bytes, _SUM)} bytes",
+        f"results        {_figure(table.activation_bytes, _SUM)} bytes of all operators together",
+        f"classes        {classes['tensor']:,} tensor, {classes['scalar']:,} scalar operators, bodies of control flow included",
+        "kinds          " + ", ".join(f"{count:,} {kind}" for kind, count, _ in table.kinds[:12])
+        + (f" and {len(table.kinds) - 12:,} other kinds" if len(table.kinds) > 12 else ""),
+    ]  # fmt: skip
+    return lines
+
+
+def _figure(count: Any, widest: int = _WIDEST) -> str:
+    if count is None:
+        return "?"
+    if isinstance(count, int):
+        return f"{count:,}"
+    text = str(count)
+    return text if len(text) <= widest else text[: widest - 3] + "..."
+
+
+def _shape(shape: Sequence[Any] | None) -> str:
+    return "[?]" if shape is None else "[" + ",".join(str(d) for d in shape) + "]"
+
+
+def _is_one(trips: Any) -> bool:
+    return isinstance(trips, int) and trips == 1
+
+
+# ------------------------------------------------------------------------------------------------ JSON
+
+
+def _records(table: Table) -> list[dict[str, object]]:
+    """The model, then every operator; expressions are texts, what is not known is null."""
+    graph = table.graph
+    model: dict[str, object] = {
+        "type": "model",
+        "name": graph.name,
+        "operators": len(graph.operators),
+        "inputs": {graph.tensors[k].name: _plain_shape(graph.tensors[k].shape) for k in graph.inputs},
+        "outputs": {graph.tensors[k].name: _plain_shape(graph.tensors[k].shape) for k in graph.outputs},
+        "symbols": list(table.symbols),
+        "macs": _plain(table.macs),
+        "elements": _plain(table.elements),
+        "parameters": _plain(table.parameters),
+        "weight_bytes": _plain(table.weight_bytes),
+        "activation_bytes": _plain(table.activation_bytes),
+        "unknown": table.unknown,
+        "classes": dict(table.classes),
+        "kinds": {kind: {"operators": count, "macs": _plain(macs)} for kind, count, macs in table.kinds},
+        "warnings": list(graph.warnings),
+    }
+    return [model, *(_record(row) for row in table.rows)]
+
+
+def _record(row: Row) -> dict[str, object]:
+    figures = (
+        "macs",
+        "elements",
+        "parameters",
+        "weight_bytes",
+        "input_bytes",
+        "output_bytes",
+        "bytes",
+        "trips",
+    )
+    return {
+        "type": "operator",
+        "name": row.name,
+        "kind": row.kind,
+        "depth": row.depth,
+        "shapes": [_plain_shape(shape) for shape in row.shapes],
+        **{name: _plain(getattr(row, name)) for name in figures},
+        "intensity": row.intensity,
+        "class": row.kind_class,
+    }
+
+
+def _plain(count: Any) -> int | str | None:
+    return count if count is None or isinstance(count, int) else str(count)
+
+
+def _plain_shape(shape: Sequence[Any] | None) -> list[int | str | None] | None:
+    return None if shape is None else [_plain(d) for d in shape]
