@@ -101,6 +101,22 @@ def test_matmul_and_einsum_agree(batch: list[int], m: int, k: int, n: int) -> No
     )
 
 
+@given(*[st.integers(1, 4)] * 6, st.booleans())
+def test_attention_is_its_two_products(
+    b: int, kv: int, group: int, q: int, past: int, d: int, flat: bool
+) -> None:
+    """Scores and weighted values as two MatMuls, keys shared by groups of heads; three or four axes."""
+    heads, keys, dv = kv * group, q + past, d + 1
+    scores = macs_of("MatMul", [(b, heads, q, d), (b, heads, d, keys)], [(b, heads, q, keys)], {})
+    values = macs_of("MatMul", [(b, heads, q, keys), (b, heads, keys, dv)], [(b, heads, q, dv)], {})
+    if flat:
+        shapes, out = [(b, q, heads * d), (b, q, kv * d), (b, q, kv * dv)], (b, q, heads * dv)
+    else:
+        shapes, out = [(b, heads, q, d), (b, kv, q, d), (b, kv, q, dv)], (b, heads, q, dv)
+    shapes += [(q, keys), (b, kv, past, d), (b, kv, past, dv)]
+    assert macs_of("Attention", shapes, [out], {}) == scores + values
+
+
 def test_expressions_of_symbols() -> None:
     """Attention scores grow with the square of the sequence; bound, they are the numbers of the static model."""
     s = Sketch()
