@@ -1,0 +1,155 @@
+"""From a pipeline plan to single cores: a logic graph with one node per core, which a mapping places."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+#: What a node's size counts.
+RESOURCE = "bytes"
+
+
+@dataclass(frozen=True, eq=False)
+class Crossings:
+    """Tensors that stages send each other, once for every stage that takes one in.
+
+    Attributes
+    ----------
+    tensor, source, target : (X,) tensor, stage that makes it, stage that uses it; ordered by tensor, then by target
+    """
+
+    tensor: IntArray
+    source: IntArray
+    target: IntArray
+
+
+def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
+    """Every tensor that leaves its stage, with every other stage that uses it."""
+    tensors = problem.tensors
+    number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
+    target = plan.stage[tensors.targets]
+    source = plan.stage[tensors.source]
+    leaves = np.flatnonzero(target != source[number])
+    pairs = np.unique(np.stack([number[leaves], target[leaves]], axis=1), axis=0)
+    return Crossings(pairs[:, 0], source[pairs[:, 0]], pairs[:, 1])
+
+
+def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | None = None) -> LogicGraph:
+    """The plan's cores as nodes, with the bytes that they send each other per inference.
+
+    A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of the stage's storage (rounded up to
+    bytes). A tensor of V bytes lies in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
+    it, tile j of c needs the part from ``j / c`` to ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``,
+    every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. Traffic
+    inside a stage belongs to the time of its layers. Hosts are not on the machine: what they send and take is left out.
+
+    Parameters
+    ----------
+    whole : (T,) tensors that every tile of a stage needs whole; none if not given
+
+    Raises
+    ------
+    InputError : all stages are hosts, or a volume is no finite number >= 0
+    """
+    if not (plan.cores > 0).any():
+        raise InputError("every stage is a host", problem.name, "at least one stage on cores")
+    volume = problem.tensors.volume
+    if not (np.isfinite(volume) & (volume >= 0)).all():
+        raise InputError("the volume of a tensor is negative or not finite", problem.name, "bytes >= 0")
+    first = np.concatenate([[0], np.cumsum(plan.cores)]).astype(np.int64)
+    cross = crossings(problem, plan)
+    cross = _chosen(cross, (plan.cores[cross.source] > 0) & (plan.cores[cross.target] > 0))
+    many = np.zeros(len(cross.tensor), bool) if whole is None else whole[cross.tensor]
+    parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
+    rows = _rows(_chosen(cross, many), volume, plan.cores, first)
+    return _graph(problem, plan, first, parts, rows)
+
+
+def _chosen(cross: Crossings, which: BoolArray) -> Crossings:
+    return Crossings(cross.tensor[which], cross.source[which], cross.target[which])
+
+
+Edges = tuple[IntArray, IntArray, FloatArray]
+
+
+def _parts(cross: Crossings, volume: FloatArray, cores: IntArray, first: IntArray) -> Edges:
+    """Tile to tile: the overlaps of equal parts, the same for all tensors between the same stages."""
+    pair, which = np.unique(np.stack([cross.source, cross.target], axis=1), axis=0, return_inverse=True)
+    amount = np.bincount(which.ravel(), weights=volume[cross.tensor], minlength=len(pair))
+    sources, targets, bytes_ = [], [], []
+    for (a, b), total in zip(pair.tolist(), amount.tolist(), strict=True):
+        left, right, share = overlaps(int(cores[a]), int(cores[b]))
+        sources.append(first[a] + left)
+        targets.append(first[b] + right)
+        bytes_.append(total * share)
+    if not sources:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    return np.concatenate(sources), np.concatenate(targets), np.concatenate(bytes_)
+
+
+def overlaps(a: int, b: int) -> tuple[IntArray, IntArray, FloatArray]:
+    """Which of ``a`` equal parts meets which of ``b``, and in what share of the whole; at most ``a + b - 1`` pairs.
+
+    >>> left, right, share = overlaps(2, 3)
+    >>> [(int(i), int(j), round(float(w), 3)) for i, j, w in zip(left, right, share)]
+    [(0, 0, 0.333), (0, 1, 0.167), (1, 1, 0.167), (1, 2, 0.333)]
+    """
+    # Cuts in units of 1 / (a * b) are whole numbers, so no sliver comes from rounding.
+    cuts = np.union1d(np.arange(a + 1) * b, np.arange(b + 1) * a)
+    share: FloatArray = np.diff(cuts) / (a * b)
+    return cuts[:-1] // b, cuts[:-1] // a, share
+
+
+def _rows(
+    cross: Crossings, volume: FloatArray, cores: IntArray, first: IntArray
+) -> list[tuple[int, IntArray, float]]:
+    """Multicast messages (tile, tiles that need it, bytes), one per tensor and tile of the stage that makes it."""
+    out = []
+    begins = np.flatnonzero(np.diff(cross.tensor, prepend=-1)).tolist()
+    for i, j in pairwise([*begins, len(cross.tensor)]):
+        goals = np.concatenate([np.arange(first[s], first[s + 1]) for s in cross.target[i:j].tolist()])
+        stage = int(cross.source[i])
+        each = float(volume[cross.tensor[i]]) / int(cores[stage])
+        out += [(tile, np.sort(goals), each) for tile in range(int(first[stage]), int(first[stage + 1]))]
+    return out
+
+
+def _graph(
+    problem: PipelineProblem, plan: PipelinePlan, first: IntArray, parts: Edges, rows: list[tuple[int, IntArray, float]]
+) -> LogicGraph:  # fmt: skip
+    """An ordinary graph where nothing is multicast, otherwise one message per row."""
+    n = int(first[-1])
+    each = np.bincount(plan.stage, weights=problem.storage, minlength=len(plan.cores)) / np.maximum(
+        plan.cores, 1
+    )
+    sizes = np.repeat(np.ceil(each - 1e-6), plan.cores).astype(np.int64).reshape(-1, 1)
+    ids = tuple(f"s{k}.{i}" for k, c in enumerate(plan.cores.tolist()) for i in range(c))
+    graph = LogicGraph.from_edges(
+        n, *parts, resources=(RESOURCE,), sizes=sizes, ids=ids, name=f"{problem.name}-tiles"
+    )
+    if not rows:
+        return graph
+    lengths = np.concatenate([np.diff(graph.indptr), [len(goals) for _, goals, _ in rows]])
+    amounts = [np.full(len(goals), each) for _, goals, each in rows]
+    targets: Int32Array = np.concatenate([graph.targets, *(goals for _, goals, _ in rows)]).astype(np.int32)
+    return LogicGraph(
+        n=n,
+        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        targets=targets,
+        weights=np.concatenate([graph.weights, *amounts]),
+        source=np.concatenate([graph.source, [tile for tile, _, _ in rows]]).astype(np.int32),
+        multicast=np.concatenate([np.zeros(n, bool), np.ones(len(rows), bool)]),
+        rate=np.concatenate([graph.rate, [each for _, _, each in rows]]),
+        resources=graph.resources,
+        sizes=graph.sizes,
+        ids=ids,
+        name=graph.name,
+    )

@@ -1,0 +1,110 @@
+"""A copy of an ONNX model that says which stage of the pipeline every operator belongs to.
+
+IR version 11 has a place for that: a *device configuration* of the model, to which every node may refer with the number of its
+stage (``NodeDeviceConfigurationProto.pipeline_stage``, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Where the
+installed package does not know it, nodes get the same number as metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import write_atomic
+from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.types import IntArray
+
+#: Name of the configuration in the model, and of the key in the metadata of nodes.
+CONFIGURATION, KEY = "nmsolve", "pipeline_stage"
+#: The first IR version with device configurations.
+IR_WITH_DEVICES = 11
+
+
+def write_onnx_plan(
+    source: str | Path, target: str | Path, graph: OperatorGraph, operators: Sequence[int] | IntArray, plan: PipelinePlan
+) -> int:  # fmt: skip
+    """Write the copy; returns the number of operators that were given a stage.
+
+    Operators that are no layers (shapes, constants) go to the stage that makes what they use, else to the first that uses
+    what they make. One device stands for one stage, with its cores in its name. Weights are neither read nor changed; weights
+    in files apart keep their paths, which are relative to the model.
+
+    Parameters
+    ----------
+    graph : as read from ``source``
+    operators : (L,) number of every layer's operator in ``graph``
+
+    Raises
+    ------
+    InputError : ``source`` is no model, ``target`` is ``source`` or cannot be written
+    """
+    from nmsolve.model.formats.onnx.parse import read_model
+
+    if Path(source).resolve() == Path(target).resolve():
+        raise InputError("the copy would overwrite the model", str(target), "another file")
+    model = read_model(source)
+    stages = operator_stages(graph, operators, plan.stage)
+    makers = {t.name: stages[t.producer] for t in graph.tensors if t.producer >= 0}
+    marked = _mark(model, makers, plan)
+    write_atomic(target, model.SerializeToString())
+    return marked
+
+
+def operator_stages(
+    graph: OperatorGraph, operators: Sequence[int] | IntArray, stage: Sequence[int] | IntArray
+) -> list[int]:
+    """The stage of every operator of the graph, layers or not."""
+    out = [-1] * len(graph.operators)
+    for number, own in zip(np.asarray(operators).tolist(), np.asarray(stage).tolist(), strict=True):
+        out[number] = own
+    makers = [[graph.tensors[k].producer for k in o.inputs if k >= 0] for o in graph.operators]
+    users: list[list[int]] = [[] for _ in graph.operators]
+    for number, before in enumerate(makers):  # operators are in topological order
+        known = [out[p] for p in before if p >= 0]
+        if out[number] < 0:
+            out[number] = max(known, default=-1)
+        for p in before:
+            if p >= 0:
+                users[p].append(number)
+    for number in range(len(out) - 1, -1, -1):
+        if out[number] < 0:
+            after = [out[u] for u in users[number] if out[u] >= 0]
+            out[number] = min(after, default=0)
+    return out
+
+
+def _mark(model: Any, makers: dict[str, int], plan: PipelinePlan) -> int:
+    """Put the stages into the model; nodes are found by the name of a tensor they make."""
+    from onnx import NodeProto
+
+    native = "device_configurations" in NodeProto.DESCRIPTOR.fields_by_name
+    cores = plan.cores.tolist()
+    if native:
+        model.ir_version = max(model.ir_version, IR_WITH_DEVICES)
+        kept = [c for c in model.configuration if c.name != CONFIGURATION]
+        del model.configuration[:]
+        model.configuration.extend(kept)
+        names = [f"stage_{k}_" + (f"cores_{c}" if c else "host") for k, c in enumerate(cores)]
+        model.configuration.add(name=CONFIGURATION, num_devices=len(cores), device=names)
+    marked = 0
+    for node in model.graph.node:
+        stage = next((makers[name] for name in node.output if name in makers), None)
+        if stage is None:
+            continue
+        marked += 1
+        if native:
+            kept = [c for c in node.device_configurations if c.configuration_id != CONFIGURATION]
+            del node.device_configurations[:]
+            node.device_configurations.extend(kept)
+            node.device_configurations.add(configuration_id=CONFIGURATION, pipeline_stage=stage)
+        else:
+            kept = [p for p in node.metadata_props if p.key != KEY]
+            del node.metadata_props[:]
+            node.metadata_props.extend(kept)
+            node.metadata_props.add(key=KEY, value=str(stage))
+    return marked
