@@ -10,6 +10,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.ticks import Ticks, ticks_of
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
@@ -40,7 +41,9 @@ class PipelineProblem:
     hosts : how many hosts there are; a host is a stage of its own that takes no core, pays for no transfer and has no
         memory limit
     together : (L,) layers with equal numbers >= 0 must share a stage; -1: free
-    backward : (L,) True for layers of the backward pass, whose stages pass data the other way
+    backward : (L,) True for layers of the backward pass. They ask for no order, as they stand where the forward layers of their
+        ``together`` class stand; those whose class has none pass data the other way, from later to earlier stages
+        (:func:`nmsolve.model.pipeline.order.ordered_pairs` says it exactly)
     """
 
     name: str
@@ -123,6 +126,11 @@ class PipelineProblem:
     def slots(self) -> int:
         """Most stages that can hold anything: rows of a plan."""
         return min(self.stages, self.count, self.cores + self.hosts)
+
+    @cached_property
+    def ticks(self) -> Ticks:
+        """All times as whole numbers: what loads are summed in, exactly."""
+        return ticks_of(self.time, self.tensors.time, self.host_time)
 
     @cached_property
     def content_hash(self) -> str:

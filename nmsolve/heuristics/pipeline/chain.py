@@ -1,0 +1,172 @@
+"""Exact partition of a chain of layers: the least largest load of a stage, with a probe that proves it.
+
+The probe (research on chains of tasks: Nicol, Pinar and Aykanat; with groups, requirement M5.2) asks for one ceiling T how few
+cores the first j layers need: ``G[j] = min over i of G[i] + least c with load(i, j, c) <= T``. Bisection over T, in whole
+ticks, ends at a load that occurs, where the probe one tick lower fails: no plan of the chain is better. The loads need not be
+monotone (tensors that skip stages), only their compute part is; it cuts the inner loop.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.pipeline.chain_kernels import solve, transfers
+from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
+from nmsolve.model.types import BoolArray, IntArray
+
+
+class ChainAnswer(NamedTuple):
+    """The best plan whose stages are runs of layers, and its value; None and inf if the limits allow none.
+
+    ``proved``: nothing else is allowed, so this is the optimum (or there is none); False where the split allows more than runs.
+    """
+
+    plan: PipelinePlan | None
+    value: float
+    proved: bool
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a chain of stages must keep.
+
+    Attributes
+    ----------
+    cores, hosts : at most
+    rows : 1 + most stages if they must be counted, else 1
+    least_stages, least_groups : at least; groups are stages that are no hosts
+    """
+
+    cores: int
+    hosts: int
+    rows: int
+    least_stages: int
+    least_groups: int
+
+    @classmethod
+    def of(cls, problem: PipelineProblem) -> Limits:
+        """The limits of a problem. Cores never slow a stage down, so "use all" only asks for enough groups to hold them."""
+        hosts = 0 if problem.host_time is None else min(problem.hosts, problem.count)
+        cores, most = problem.cores, min(problem.stages, problem.count, problem.cores + hosts)
+        if problem.largest_group == 1 and not hosts and not problem.use_all:
+            cores = most  # a stage is a core
+        groups = -(-cores // problem.largest_group) if problem.use_all else 0
+        groups = 0 if groups == 1 and not hosts else groups
+        stages = problem.stages if problem.exact_stages else 1
+        counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
+        return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
+
+
+class ChainPartition:
+    """A problem made ready for many orders of its layers. Not for use by several threads at once."""
+
+    def __init__(self, problem: PipelineProblem) -> None:
+        self.problem, self.limits = problem, Limits.of(problem)
+        tensors, count = problem.tensors, problem.count
+        source, target = tensors.pairs
+        tensor = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
+        uses = np.unique(target[source != target] * max(1, tensors.count) + tensor[source != target])
+        self._used = uses % max(1, tensors.count)
+        self._used_at = np.searchsorted(uses // max(1, tensors.count), np.arange(count + 1))
+        self._made = np.argsort(tensors.source, kind="mergesort")
+        self._made_at = np.searchsorted(tensors.source[self._made], np.arange(count + 1))
+        self._time = np.ascontiguousarray(problem.ticks.time[:, : problem.largest_group])
+        sizes = np.arange(1.0, problem.largest_group + 1)
+        self._least = (self._time * sizes).min(axis=1)
+        self._storage, self._memory = _storage_in_ticks(problem)
+        self._move = np.empty((count, count + 1), np.int64)
+
+    def in_order(self, order: IntArray) -> tuple[PipelinePlan | None, float]:
+        """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none."""
+        problem, ticks, limits = self.problem, self.problem.ticks, self.limits
+        transfers(order, problem.tensors.source, ticks.tensor, self._made_at, self._made, self._used_at, self._used,
+                  self._move)  # fmt: skip
+        stages = np.empty((problem.count, 2), np.int64)
+        rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
+        if limits.hosts:
+            rest[:] = 0.0  # hosts take work that no core sees
+        found = solve(
+            self._floor(float(rest[0])), _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._memory,
+            _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
+            limits.cores, limits.hosts, limits.rows, limits.least_stages, limits.least_groups, problem.overlap, stages,
+        )  # fmt: skip
+        if found < 0:
+            return None, math.inf
+        stages = stages[stages[:, 0] >= 0][::-1]
+        stage = np.empty(problem.count, np.int64)
+        stage[order] = np.searchsorted(stages[:, 0], np.arange(problem.count), side="right") - 1
+        cores = self._with_spare(stages[:, 1].copy())
+        plan = PipelinePlan(stage, cores)
+        return plan, objective(problem, plan)
+
+    def _floor(self, work: float) -> int:
+        """A load, in ticks, that no plan is below: the heaviest layer, and the core time of all layers shared by all cores."""
+        least = self._time[:, -1]
+        if self.limits.hosts:
+            ticks = self.problem.ticks
+            least = np.where(ticks.impossible, least, np.minimum(least, ticks.host))
+        return max(int(least.max()), int(work / self.limits.cores * (1 - 1e-9)))
+
+    def _cuts(self, order: IntArray) -> BoolArray:
+        """(L + 1,) positions where a stage may begin: not between layers that must share one."""
+        count, together = self.problem.count, self.problem.together
+        if together is None:
+            return np.ones(count + 1, bool)
+        numbers = together[order]
+        place = np.flatnonzero(numbers >= 0)
+        first, last = (
+            np.full(int(numbers.max(initial=-1)) + 1, count),
+            np.full(int(numbers.max(initial=-1)) + 1, -1),
+        )
+        np.minimum.at(first, numbers[place], place)
+        np.maximum.at(last, numbers[place], place)
+        seen = last >= 0
+        open_spans = np.zeros(count + 2, np.int64)
+        np.add.at(open_spans, first[seen] + 1, 1)
+        np.add.at(open_spans, last[seen] + 1, -1)
+        cuts: BoolArray = np.cumsum(open_spans)[: count + 1] == 0
+        return cuts
+
+    def _with_spare(self, cores: IntArray) -> IntArray:
+        """With ``use_all``, cores that the plan does not need go to the stages in turn, as far as groups may grow."""
+        if self.problem.use_all:
+            spare = self.problem.cores - int(cores.sum())
+            for s in np.flatnonzero(cores > 0):
+                extra = min(spare, self.problem.largest_group - int(cores[s]))
+                cores[s] += extra
+                spare -= extra
+        return cores
+
+
+def best_chain(problem: PipelineProblem) -> ChainAnswer:
+    """The best plan whose stages are runs of consecutive layers, and whether that is the optimum (split ``chain``)."""
+    plan, value = ChainPartition(problem).in_order(np.arange(problem.count))
+    return ChainAnswer(plan, value, problem.split == "chain")
+
+
+def best_in_order(problem: PipelineProblem, order: IntArray) -> tuple[PipelinePlan | None, float]:
+    """As ``ChainPartition(problem).in_order(order)``; with many orders make the ``ChainPartition`` once."""
+    return ChainPartition(problem).in_order(order)
+
+
+def _prefix(values: IntArray) -> IntArray:
+    """Sums over prefixes along axis 0, from the empty one on."""
+    out = np.zeros((len(values) + 1, *values.shape[1:]), np.int64)
+    np.cumsum(values, axis=0, out=out[1:])
+    return out
+
+
+def _storage_in_ticks(problem: PipelineProblem) -> tuple[IntArray, int]:
+    """(L,) storage and the memory of a core as whole numbers, memory rounded down; no storage, memory 1 if there is no limit."""
+    total = math.fsum(problem.storage)
+    if problem.memory is None or problem.memory >= total:
+        return np.zeros(problem.count, np.int64), 1
+    exponent = exponent_for(total)
+    return in_ticks(problem.storage, exponent), math.floor(math.ldexp(problem.memory, exponent))

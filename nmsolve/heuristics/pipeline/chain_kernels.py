@@ -1,0 +1,259 @@
+"""Compiled parts of the exact chain partition: transfers of all runs of layers, and the probe for one ceiling on the loads.
+
+Positions ``0..L - 1`` count layers along the order at hand; the run ``[i, j)`` holds positions i to j - 1. All times are ticks.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+#: A ceiling above every load: sums of ticks stay below 2^62.
+ANY_LOAD = 2**62
+
+
+@nb.njit(cache=True, nogil=True)
+def transfers(
+    order: IntArray,
+    source: IntArray,
+    time: IntArray,
+    made_at: IntArray,
+    made: IntArray,
+    used_at: IntArray,
+    used: IntArray,
+    out: IntArray,
+) -> None:
+    """Fill ``out`` (L, L + 1): time of all tensors that come into or go out of the run [i, j), at [i, j] for j > i.
+
+    Tensors made by layer l are ``made[made_at[l]:made_at[l + 1]]``, those it uses likewise; sources may come after uses. A
+    run that grows by one layer changes what that layer's tensors cost only: O(L * uses) for all runs.
+    """
+    count, tensors = order.shape[0], source.shape[0]
+    place = np.empty(count, np.int64)
+    for x in range(count):
+        place[order[x]] = x
+    low, high = np.full(tensors, count, np.int64), np.full(tensors, -1, np.int64)  # first and last use
+    before_use = np.empty(used.shape[0], np.int64)  # the use before this one
+    before_source = np.full(tensors, -1, np.int64)  # the last use before the tensor is made
+    for x in range(count):
+        layer = order[x]
+        for k in range(made_at[layer], made_at[layer + 1]):
+            before_source[made[k]] = high[made[k]]
+        for k in range(used_at[layer], used_at[layer + 1]):
+            t = used[k]
+            before_use[k] = high[t]
+            high[t] = x
+            if low[t] > x:
+                low[t] = x
+    for i in range(count):
+        amount = np.int64(0)
+        for x in range(i, count):
+            layer = order[x]
+            for k in range(made_at[layer], made_at[layer + 1]):
+                t = made[k]
+                if before_source[t] >= i:  # it came in so far
+                    amount -= time[t]
+                if low[t] < i or high[t] > x:
+                    amount += time[t]
+            for k in range(used_at[layer], used_at[layer + 1]):
+                t = used[k]
+                p = place[source[t]]
+                if i <= p < x:  # it went out, to here at least
+                    if low[t] >= i and high[t] <= x:
+                        amount -= time[t]
+                elif before_use[k] < i:
+                    amount += time[t]
+            out[i, x + 1] = amount
+
+
+@nb.njit(cache=True, nogil=True)
+def run_load(compute: int, move: int, overlap: bool) -> int:
+    """The load of a group from its two parts."""
+    return max(compute, move) if overlap else compute + move
+
+
+@nb.njit(cache=True, nogil=True)
+def least_cores(
+    i: int, j: int, low: int, high: int, ceiling: int, work: IntArray, move: int, overlap: bool
+) -> int:
+    """Fewest cores from ``low`` to ``high`` with which the run [i, j) keeps the ceiling; ``high + 1`` if even ``high`` do not."""
+    if low > high or run_load(work[j, high - 1] - work[i, high - 1], move, overlap) > ceiling:
+        return high + 1
+    while low < high:
+        middle = (low + high) // 2
+        if run_load(work[j, middle - 1] - work[i, middle - 1], move, overlap) <= ceiling:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@nb.njit(cache=True, nogil=True)
+def probe(
+    ceiling: int,
+    work: IntArray,
+    move: IntArray,
+    storage: IntArray,
+    memory: int,
+    host: IntArray,
+    stuck: IntArray,
+    cut: BoolArray,
+    rest: FloatArray,
+    cores: int,
+    hosts: int,
+    rows: int,
+    fewer_is_fine: bool,
+    overlap: bool,
+    need: IntArray,
+    origin: IntArray,
+) -> None:
+    """Fewest cores for every prefix so that no load is above ``ceiling``: ``need[s, j]``, ``cores + 1`` if impossible.
+
+    State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``rows - 1``, or not at all with ``rows == 1``.
+    ``work`` (L + 1, C), ``storage``, ``host``, ``stuck`` (L + 1,) are sums over prefixes; ``cut`` (L + 1,) tells where a
+    stage may begin; ``rest`` (L + 1,) is core time that the layers from a position on need at least.
+    ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
+    """
+    count, largest = work.shape[0] - 1, work.shape[1]
+    no, wide = cores + 1, hosts + 1
+    need[:] = no
+    need[0, 0] = 0
+    for j in range(1, count + 1):
+        if not cut[j]:
+            continue
+        for i in range(j - 1, -1, -1):
+            held = storage[j] - storage[i]
+            low = max(1, -(-held // memory)) if memory > 0 else (1 if held == 0 else no)
+            on_group = low <= largest and work[j, largest - 1] - work[i, largest - 1] <= ceiling
+            on_host = hosts > 0 and stuck[j] == stuck[i] and host[j] - host[i] <= ceiling
+            if not (on_group or on_host):
+                break  # longer runs are heavier still
+            if not cut[i]:
+                continue
+            for s in range(need.shape[0]):
+                have = need[s, i]
+                if have >= no:
+                    continue
+                to = s + wide if rows > 1 else s
+                if to >= need.shape[0]:
+                    continue
+                if on_group:
+                    high = min(largest, need[to, j] - 1 - have)
+                    c = least_cores(i, j, low, high, ceiling, work, move[i, j], overlap)
+                    if c <= high:
+                        need[to, j] = have + c
+                        origin[to, j, 0], origin[to, j, 1], origin[to, j, 2] = i, s, c
+                if on_host and s % wide < hosts and have < need[to + 1, j]:
+                    need[to + 1, j] = have
+                    origin[to + 1, j, 0], origin[to + 1, j, 1], origin[to + 1, j, 2] = i, s, 0
+        if j < count:
+            _prune(j, ceiling, rest[j], no, wide, fewer_is_fine, need)
+
+
+@nb.njit(cache=True, nogil=True)
+def _prune(
+    j: int, ceiling: int, rest: float, no: int, wide: int, fewer_is_fine: bool, need: IntArray
+) -> None:
+    """Drop states that leave too few cores for the rest, or need as many cores as one with fewer stages and hosts."""
+    for s in range(need.shape[0] - 1, -1, -1):  # states are compared with those below, not yet dropped
+        if need[s, j] >= no:
+            continue
+        if float(no - 1 - need[s, j]) * float(ceiling) * (1.0 + 1e-9) < rest or (
+            fewer_is_fine
+            and (
+                (s >= wide and need[s - wide, j] <= need[s, j])
+                or (s % wide > 0 and need[s - 1, j] <= need[s, j])
+            )
+        ):
+            need[s, j] = no
+
+
+@nb.njit(cache=True, nogil=True)
+def heaviest(
+    state: int,
+    work: IntArray,
+    move: IntArray,
+    host: IntArray,
+    overlap: bool,
+    origin: IntArray,
+    stages: IntArray,
+) -> int:
+    """Read the plan that ends in ``state`` backwards into ``stages`` (L, 2), first position and cores per stage.
+
+    Returns its largest load.
+    """
+    j, rows, worst = work.shape[0] - 1, 0, 0
+    while j > 0:
+        i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
+        if c > 0:
+            worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], overlap))
+        else:
+            worst = max(worst, host[j] - host[i])
+        stages[rows, 0], stages[rows, 1] = i, c
+        rows += 1
+        j, state = i, before
+    stages[rows:, 0] = -1
+    return worst
+
+
+@nb.njit(cache=True, nogil=True)
+def chosen_state(
+    need: IntArray, cores: int, hosts: int, rows: int, least_stages: int, least_groups: int
+) -> int:
+    """The complete plan with fewest cores that has enough stages and groups (not asked with ``rows == 1``); -1 if none."""
+    best, least = -1, cores + 1
+    for s in range(need.shape[0]):
+        stages, on_hosts = s // (hosts + 1), s % (hosts + 1)
+        if rows > 1 and (stages < least_stages or stages - on_hosts < least_groups):
+            continue
+        if need[s, need.shape[1] - 1] < least:
+            best, least = s, need[s, need.shape[1] - 1]
+    return best
+
+
+@nb.njit(cache=True, nogil=True)
+def solve(
+    lowest: int,
+    work: IntArray,
+    move: IntArray,
+    storage: IntArray,
+    memory: int,
+    host: IntArray,
+    stuck: IntArray,
+    cut: BoolArray,
+    rest: FloatArray,
+    cores: int,
+    hosts: int,
+    rows: int,
+    least_stages: int,
+    least_groups: int,
+    overlap: bool,
+    stages: IntArray,
+) -> int:
+    """Least ceiling that a probe can keep, in ticks, and its plan in ``stages``; -1 if there is no plan. ``lowest``: a bound.
+
+    Bisection; every success jumps down to the largest load of the plan found, and once nothing new turns up the probe just
+    below that load is tried, which ends the search when it fails.
+    """
+    count = work.shape[0] - 1
+    need = np.empty((rows * (hosts + 1), count + 1), np.int64)
+    origin = np.empty((rows * (hosts + 1), count + 1, 3), np.int64)
+    trial = np.empty_like(stages)
+    fewer_is_fine = least_stages <= 1 and least_groups == 0
+    low, high, failures, ceiling = lowest, -1, 0, ANY_LOAD
+    while high < 0 or low < high:
+        if high >= 0:
+            ceiling = high - 1 if failures >= 4 else low + (high - low) // 2
+        probe(ceiling, work, move, storage, memory, host, stuck, cut, rest, cores, hosts, rows,
+              fewer_is_fine, overlap, need, origin)  # fmt: skip
+        state = chosen_state(need, cores, hosts, rows, least_stages, least_groups)
+        if state >= 0:
+            high, failures = heaviest(state, work, move, host, overlap, origin, trial), 0
+            stages[:] = trial
+        elif high < 0:
+            return -1
+        else:
+            low, failures = ceiling + 1, failures + 1
+    return high

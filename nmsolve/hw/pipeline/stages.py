@@ -1,0 +1,148 @@
+"""What a pipeline plan is worth: the load of every stage, recomputed from the plan alone.
+
+A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
+comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or
+with ``overlap`` the larger. A host's load is the sum of its layers' host times. The objective is the largest load.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class StageLoads:
+    """Figures per stage, (K,) each, in the problem's units.
+
+    Attributes
+    ----------
+    cores : of the group; 0: a host
+    compute : time of the layers (inf: a layer cannot run on this host)
+    transfer_in, transfer_out : time of tensors from and to other stages; 0 for hosts
+    volume_in, volume_out : their volume; for hosts too
+    storage : of all layers of the stage together
+    load : see the module
+    """
+
+    cores: IntArray
+    compute: FloatArray
+    transfer_in: FloatArray
+    transfer_out: FloatArray
+    volume_in: FloatArray
+    volume_out: FloatArray
+    storage: FloatArray
+    load: FloatArray
+
+
+def stage_loads(problem: PipelineProblem, plan: PipelinePlan) -> StageLoads:
+    """The figures of every stage. The plan must have stages ``0..K - 1`` and group sizes up to C; else it may break any rule."""
+    ticks, tensors, count = problem.ticks, problem.tensors, len(plan.cores)
+    host = plan.cores == 0
+    on_host = host[plan.stage]
+    per_layer = ticks.time[np.arange(problem.count), np.maximum(plan.cores, 1)[plan.stage] - 1]
+    compute = _sums(plan.stage, np.where(on_host, ticks.host, per_layer), count)
+    stuck = np.bincount(plan.stage, on_host & ticks.impossible, count) > 0
+    (tensor_out, stage_out), (tensor_in, stage_in) = _crossings(problem, plan)
+    move_in = np.where(host, 0, _sums(stage_in, ticks.tensor[tensor_in], count))
+    move_out = np.where(host, 0, _sums(stage_out, ticks.tensor[tensor_out], count))
+    move = move_in + move_out
+    load = np.maximum(compute, move) if problem.overlap else compute + move
+    scale = -ticks.exponent
+    return StageLoads(
+        cores=np.array(plan.cores),
+        compute=np.where(stuck, np.inf, np.ldexp(compute.astype(float), scale)),
+        transfer_in=np.ldexp(move_in.astype(float), scale),
+        transfer_out=np.ldexp(move_out.astype(float), scale),
+        volume_in=_float_sums(stage_in, tensors.volume[tensor_in], count),
+        volume_out=_float_sums(stage_out, tensors.volume[tensor_out], count),
+        storage=_float_sums(plan.stage, problem.storage, count),
+        load=np.where(stuck, np.inf, np.ldexp(load.astype(float), scale)),
+    )
+
+
+def objective(problem: PipelineProblem, plan: PipelinePlan) -> float:
+    """The largest load of a stage; inf if a layer is on a host that cannot run it."""
+    ticks, tensors = problem.ticks, problem.tensors
+    return ticks.seconds(
+        int(
+            largest_load(
+                plan.stage, plan.cores, ticks.time, ticks.host, ticks.impossible,
+                tensors.source, tensors.indptr, tensors.targets, ticks.tensor, problem.overlap,
+            )
+        )
+    )  # fmt: skip
+
+
+def _sums(group: IntArray, values: IntArray, count: int) -> IntArray:
+    """(count,) exact sums of whole numbers by group."""
+    out = np.zeros(count, np.int64)
+    np.add.at(out, group, values)
+    return out
+
+
+def _float_sums(group: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """(count,) sums of floats by group."""
+    return np.bincount(group, values, count).astype(np.float64)
+
+
+def _crossings(
+    problem: PipelineProblem, plan: PipelinePlan
+) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
+    """(tensors, stages) of all that stages give out, and of all that they take in; each pair once."""
+    tensors, count = problem.tensors, len(plan.cores)
+    tensor = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
+    made, used = plan.stage[tensors.source[tensor]], plan.stage[tensors.targets]
+    crosses = made != used
+    out = np.unique(tensor[crosses] * count + made[crosses])
+    into = np.unique(tensor[crosses] * count + used[crosses])
+    return (out // count, out % count), (into // count, into % count)
+
+
+@nb.njit(cache=True, nogil=True)
+def largest_load(
+    stage: IntArray,
+    cores: IntArray,
+    time: IntArray,
+    host: IntArray,
+    impossible: BoolArray,
+    source: IntArray,
+    indptr: IntArray,
+    targets: IntArray,
+    tensor: IntArray,
+    overlap: bool,
+) -> int:
+    """The objective in ticks, for searches; -1 if a host cannot run a layer it holds. Arrays as in ``Ticks``, ``Tensors``."""
+    count = cores.shape[0]
+    compute, move = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for layer in range(stage.shape[0]):
+        s = stage[layer]
+        if cores[s] > 0:
+            compute[s] += time[layer, cores[s] - 1]
+        elif impossible[layer]:
+            return -1
+        else:
+            compute[s] += host[layer]
+    seen = np.full(count, -1, np.int64)
+    for t in range(source.shape[0]):
+        home = stage[source[t]]
+        for k in range(indptr[t], indptr[t + 1]):
+            s = stage[targets[k]]
+            if s != home and seen[s] != t:
+                seen[s] = t
+                move[s] += tensor[t]
+                if seen[home] != t:
+                    seen[home] = t
+                    move[home] += tensor[t]
+    worst = 0
+    for s in range(count):
+        if cores[s] == 0:
+            move[s] = 0
+        worst = max(worst, max(compute[s], move[s]) if overlap else compute[s] + move[s])
+    return worst

@@ -1,0 +1,96 @@
+"""What is wrong with a plan, in plain Python, from the rules as they are stated; no engine uses this."""
+
+from __future__ import annotations
+
+import math
+
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+
+def plan_complaint(problem: PipelineProblem, plan: PipelinePlan) -> str | None:
+    """The first rule that the plan breaks, with the names and numbers, or None."""
+    if plan.stage.shape != (problem.count,) or plan.cores.ndim != 1:
+        return f"stages of shape {plan.stage.shape} for {problem.count} layers"
+    stage, cores = [int(s) for s in plan.stage], [int(c) for c in plan.cores]
+    for rule in (_numbers, _groups, _memory, _together, _split):
+        complaint = rule(problem, stage, cores)
+        if complaint is not None:
+            return complaint
+    return None
+
+
+def _numbers(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
+    """Stages are ``0..K - 1``, each holds a layer, and there are as many as asked."""
+    for layer, s in enumerate(stage):
+        if not 0 <= s < len(cores):
+            return f"layer {problem.labels[layer]!r} is in stage {s} of {len(cores)}"
+    empty = sorted(set(range(len(cores))) - set(stage))
+    if empty:
+        return f"stage {empty[0]} holds no layer"
+    if len(cores) > problem.stages or (problem.exact_stages and len(cores) != problem.stages):
+        return f"{len(cores)} stages, not {'' if problem.exact_stages else 'at most '}{problem.stages}"
+    return None
+
+
+def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
+    """Groups have 1 to C cores and N together; the other stages are hosts that can run what they hold."""
+    for s, c in enumerate(cores):
+        if not 0 <= c <= problem.largest_group:
+            return f"stage {s} has {c} cores, a group has 1 to {problem.largest_group}"
+    if sum(cores) > problem.cores or (problem.use_all and sum(cores) != problem.cores):
+        return f"{sum(cores)} cores in use, not {'' if problem.use_all else 'at most '}{problem.cores}"
+    if cores.count(0) > problem.hosts:
+        return f"{cores.count(0)} stages without cores, but {problem.hosts} hosts"
+    for layer, s in enumerate(stage):
+        on_host = cores[s] == 0
+        if on_host and (problem.host_time is None or not math.isfinite(problem.host_time[layer])):
+            return f"layer {problem.labels[layer]!r} cannot run on a host, stage {s}"
+    return None
+
+
+def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
+    """The layers of a group share its cores' memory evenly."""
+    if problem.memory is None:
+        return None
+    held: list[list[float]] = [[] for _ in cores]
+    for layer, s in enumerate(stage):
+        held[s].append(float(problem.storage[layer]))
+    for s, c in enumerate(cores):
+        if c and math.fsum(held[s]) > c * problem.memory:
+            return f"stage {s} needs {math.fsum(held[s]) / c:,.6g} of memory per core, the limit is {problem.memory:,.6g}"
+    return None
+
+
+def _together(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
+    """Layers with one number >= 0 share a stage."""
+    first: dict[int, int] = {}
+    for layer, number in enumerate([] if problem.together is None else problem.together.tolist()):
+        if number >= 0 and stage[first.setdefault(number, layer)] != stage[layer]:
+            a, b = problem.labels[first[number]], problem.labels[layer]
+            return f"layers {a!r} and {b!r} must share a stage"
+    return None
+
+
+def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
+    """Stages are runs of layers in their order (chain), or data pass from lower to higher stages only (contiguous).
+
+    Layers of the backward pass stand with the forward layers of their class; where a class has none, data pass from higher to
+    lower stages between it and the rest of the backward pass. Between the two passes they pass anyhow.
+    """
+    if problem.split == "chain":
+        for layer in range(1, problem.count):
+            if stage[layer] < stage[layer - 1]:
+                return f"stage {stage[layer]} goes on with {problem.labels[layer]!r} after stage {stage[layer - 1]}"
+    if problem.split != "contiguous":
+        return None
+    back = [False] * problem.count if problem.backward is None else problem.backward.tolist()
+    group = [-1] * problem.count if problem.together is None else problem.together.tolist()
+    forward = {group[layer] for layer in range(problem.count) if not back[layer]} - {-1}
+    source, target = problem.tensors.pairs
+    for u, v in zip(source.tolist(), target.tolist(), strict=True):
+        if back[u] != back[v] or (back[u] and group[u] in forward and group[v] in forward):
+            continue
+        if stage[u] < stage[v] if back[u] else stage[u] > stage[v]:
+            return f"data of {problem.labels[u]!r} pass from stage {stage[u]} to stage {stage[v]}"
+    return None

@@ -1,0 +1,69 @@
+"""Times as whole numbers, so that sums are exact, in any order.
+
+Sums of floats depend on the order of the terms; two ways to add up one stage would disagree in the last digit, and "nothing
+below this value is possible" would mean little. All times of a problem are therefore multiples of one *tick*, a power of two
+chosen so that the sum of all of them stays below 2^62 ticks. Whole numbers, and floats above about 2^-9 of the sum, keep
+every digit; smaller ones are rounded to the nearest tick, 2^-61 of the sum or less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ticks:
+    """The times of a problem in ticks of ``2**-exponent``.
+
+    Attributes
+    ----------
+    time : (L, C) of layers on groups
+    tensor : (T,) of tensors
+    host : (L,) of layers on a host, 0 where ``impossible``
+    impossible : (L,) bool: the layer cannot run on a host
+    """
+
+    exponent: int
+    time: IntArray
+    tensor: IntArray
+    host: IntArray
+    impossible: BoolArray
+
+    def seconds(self, ticks: int) -> float:
+        """The time of so many ticks in the problem's unit, rounded once; negative ticks stand for infinity."""
+        return math.inf if ticks < 0 else math.ldexp(float(ticks), -self.exponent)
+
+    def floor(self, seconds: float) -> int:
+        """Most ticks that are not longer than ``seconds`` (>= 0, finite)."""
+        return math.floor(math.ldexp(seconds, self.exponent))
+
+
+def in_ticks(values: FloatArray, exponent: int) -> IntArray:
+    """The nearest whole numbers of ticks ``2**-exponent``; keeps the order of the values."""
+    out: IntArray = np.rint(np.ldexp(values, exponent)).astype(np.int64)
+    return out
+
+
+def exponent_for(total: float) -> int:
+    """The largest exponent with ``total * 2**exponent < 2**61``, between -900 and 900."""
+    return max(-900, min(900, 61 - math.frexp(total)[1])) if total > 0 else 0
+
+
+def ticks_of(time: FloatArray, tensor: FloatArray, host: FloatArray | None) -> Ticks:
+    """The ticks of (L, C) times, (T,) tensor times and (L,) host times (inf: not possible; None: no layer can)."""
+    impossible = np.ones(len(time), bool) if host is None else ~np.isfinite(host)
+    possible = np.where(impossible, 0.0, 0.0 if host is None else host)
+    total = math.fsum(time[:, 0]) + math.fsum(tensor) + math.fsum(possible)
+    exponent = exponent_for(total)
+    return Ticks(
+        exponent,
+        in_ticks(time, exponent),
+        in_ticks(tensor, exponent),
+        in_ticks(possible, exponent),
+        impossible,
+    )
