@@ -75,8 +75,8 @@ def _together(problem: PipelineProblem, stage: list[int], cores: list[int]) -> s
 def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
     """Stages are runs of layers in their order (chain), or data pass from lower to higher stages only (contiguous).
 
-    Layers of the backward pass stand with the forward layers of their class; where a class has none, data pass from higher to
-    lower stages between it and the rest of the backward pass. Between the two passes they pass anyhow.
+    Nothing is asked between the forward and the backward pass. Within the backward pass data go from higher to lower stages;
+    that is asked where one of the two layers has no forward layer in its class (``together``) to stand with.
     """
     if problem.split == "chain":
         for layer in range(1, problem.count):
@@ -85,12 +85,14 @@ def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str 
     if problem.split != "contiguous":
         return None
     back = [False] * problem.count if problem.backward is None else problem.backward.tolist()
-    group = [-1] * problem.count if problem.together is None else problem.together.tolist()
-    forward = {group[layer] for layer in range(problem.count) if not back[layer]} - {-1}
+    number = [-1] * problem.count if problem.together is None else problem.together.tolist()
+    forward = {n for n, b in zip(number, back, strict=True) if n >= 0 and not b}
     source, target = problem.tensors.pairs
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
-        if back[u] != back[v] or (back[u] and group[u] in forward and group[v] in forward):
-            continue
-        if stage[u] < stage[v] if back[u] else stage[u] > stage[v]:
+        if back[u] and back[v]:
+            wrong = stage[u] < stage[v] and not (number[u] in forward and number[v] in forward)
+        else:
+            wrong = stage[u] > stage[v] and not (back[u] or back[v])
+        if wrong:
             return f"data of {problem.labels[u]!r} pass from stage {stage[u]} to stage {stage[v]}"
     return None

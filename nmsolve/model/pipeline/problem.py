@@ -86,6 +86,10 @@ class PipelineProblem:
             )
         if self.storage.shape != (count,):
             raise InputError(f"storage of shape {self.storage.shape}", self.name, f"({count},)")
+        if self.memory is not None and not self.memory >= 0:
+            raise InputError(f"memory of {self.memory} per core", self.name, "a number >= 0")
+        if self.host_time is not None and not bool((self.host_time >= 0).all()):
+            raise InputError("a time on a host is negative or not a number", self.name, "numbers >= 0")
         if self.split not in SPLITS:
             raise InputError(f"unknown split {self.split!r}", self.name, "one of " + ", ".join(SPLITS))
         if self.cores < 1 or self.stages < 1 or self.hosts < 0:

@@ -1,0 +1,84 @@
+"""What a core can do, for the times of layers and tensors: a machine's figures, or those of an assumed core."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
+
+
+@dataclass(frozen=True)
+class CoreFigures:
+    """One core of a machine.
+
+    Attributes
+    ----------
+    mac_rate : multiply-accumulate operations per second
+    element_rate : elements per second of operations without MACs (sums, maxima, copies)
+    bandwidth : bytes per second that a core, and so a stage, takes in, and as many that it gives out
+    tile_channels, tile_rows : the part of a layer's result that a core computes in one piece; cores share layers by such tiles
+    memory : bytes of a core, None: no limit
+    assumed : they are of no machine
+    """
+
+    mac_rate: float
+    element_rate: float
+    bandwidth: float
+    tile_channels: int
+    tile_rows: int
+    memory: float | None = None
+    assumed: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("mac_rate", "element_rate", "bandwidth"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value > 0):
+                raise InputError(f"{name} is {value}", "figures of a core", "a finite number > 0")
+        if self.tile_channels < 1 or self.tile_rows < 1:
+            raise InputError(
+                f"tiles of {self.tile_channels} channels, {self.tile_rows} rows",
+                "figures of a core",
+                "1 or more",
+            )
+
+
+#: A core where no machine says what its cores can do. Not the figures of a chip but round ones: at 1 GHz 64 MACs, 16 elements
+#: and 32 bytes per cycle, tiles of 16 channels by 16 rows. They serve to compare cuts; as times they mean little.
+ASSUMED = CoreFigures(64e9, 16e9, 32e9, 16, 16, assumed=True)
+
+#: Keys under ``[figures]`` of a machine, with the unit a file must use.
+KEYS = {
+    "mac_rate": "MACs per second and core",
+    "element_rate": "elements per second and core",
+    "bandwidth": "bytes per second into and out of a core",
+    "tile_channels": "channels",
+    "tile_rows": "rows",
+}
+
+
+def machine_figures(machine: Machine | None) -> CoreFigures:
+    """The figures of a machine's cores. None, or a plain mesh that knows nothing about its cores: ``ASSUMED``.
+
+    Memory is the capacity ``bytes``.
+
+    Raises
+    ------
+    InputError : a machine with some figures lacks those needed; all that are missing are named
+    """
+    if machine is None or not (machine.figures or machine.capacity):
+        return ASSUMED
+    missing = [f"{key} ({unit})" for key, unit in KEYS.items() if key not in machine.figures]
+    if missing:
+        raise InputError(
+            "it is not known what its cores compute: no " + ", ".join(missing),
+            machine.name,
+            "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
+        )
+    value = {key: machine.figures[key].value for key in KEYS}
+    memory = machine.capacity.get("bytes")
+    return CoreFigures(
+        value["mac_rate"], value["element_rate"], value["bandwidth"], int(value["tile_channels"]), int(value["tile_rows"]),
+        None if memory is None else float(memory),
+    )  # fmt: skip

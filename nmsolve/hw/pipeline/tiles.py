@@ -1,0 +1,93 @@
+"""From layers and a core's figures to a pipeline problem: times with tile quantisation, transfers, storage (M5.1, M5.2).
+
+If MACs could be shared evenly, one group of all cores would be optimal, always. They cannot: a core computes a whole *tile* of a
+layer's result at a time, ``tile_channels`` channels by ``tile_rows`` rows, or what there is of them if the layer has fewer. With
+
+    tiles   = ceil(channels / tile channels) * ceil(rows / tile rows)
+    piece   = (MACs / MAC rate + elements / element rate) * (tile channels * tile rows) / (channels * rows)
+
+a layer takes ``ceil(tiles / c) * piece`` on c cores: the core with most tiles sets the pace, and a tile at the edge takes as long
+as a full one. A tensor takes ``bytes / bandwidth`` to send and as long to receive. A layer needs room for its weights and
+for what it makes. All times are in microseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.hw.pipeline.figures import CoreFigures
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import FloatArray
+
+if TYPE_CHECKING:
+    from nmsolve.model.operators.layers import Layers
+
+#: Unit of the times that this module makes.
+UNIT = "us"
+#: Most entries of the table of times, 1 GiB.
+LARGEST_TABLE = 2**27
+
+
+def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray:
+    """(L, C) microseconds of every layer on 1 to C cores."""
+    if layers.count * largest_group > LARGEST_TABLE:
+        raise InputError(
+            f"{layers.count} layers on up to {largest_group} cores each",
+            layers.name,
+            f"at most {LARGEST_TABLE // layers.count} cores",
+        )
+    wide, high = (
+        np.minimum(layers.channels, figures.tile_channels),
+        np.minimum(layers.rows, figures.tile_rows),
+    )
+    tiles = -(-layers.channels // wide) * -(-layers.rows // high)
+    whole = layers.macs / figures.mac_rate + layers.elements / figures.element_rate
+    piece = 1e6 * whole * (wide * high) / (layers.channels.astype(float) * layers.rows)
+    times: FloatArray = -(-tiles[:, None] // np.arange(1, largest_group + 1)) * piece[:, None]
+    return times
+
+
+def pipeline_problem(
+    layers: Layers,
+    figures: CoreFigures,
+    cores: int,
+    *,
+    stages: int | None = None,
+    exact_stages: bool = False,
+    use_all: bool = False,
+    memory: float | None = None,
+    overlap: bool = False,
+    split: str = "chain",
+) -> PipelineProblem:
+    """The problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
+
+    Parameters
+    ----------
+    stages : most stages; as many as there are layers and cores for if not given
+    memory : bytes of a core, in place of the figures'
+
+    Raises
+    ------
+    InputError : too many cores for the table of times, or a problem that contradicts itself
+    """
+    tensors = layers.tensors
+    made = np.zeros(layers.count)
+    np.add.at(made, tensors.source, tensors.volume)
+    return PipelineProblem(
+        name=layers.name,
+        labels=layers.names,
+        time=layer_times(layers, figures, cores),
+        storage=layers.weight_bytes + made,
+        tensors=replace(tensors, time=1e6 * tensors.volume / figures.bandwidth),
+        cores=cores,
+        stages=min(layers.count, cores) if stages is None else stages,
+        exact_stages=exact_stages,
+        use_all=use_all,
+        memory=figures.memory if memory is None else memory,
+        overlap=overlap,
+        split=split,
+    )
