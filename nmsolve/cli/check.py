@@ -75,6 +75,17 @@ def run_verify(
 ) -> int:
     """Print one line per check; 1 if any fails."""
     from nmsolve.cli.check_front import front_checks, front_file
+    from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
+
+    plan = plan_file(mapping)
+    if plan is not None:
+        if any(
+            v is not None for v in (graph, machine, chips, placement, constraints, balance, turns, routes)
+        ):
+            raise InputError(
+                "options of a mapping", str(plan), "none: the report beside the plan says it all"
+            )
+        return run_verify_plan(plan, as_json)
 
     front = front_file(mapping)
     if front is not None:

@@ -9,7 +9,7 @@ import time
 import typer
 
 from nmsolve import __version__
-from nmsolve.cli import commands, commands_routing
+from nmsolve.cli import commands, commands_pipeline, commands_routing
 from nmsolve.model.errors import InputError, NmsolveError
 
 #: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
@@ -47,6 +47,7 @@ app.command("score")(commands.score_command)
 app.command("verify")(commands.verify_command)
 app.command("gap")(commands.gap_command)
 app.command("route")(commands_routing.route_command)
+app.command("pipeline")(commands_pipeline.pipeline_command)
 app.command("simulate")(commands_routing.simulate_command)
 app.command("export")(commands_routing.export_command)
 app.command("faults")(commands_routing.faults_command)

@@ -59,7 +59,7 @@ def fraction(text: str | None) -> float | None:
     return float(match[1]) / (100 if match[2] else 1)
 
 
-def size_in_bytes(text: str | None) -> int | None:
+def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     """``4GiB`` or ``4000000000`` -> bytes; None stays None.
 
     Raises
@@ -71,7 +71,7 @@ def size_in_bytes(text: str | None) -> int | None:
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", text)
     found = float(match[1]) * _BYTES.get(match[2], 0) if match else 0.0
     if not 1 <= found < 2**62:
-        raise InputError(f"memory {shortened(text)!r}", "--memory", "a size such as 4GiB")
+        raise InputError(f"memory {shortened(text)!r}", option, "a size such as 4GiB")
     return int(found)
 
 

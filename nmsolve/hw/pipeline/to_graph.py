@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +13,10 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.hw.pipeline.figures import CoreFigures
+    from nmsolve.model.operators.layers import Layers
 
 #: What a node's size counts.
 RESOURCE = "bytes"
@@ -71,6 +76,19 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     parts = _parts(_chosen(cross, ~many), volume, plan.cores, first)
     rows = _rows(_chosen(cross, many), volume, plan.cores, first)
     return _graph(problem, plan, first, parts, rows)
+
+
+def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
+    """(T,) tensors that a layer with matrix work uses whose result has one row of tiles only.
+
+    Cores that share such a layer have the same rows of different channels, and every channel needs all of the input. With
+    more rows of tiles each core can keep to its own rows; so it can without matrix work, where an element needs its own inputs.
+    """
+    alone = (layers.macs > 0) & (layers.rows <= figures.tile_rows)
+    tensors = layers.tensors
+    number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
+    found: BoolArray = np.bincount(number, weights=alone[tensors.targets], minlength=tensors.count) > 0
+    return found
 
 
 def _chosen(cross: Crossings, which: BoolArray) -> Crossings:

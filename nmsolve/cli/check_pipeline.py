@@ -1,0 +1,159 @@
+"""``nmsolve verify`` of a pipeline: from plan.json and the files beside it alone, without trusting what made them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart
+from nmsolve.model.bound import Bound
+from nmsolve.model.bound import gap as gap_of
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.pipeline.problem import PipelineProblem
+
+#: Claims may differ from what is recomputed by this share: sums of floats in another order.
+TOLERANCE = 1e-9
+REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
+
+
+def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
+    """The file certificates.json, in the form that mappings have."""
+    from nmsolve.solvers.mapping.certificates import FORMAT, certificate_to_json
+
+    rows = [
+        {
+            "method": b.method,
+            "scope": b.scope,
+            "value": b.value if math.isfinite(b.value) else None,
+            "certificate": certificate_to_json(b.certificate),
+        }
+        for b in bounds
+    ]
+    return (
+        json.dumps({"format": FORMAT, "problem": problem.content_hash, "bounds": rows}, allow_nan=False)
+        + "\n"
+    )
+
+
+def plan_file(path: Path) -> Path | None:
+    """The plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
+    if path.is_dir():
+        return path / PLAN if (path / PLAN).exists() and not (path / "mapping.json").exists() else None
+    return path if path.name == PLAN else None
+
+
+def run_verify_plan(path: Path, as_json: bool) -> int:
+    """Print one line per check; 1 if any fails.
+
+    Raises
+    ------
+    InputError : no report beside the plan, a wrong file, or another problem
+    """
+    from nmsolve.cli.loading import load_certificates, read_object
+    from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
+    from nmsolve.model.pipeline.files import read_plan
+
+    beside = path.parent / REPORT
+    if not beside.exists():
+        raise InputError(
+            f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
+        )
+    report = read_object(beside)
+    try:
+        inputs = msgspec.convert(report.get("inputs"), PipelineInputs)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"inputs are wrong ({error})", f"{beside}: $.inputs", "what `nmsolve pipeline` wrote"
+        ) from None
+    problem = state_problem(inputs).problem
+    bounds: Sequence[Bound] = ()
+    about = ""
+    if (path.parent / CERTIFICATES).exists():
+        about, bounds = load_certificates(path.parent / CERTIFICATES)
+    checks = plan_checks(problem, read_plan(path, problem), _claimed(report, "objective"), bounds)
+    checks += claim_checks(report, bounds)
+    if bounds:
+        text = "the certificates are about this problem"
+        checks.append(CheckPart("certificates", about == problem.content_hash, text))
+    for c in checks:
+        if as_json:
+            print(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
+        else:
+            print(f"{'ok' if c.ok else 'FAILED':7} {c.name:24} {c.text}")
+    return 0 if all(c.ok for c in checks) else 1
+
+
+def _claimed(report: dict[str, Any], name: str) -> float | None:
+    value = report.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def plan_checks(
+    problem: PipelineProblem, plan: PipelinePlan, objective: float | None, bounds: Sequence[Bound]
+) -> list[CheckPart]:
+    """The rules, the objective by the evaluator and by a second one, and every bound."""
+    from nmsolve.hw.pipeline.stages import objective as evaluated
+    from nmsolve.hw.pipeline.walk import walked_loads
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    wrong = plan_complaint(problem, plan)
+    kept = f"all {problem.count} layers in {len(plan.cores)} stages on {int(plan.cores.sum())} cores within every rule"
+    checks = [CheckPart("rules", wrong is None, wrong or kept)]
+    if wrong is not None and "stage" in wrong and int(plan.stage.max(initial=0)) >= len(plan.cores):
+        return checks  # there is nothing to recompute
+    if int(plan.cores.max(initial=0)) > problem.time.shape[1]:
+        return checks
+    found, walked = evaluated(problem, plan), max(walked_loads(problem, plan))
+    same = _same(found, walked) and (objective is None or _same(found, objective))
+    said = "" if objective is None else f", the report says {number(objective)}"
+    text = f"the slowest stage takes {number(walked)} (layer by layer), {number(found)} (evaluator){said}"
+    checks.append(CheckPart("objective", same, text))
+    return checks + [_bound_check(problem, b, walked) for b in bounds]
+
+
+def _bound_check(problem: PipelineProblem, bound: Bound, objective: float) -> CheckPart:
+    """A bound that can be recomputed is; others must at least not contradict the plan."""
+    name = f"bound {bound.method}"
+    if bound.value > objective * (1 + TOLERANCE):
+        return CheckPart(name, False, f"{number(bound.value)} is above a known plan, {number(objective)}")
+    return CheckPart(
+        name,
+        True,
+        f"{number(bound.value)} rests on the word of {bound.method}; nothing here can be recomputed",
+    )
+
+
+def claim_checks(report: dict[str, Any], bounds: Sequence[Bound]) -> list[CheckPart]:
+    """Gap, status and the bound of the report against its own figures and the certificates."""
+    from nmsolve.solvers.search.incumbent import ROUNDING
+
+    objective, bound, gap = (_claimed(report, k) for k in ("objective", "bound", "gap"))
+    wanted = gap_of(objective, bound)
+    ok = gap is None if wanted is None else gap is not None and abs(gap - wanted) <= TOLERANCE
+    checks = [CheckPart("gap", ok, f"it is {wanted}, the report says {gap}")]
+    proved = max((b.value for b in bounds), default=0.0)
+    if bound is not None:
+        text = f"the report says {number(bound)}, the best certificate {number(proved)}"
+        room = ROUNDING * max(1.0, abs(bound))  # a bound this near the objective counts as equal to it
+        checks.append(CheckPart("bound", bound <= proved + room, text))
+    if report.get("status") == "optimal":
+        ok = objective is not None and bound is not None and _same(objective, bound)
+        checks.append(
+            CheckPart(
+                "status", ok, "optimal: objective and bound meet" if ok else "called optimal with a gap"
+            )
+        )
+    return checks
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or abs(a - b) <= TOLERANCE * max(abs(a), abs(b))

@@ -1,0 +1,152 @@
+"""Pictures of a pipeline, as SVG text: same input, same bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmsolve.cli.drawing import FAINT, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.model.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Most stages whose numbers all stand below their bars.
+NAMED = 24
+#: Most micro-batches and stages of a timetable.
+ROUNDS, ROWS = 6, 32
+#: Colours of compute, taking in, giving out.
+PARTS = (PALETTE[0], PALETTE[4], PALETTE[1])
+
+
+def stage_bars(
+    parts: FloatArray, cores: IntArray, storage: FloatArray, memory: float | None, overlap: bool, bound: float | None,
+    unit: str, store: str,
+) -> str:  # fmt: skip
+    """Three panels, one bar per stage: time by part, cores, storage per core.
+
+    Parameters
+    ----------
+    parts : (3, K) time of computing, taking tensors in, giving them out
+    cores : (K,) 0 for a host
+    storage : (K,) per core
+    memory : its limit, or None
+    overlap : computing beside transfer, not after it: two bars side by side
+    bound : what no plan's slowest stage can go below, or None
+    unit, store : of times and of storage
+    """
+    figure, (time, group, room) = new_panels(7.2, 5.2, 3, 1)
+    x = np.arange(parts.shape[1])
+    names = ("compute", "take in", "give out")
+    if overlap:
+        time.bar(x - 0.2, parts[0], 0.4, color=PARTS[0], label=names[0])
+        time.bar(x + 0.2, parts[1], 0.4, color=PARTS[1], label=names[1])
+        time.bar(x + 0.2, parts[2], 0.4, bottom=parts[1], color=PARTS[2], label=names[2])
+    else:
+        for k, name in enumerate(names):
+            time.bar(x, parts[k], 0.8, bottom=parts[:k].sum(axis=0), color=PARTS[k], label=name)
+    if bound is not None and bound > 0:
+        time.axhline(bound, color=INK, lw=1, ls="--", label="bound")
+    time.set_ylabel(f"time ({unit})" if unit else "time")
+    time.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    group.bar(x, cores, 0.8, color=PALETTE[2])
+    group.set_ylabel("cores")
+    room.bar(x, storage, 0.8, color=PALETTE[3])
+    room.set_ylabel(f"storage per core\n({store})" if store else "storage per core")
+    if memory is not None:
+        room.axhline(memory, color=INK, lw=1, ls="--", label="limit")
+        room.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    room.set_xlabel("stage")
+    for ax in (time, group, room):
+        _stage_axis(ax, len(x))
+        ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
+    return svg_text(figure, "stages")
+
+
+def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: str) -> str:
+    """The layers in the order of the pipeline with what each costs, coloured by stage, cuts between stages.
+
+    Parameters
+    ----------
+    work : (L,) of every layer, by its number
+    stage : (L,) stage of every layer
+    cores : (K,) cores of every stage
+    label : what ``work`` is
+    """
+    figure, (ax,) = new_panels(7.2, 2.8, 1, 1)
+    order = np.argsort(stage, kind="stable")
+    own = stage[order]
+    x = np.arange(len(order))
+    top = float(work.max(initial=0.0)) or 1.0
+    ends = np.searchsorted(own, np.arange(len(cores) + 1))
+    for k, (a, b) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        colour = PALETTE[k % len(PALETTE)]
+        ax.bar(x[a:b], work[order[a:b]], width=1.0, align="edge", color=colour, lw=0)
+        ax.axvspan(a, b, color=colour, alpha=0.12, lw=0)
+        if a:
+            ax.axvline(a, color=INK, lw=0.6)
+        if b - a >= 0.035 * len(x):
+            text = f"{int(cores[k])}" if cores[k] else "host"
+            ax.annotate(text, ((a + b) / 2, 1.02 * top), ha="center", va="bottom", fontsize=7, color=colour)
+    ax.set_xlim(0, len(x))
+    ax.set_ylim(0, 1.14 * top)
+    ax.set_xlabel("layer, in the order of the stages; the figure above a stage is its number of cores")
+    ax.set_ylabel(label)
+    ax.yaxis.set_major_formatter(amounts(top))
+    return svg_text(figure, "layers and cuts")
+
+
+def use_picture(busy: FloatArray, computing: FloatArray) -> str:
+    """Part of the slowest stage's time in which each stage works, and in which it computes; both (K,) from 0 to 1."""
+    from matplotlib.ticker import PercentFormatter
+
+    figure, (ax,) = new_panels(7.2, 2.1, 1, 1)
+    x = np.arange(len(busy))
+    ax.bar(x, busy, 0.8, color=FAINT, label="busy")
+    ax.bar(x, computing, 0.8, color=PALETTE[0], label="computing")
+    ax.set_ylim(0, 1.02)
+    ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.set_xlabel("stage")
+    ax.set_ylabel("of the period")
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    _stage_axis(ax, len(x))
+    return svg_text(figure, "utilisation of stages")
+
+
+def timetable(start: FloatArray, load: FloatArray, unit: str) -> str:
+    """When every stage works on which micro-batch.
+
+    Parameters
+    ----------
+    start : (K, B) begin of every stage's work on every micro-batch
+    load : (K,) how long it takes
+    """
+    shown = start[:ROWS, :ROUNDS]
+    figure, (ax,) = new_panels(7.2, min(4.2, 0.9 + 0.2 * len(shown)), 1, 1)
+    for b in range(shown.shape[1]):
+        ax.barh(
+            np.arange(len(shown)), load[: len(shown)], left=shown[:, b], height=0.85, color=PALETTE[b % len(PALETTE)],
+            edgecolor="white", lw=0.4, label=f"micro-batch {b + 1}",
+        )  # fmt: skip
+    ax.set_ylim(len(shown) - 0.4, -0.6)
+    ax.set_xlabel(f"time ({unit})" if unit else "time")
+    ax.set_ylabel("stage")
+    ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
+    ax.yaxis.set_major_locator(_whole())
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return svg_text(figure, "timetable")
+
+
+def _whole() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=10, integer=True)
+
+
+def _stage_axis(ax: Axes, count: int) -> None:
+    ax.set_xlim(-0.6, count - 0.4)
+    if count <= NAMED:
+        ax.set_xticks(range(count))
+    else:
+        ax.xaxis.set_major_locator(_whole())

@@ -1,0 +1,201 @@
+"""``nmsolve pipeline``: a model or cost graph in, stages on groups of cores out, with a bound and a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import (
+    FEASIBLE,
+    INFEASIBLE,
+    INTERNAL,
+    INTERRUPTED,
+    OK,
+    UNKNOWN,
+    prepare_file,
+    prepare_folder,
+)
+from nmsolve.cli.patience import Patience
+from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
+from nmsolve.cli.progress import event_to_json, number, percent, watching
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.solvers.pipeline.result import PipelineResult
+
+#: Part of the time that ``--place`` keeps for the placement.
+PLACE_PART = 0.5
+#: Stages that are listed on the terminal; the page has all.
+LISTED = 24
+
+
+@dataclass(frozen=True)
+class PipelineOptions:
+    """The options of ``nmsolve pipeline``, as typed."""
+
+    model: Path
+    cores: int | None
+    machine: str | None
+    chips: str | None
+    stages: int | None
+    exact_stages: bool
+    use_all: bool
+    core_memory: str | None
+    overlap: bool
+    split: str | None
+    bind: str | None
+    strict: bool
+    time_limit: str
+    gap: str | None
+    seed: int
+    workers: int
+    engines: str | None
+    memory: str | None
+    batches: int
+    place: bool
+    write_onnx: Path | None
+    out: Path
+    json: bool
+
+
+def run_pipeline(o: PipelineOptions) -> int:
+    """Run the command; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input, or counting shows that nothing fits; before any search
+    """
+    from nmsolve.cli.main import STARTED
+    from nmsolve.solvers.pipeline.api import plan
+
+    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
+    given = state_problem(_inputs(o))
+    _require_options(o, given)
+    prepare_folder(o.out)
+    search = limit * (1 - PLACE_PART) if o.place else limit
+    with watching(o.json) as observers:
+        result = plan(
+            given.problem, time_limit=search, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+            engines=opt.names(o.engines), memory=memory, observers=observers,
+        )  # fmt: skip
+    with Patience() as patience:
+        report = write_pipeline(o, given, result, patience)
+    say_pipeline(o.out, report, o.json)
+    code = _exit_code(result, report, wanted)
+    if o.place and result.plan is not None and code in (OK, FEASIBLE):
+        from nmsolve.cli.pipeline_place import place_tiles
+
+        left = max(1.0, limit - (time.monotonic() - STARTED))
+        placed = place_tiles(o, given, result.plan, left, memory)
+        return placed if placed != OK else code
+    return code
+
+
+def _inputs(o: PipelineOptions) -> PipelineInputs:
+    """The part of the options that states the problem."""
+    machine = str(Path(o.machine).resolve()) if o.machine and Path(o.machine).is_file() else o.machine
+    return PipelineInputs(
+        model=str(o.model.resolve()), cores=o.cores, machine=machine, chips=o.chips, stages=o.stages,
+        exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
+        overlap=o.overlap, split=o.split, bind=o.bind, strict=o.strict,
+    )  # fmt: skip
+
+
+def _require_options(o: PipelineOptions, given: Given) -> None:
+    """What must not wait for the end of the search."""
+    if o.place and given.machine is None:
+        raise InputError("no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml")
+    if o.write_onnx is not None:
+        if given.graph is None:
+            raise InputError("the input is no ONNX model", "--write-onnx", "a .onnx input")
+        if o.write_onnx.resolve() == o.model.resolve():
+            raise InputError("the copy would overwrite the model", "--write-onnx", "another file")
+        prepare_file(o.write_onnx)
+
+
+def write_pipeline(
+    o: PipelineOptions, given: Given, result: PipelineResult, patience: Patience
+) -> PipelineReport:
+    """Write plan.json, the certificate, events, report and page; check the plan from its file alone.
+
+    Whoever loses ``patience`` gets all of it but the page.
+    """
+    from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT, plan_certificates, plan_checks
+    from nmsolve.cli.pipeline_page import render_pipeline_html
+    from nmsolve.cli.pipeline_report import build_pipeline_report
+    from nmsolve.model.files import write_atomic
+    from nmsolve.model.pipeline.files import read_plan, write_plan
+
+    checks = []
+    path = o.out / PLAN
+    if result.plan is not None:
+        write_plan(path, given.problem, result.plan)
+        checks = plan_checks(given.problem, read_plan(path, given.problem), result.objective, result.bounds)
+        if o.write_onnx is not None and given.graph is not None and given.layers is not None:
+            from nmsolve.model.formats.onnx_plan import write_onnx_plan
+
+            write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.plan)
+    report = build_pipeline_report(given, result, checks, o.batches, msgspec.to_builtins(_inputs(o)))
+    write_atomic(o.out / CERTIFICATES, plan_certificates(given.problem, result.bounds))
+    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+    write_atomic(o.out / "events.jsonl", lines)
+    write_atomic(o.out / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
+    try:
+        with patience.optional():
+            page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out}")
+            write_atomic(o.out / "pipeline.html", page)
+    except KeyboardInterrupt:
+        print("interrupted: no page is drawn", file=sys.stderr)
+    return report
+
+
+def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
+    """The last words: JSON result on stdout, or a summary for people."""
+    from nmsolve.cli.pipeline_report import pipeline_words
+
+    if as_json:
+        print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)
+    stream = sys.stderr if as_json else sys.stdout
+    if report.stages:
+        heads = (f"{'stage':>5} {'cores':>6} {'layers':>6}", f"{'load':>12} {'compute':>12} {'transfer':>12}")
+        print(f"\n{heads[0]} {heads[1]} {'storage/core':>13}  first layer", file=stream)
+    for k, s in enumerate(report.stages[:LISTED]):
+        print(
+            f"{k:5} {s.cores or 'host':>6} {s.layers:6,} {number(s.load):>12} {number(s.compute):>12} "
+            f"{number(s.transfer_in + s.transfer_out):>12} {number(s.storage):>13}  {s.first}",
+            file=stream,
+        )
+    if len(report.stages) > LISTED:
+        print(f"  ... and {len(report.stages) - LISTED} more stages", file=stream)
+    unit = f" {report.unit}" if report.unit else ""
+    print(
+        f"\n{report.status}: {number(report.objective)}{unit}, bound {number(report.bound)}, gap {percent(report.gap)} "
+        f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
+        file=stream,
+    )
+    for line in pipeline_words(report):
+        print(line, file=stream)
+    for check in report.checks:
+        print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+    print(f"report: {out / 'pipeline.html'}", file=stream)
+
+
+def _exit_code(result: PipelineResult, report: PipelineReport, wanted: float | None) -> int:
+    """The exit code (docs/files.md), as of ``nmsolve map``."""
+    if any(not c.ok for c in report.checks):
+        return INTERNAL
+    if result.status == "infeasible":
+        return INFEASIBLE
+    if result.plan is None:
+        return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
+    if wanted is not None and (result.gap is None or result.gap > wanted):
+        return FEASIBLE
+    return OK

@@ -1,0 +1,73 @@
+"""pipeline.html: one page without network, drawn from the report and the plan."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmsolve.cli import pictures, pictures_pipeline
+from nmsolve.cli.html import fill
+from nmsolve.cli.pipeline_report import pipeline_words
+from nmsolve.cli.progress import number, percent
+
+if TYPE_CHECKING:
+    from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.solvers.pipeline.result import PipelineResult
+
+#: Above this storage is drawn in MiB.
+_MIB = 2**20
+
+
+def render_pipeline_html(
+    given: Given, result: PipelineResult, report: PipelineReport, verify_command: str
+) -> str:
+    """The page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
+    drawn = {} if result.plan is None else plan_pictures(given, result.plan, report)
+    return fill(
+        "pipeline.html.j2",
+        r=report,
+        words=pipeline_words(report),
+        drawn=drawn,
+        convergence=pictures.convergence(result.events, result.wall_seconds, "slowest stage"),
+        unit=report.unit,
+        verify_command=verify_command,
+        number=number,
+        percent=percent,
+    )
+
+
+def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
+    """``stages``, ``layers``, ``use`` and, where stages are in no circle and there are several, ``timetable``."""
+    from nmsolve.hw.pipeline.batches import start_times
+    from nmsolve.hw.pipeline.stages import stage_loads
+
+    problem = given.problem
+    loads = stage_loads(problem, plan)
+    parts = np.stack([loads.compute, loads.transfer_in, loads.transfer_out])
+    each = loads.storage / np.maximum(1, loads.cores)
+    each[loads.cores == 0] = 0.0
+    scale, store = (
+        (_MIB, "MiB") if max(each.max(initial=0.0), problem.memory or 0.0) >= _MIB else (1, "bytes")
+    )
+    memory = None if problem.memory is None else problem.memory / scale
+    most = float(loads.load.max(initial=0.0)) or 1.0
+    work, label = (
+        (problem.time[:, 0], "time on one core") if given.layers is None else (given.layers.macs, "MACs")
+    )
+    drawn = {
+        "stages": pictures_pipeline.stage_bars(
+            parts, loads.cores, each / scale, memory, problem.overlap, report.bound, report.unit, store
+        ),
+        "layers": pictures_pipeline.layers_picture(work.astype(float), plan.stage, loads.cores, label),
+        "use": pictures_pipeline.use_picture(loads.load / most, loads.compute / most),
+    }
+    batches = report.batch.batches if report.batch is not None else 0
+    start = (
+        start_times(problem, plan, loads.load, min(batches, pictures_pipeline.ROUNDS)) if batches else None
+    )
+    if start is not None and len(plan.cores) > 1:
+        drawn["timetable"] = pictures_pipeline.timetable(start, loads.load, report.unit)
+    return drawn

@@ -1,0 +1,67 @@
+"""``nmsolve pipeline --place``: the cores of the stages on the machine, by the mapping search."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.patience import Patience
+from nmsolve.cli.progress import watching
+
+if TYPE_CHECKING:
+    from nmsolve.cli.pipeline import PipelineOptions
+    from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.model.pipeline.plan import PipelinePlan
+
+#: The folder of the placement in that of the pipeline, and its graph.
+FOLDER, GRAPH = "placement", "tiles.json"
+
+
+def place_tiles(
+    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float, memory: int | None
+) -> int:
+    """Map one tile to each core within ``seconds`` and write what ``nmsolve map`` writes; returns the exit code.
+
+    Raises
+    ------
+    DoesNotFitError : a tile needs more than a core of the machine holds
+    """
+    from nmsolve.hw.pipeline.to_graph import tile_graph
+    from nmsolve.model.formats import save_graph
+    from nmsolve.model.mapping.fit import require_fit
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.solvers.mapping.api import solve
+
+    assert given.machine is not None
+    folder = o.out / FOLDER
+    prepare_folder(folder)
+    graph = tile_graph(given.problem, plan, given.whole)
+    save_graph(graph, folder / GRAPH)
+    objective = "multicast-hops" if graph.multicast.any() else "hops"
+    problem = MappingProblem(graph, given.machine, objective, (), node_limit=1)
+    require_fit(problem)
+    print(f"\nplacing {graph.n:,} tiles on {given.machine.name}", file=sys.stderr)
+    with Patience() as patience:
+        with watching(o.json) as observers:
+            result = solve(
+                problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers, memory=memory,
+                observers=observers,
+            )  # fmt: skip
+        report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience)
+    say(folder, report, o.json)
+    return exit_code(result, report, None)
+
+
+def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:
+    """What ``verify`` needs to load the same mapping problem again."""
+    machine = str(Path(o.machine).resolve()) if o.machine and Path(o.machine).is_file() else o.machine
+    return {
+        "graph": str((folder / GRAPH).resolve()),
+        "machine": machine,
+        "chips": o.chips,
+        "node_limit": 1,
+        "time_limit": seconds,
+    }

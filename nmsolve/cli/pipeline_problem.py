@@ -1,0 +1,148 @@
+"""The pipeline problem that options state, the same for ``nmsolve pipeline`` and ``nmsolve verify``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.machine import Machine
+    from nmsolve.model.operators.graph import OperatorGraph
+    from nmsolve.model.operators.layers import Layers
+    from nmsolve.model.pipeline.problem import PipelineProblem
+    from nmsolve.model.types import BoolArray
+
+Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class PipelineInputs(msgspec.Struct, frozen=True):
+    """The options that state the problem, as they stand in pipeline-report.json; ``core_memory`` in bytes."""
+
+    model: str
+    cores: Positive | None = None
+    machine: str | None = None
+    chips: str | None = None
+    stages: Positive | None = None
+    exact_stages: bool = False
+    use_all: bool = False
+    core_memory: Annotated[int, msgspec.Meta(ge=1, le=2**62)] | None = None
+    overlap: bool = False
+    split: str | None = None
+    bind: str | None = None
+    strict: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A stated problem with what it was made from.
+
+    Attributes
+    ----------
+    unit : of all times, "" if unknown
+    machine : the one named, or None
+    graph, layers : of an ONNX model, else None
+    whole : (T,) tensors that every core of a stage needs whole, or None: none
+    assumed : the figures of the cores are of no machine
+    """
+
+    problem: PipelineProblem
+    unit: str
+    machine: Machine | None
+    graph: OperatorGraph | None = None
+    layers: Layers | None = None
+    whole: BoolArray | None = None
+    assumed: bool = False
+
+
+def state_problem(inputs: PipelineInputs) -> Given:
+    """Load the model and the machine and state the problem.
+
+    Raises
+    ------
+    InputError : a wrong file, a symbol without a number, no or too few cores, options that do not belong together
+    """
+    machine = None
+    if inputs.machine is not None:
+        from nmsolve.cli.options import chip_grid
+        from nmsolve.hw.machines import load_machine
+
+        machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
+    elif inputs.chips is not None:
+        raise InputError("chips of no machine", "--chips", "--machine beside it")
+    cores = _cores(inputs, machine)
+    suffix = Path(inputs.model).suffix.lower()
+    if suffix == ".json":
+        return _cost_graph(inputs, machine, cores)
+    if suffix != ".onnx":
+        what = f"cannot read {suffix!r} files" if suffix else "a file without extension"
+        raise InputError(what, inputs.model, "a .onnx model or a .json cost graph")
+    return _model(inputs, machine, cores)
+
+
+def _cores(inputs: PipelineInputs, machine: Machine | None) -> int | None:
+    """How many cores there are, None if only the input can say."""
+    usable = None if machine is None else int(machine.usable.sum())
+    if inputs.cores is not None and usable is not None and inputs.cores > usable:
+        raise InputError(f"{inputs.cores} cores of a machine with {usable}", "--cores", f"at most {usable}")
+    return usable if inputs.cores is None else inputs.cores
+
+
+def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
+    """A cost graph states devices, times and memory itself; options replace what they name."""
+    from nmsolve.model.formats.cost_graph import load_cost_graph
+
+    if inputs.bind is not None or inputs.strict:
+        raise InputError("--bind and --strict are for models of operators", inputs.model, "a .onnx file")
+    problem = load_cost_graph(inputs.model)
+    cores = problem.cores if cores is None else cores
+    problem = replace(
+        problem,
+        cores=cores,
+        stages=inputs.stages or cores + problem.hosts,
+        exact_stages=_exact(inputs),
+        use_all=inputs.use_all,
+        memory=problem.memory if inputs.core_memory is None else float(inputs.core_memory),
+        overlap=inputs.overlap,
+        split=inputs.split or problem.split,
+    )
+    return Given(problem, "", machine)
+
+
+def _exact(inputs: PipelineInputs) -> bool:
+    if inputs.exact_stages and inputs.stages is None:
+        raise InputError("so many stages exactly, but how many?", "--exact-stages", "--stages K beside it")
+    return inputs.exact_stages
+
+
+def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
+    """An ONNX model: its operators are the layers, the machine's figures give their times."""
+    from nmsolve.hw.pipeline.figures import machine_figures
+    from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
+    from nmsolve.hw.pipeline.to_graph import needed_whole
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.binding import parse_bindings
+    from nmsolve.model.operators.layers import layers_of
+
+    if cores is None:
+        raise InputError("how many cores there are is not said", inputs.model, "--cores N or --machine M")
+    graph = load_onnx(inputs.model, strict=inputs.strict)
+    layers = layers_of(graph, parse_bindings(inputs.bind))
+    figures = machine_figures(machine)
+    problem = pipeline_problem(
+        layers,
+        figures,
+        cores,
+        stages=inputs.stages,
+        exact_stages=_exact(inputs),
+        use_all=inputs.use_all,
+        memory=None if inputs.core_memory is None else float(inputs.core_memory),
+        overlap=inputs.overlap,
+        split=inputs.split or "chain",
+    )
+    problem = replace(problem, name=Path(inputs.model).stem)  # exporters call every graph the same
+    return Given(problem, UNIT, machine, graph, layers, needed_whole(layers, figures), figures.assumed)

@@ -1,0 +1,235 @@
+"""pipeline-report.json: what a pipeline run claims, in one documented object (docs/files.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve import __version__
+from nmsolve.cli.progress import number, percent
+from nmsolve.cli.report import BoundPart, CheckPart, EnginePart
+
+if TYPE_CHECKING:
+    from nmsolve.cli.pipeline_problem import Given
+    from nmsolve.solvers.pipeline.result import PipelineResult
+
+#: Stages of a baseline that people would draw by hand.
+BY_HAND = 16
+
+
+class StagePart(msgspec.Struct, frozen=True):
+    """One stage; ``storage`` and the limit are per core, 0 cores mean a host.
+
+    ``first``, ``last``: names of its first and last layer; ``use``: its load as part of the largest.
+    """
+
+    cores: int
+    layers: int
+    first: str
+    last: str
+    compute: float
+    transfer_in: float
+    transfer_out: float
+    volume_in: float
+    volume_out: float
+    storage: float
+    load: float
+    use: float
+
+
+class BaselinePart(msgspec.Struct, frozen=True):
+    """A simple plan to compare with; ``objective`` is null, and ``trouble`` says why, where it breaks a rule."""
+
+    name: str
+    objective: float | None
+    stages: int
+    trouble: str
+
+
+class BatchPart(msgspec.Struct, frozen=True):
+    """So many micro-batches through the pipeline (docs/pipeline.md)."""
+
+    batches: int
+    total: float
+    bubble: float
+    share: float
+    utilisation: float
+
+
+class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The object in pipeline-report.json.
+
+    ``unit``: of all times, "" if the input does not say; ``batch`` is null where stages wait for each other in a circle;
+    ``inputs`` holds what ``verify`` needs to state the problem again.
+    """
+
+    version: str
+    status: str
+    stop_reason: str
+    name: str
+    problem: str
+    split: str
+    unit: str
+    layers: int
+    cores: int
+    memory: float | None
+    overlap: bool
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    work: float
+    stages: list[StagePart]
+    baselines: list[BaselinePart]
+    batch: BatchPart | None
+    engines: list[EnginePart]
+    bounds: list[BoundPart]
+    checks: list[CheckPart]
+    wall_seconds: float
+    cpu_seconds: float
+    memory_peak: int
+    seed: int
+    inputs: dict[str, Any]
+
+
+def build_pipeline_report(
+    given: Given, result: PipelineResult, checks: list[CheckPart], batches: int, inputs: dict[str, Any]
+) -> PipelineReport:
+    """The report of a run; all figures of stages are recomputed from the plan."""
+    problem = given.problem
+    return PipelineReport(
+        version=__version__,
+        status=result.status,
+        stop_reason=result.stop_reason,
+        name=problem.name,
+        problem=problem.content_hash,
+        split=problem.split,
+        unit=given.unit,
+        layers=problem.count,
+        cores=problem.cores,
+        memory=problem.memory,
+        overlap=problem.overlap,
+        objective=result.objective,
+        bound=result.bound,
+        gap=result.gap,
+        work=float(problem.time[:, 0].sum()) / problem.cores,
+        stages=_stages(given, result),
+        baselines=_baselines(given, result),
+        batch=_batch(given, result, batches),
+        engines=[
+            EnginePart(e.engine, e.cpu_seconds, e.offers, e.incumbents, e.best, e.gain, e.bound, e.status)
+            for e in result.engines
+        ],
+        bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        checks=checks,
+        wall_seconds=round(result.wall_seconds, 3),
+        cpu_seconds=round(result.cpu_seconds, 3),
+        memory_peak=result.memory_peak,
+        seed=result.seed,
+        inputs=inputs,
+    )
+
+
+def _stages(given: Given, result: PipelineResult) -> list[StagePart]:
+    import numpy as np
+
+    from nmsolve.hw.pipeline.stages import stage_loads
+
+    plan, problem = result.plan, given.problem
+    if plan is None:
+        return []
+    loads = stage_loads(problem, plan)
+    most = float(loads.load.max(initial=0.0)) or 1.0
+    out = []
+    for k, cores in enumerate(plan.cores.tolist()):
+        own = np.flatnonzero(plan.stage == k)
+        out.append(
+            StagePart(
+                cores=cores,
+                layers=len(own),
+                first=problem.labels[int(own[0])],
+                last=problem.labels[int(own[-1])],
+                compute=float(loads.compute[k]),
+                transfer_in=float(loads.transfer_in[k]),
+                transfer_out=float(loads.transfer_out[k]),
+                volume_in=float(loads.volume_in[k]),
+                volume_out=float(loads.volume_out[k]),
+                storage=float(loads.storage[k]) / max(1, cores),
+                load=float(loads.load[k]),
+                use=float(loads.load[k]) / most,
+            )
+        )
+    return out
+
+
+def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
+    """One group of all cores; stages of equal work, as many as the plan has and :data:`BY_HAND`."""
+    from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
+    from nmsolve.hw.pipeline.stages import objective
+    from nmsolve.model.pipeline.check import plan_complaint
+
+    problem = given.problem
+    plans = {"one group of all cores": one_group(problem)}
+    for wanted in dict.fromkeys([BY_HAND if result.plan is None else len(result.plan.cores), BY_HAND]):
+        plan = equal_stages(problem, wanted)
+        if len(plan.cores) > 1:
+            plans[f"{len(plan.cores)} stages of equal work"] = plan
+    out = []
+    for name, plan in plans.items():
+        wrong = plan_complaint(problem, plan)
+        value = None if wrong is not None else objective(problem, plan)
+        out.append(BaselinePart(name, value, len(plan.cores), wrong or ""))
+    return out
+
+
+def _batch(given: Given, result: PipelineResult, batches: int) -> BatchPart | None:
+    from nmsolve.hw.pipeline.batches import batch_time
+    from nmsolve.hw.pipeline.stages import stage_loads
+
+    if result.plan is None:
+        return None
+    found = batch_time(given.problem, result.plan, stage_loads(given.problem, result.plan).load, batches)
+    return None if found is None else BatchPart(batches, found.total, found.bubble, found.share, found.utilisation)  # fmt: skip
+
+
+def pipeline_words(report: PipelineReport) -> list[str]:
+    """What is proved, and what simpler plans lose, in sentences."""
+    if report.status == "infeasible":
+        return ["Proved: no plan keeps all these rules."]
+    if report.objective is None:
+        return ["No plan was found in the time given; this proves nothing about whether there is one."]
+    unit = f" {report.unit}" if report.unit else ""
+    least = f"{number(report.objective)}{unit}"
+    words = []
+    if report.status == "optimal":
+        words.append(f"The slowest stage takes {least}, proved to be the least possible.")
+    elif report.bound is not None and report.bound > 0:
+        words.append(
+            f"The slowest stage takes {least}; no plan gets below {number(report.bound)}{unit}: at most "
+            f"{percent(report.gap)} could still be saved."
+        )
+    else:
+        words.append(f"The slowest stage takes {least}; no useful bound is proved.")
+    if report.work > 0:
+        words.append(
+            f"All work shared out evenly over the cores, without transfer, would take {number(report.work)}{unit}; "
+            f"the plan takes {report.objective / report.work:.3f} times that."
+        )
+    for b in report.baselines:
+        if b.objective is None:
+            words.append(f"{_capital(b.name)}: not possible, {b.trouble}.")
+        elif report.objective > 0:
+            words.append(
+                f"{_capital(b.name)}: {number(b.objective)}{unit}, {b.objective / report.objective:.2f} times as long."
+            )
+    if report.batch is not None and report.batch.batches > 1:
+        batch = report.batch
+        words.append(
+            f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
+            f"the pipeline; all cores work {percent(batch.utilisation)} of the time."
+        )
+    return words
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

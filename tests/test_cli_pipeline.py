@@ -1,0 +1,178 @@
+"""``nmsolve pipeline`` from input to page, and every way its input can be wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Called = Any
+
+
+def cost_graph(path: Path, **changes: Any) -> Path:
+    """Four nodes in a diamond, two accelerators, one CPU that is ten times as slow."""
+    nodes = [
+        {"id": k, "supportedOnFpga": 1, "cpuLatency": 10.0 * w, "fpgaLatency": w, "isBackwardNode": 0, "size": 4.0}
+        for k, w in enumerate((4.0, 3.0, 2.0, 5.0))
+    ]  # fmt: skip
+    edges = [
+        {"sourceId": a, "destId": b, "cost": 0.5, "size": 8.0} for a, b in ((0, 1), (0, 2), (1, 3), (2, 3))
+    ]
+    content = {"maxSizePerFPGA": 100.0, "maxFPGAs": 2, "maxCPUs": 0, "nodes": nodes, "edges": edges}
+    path.write_text(json.dumps({**content, **changes}))
+    return path
+
+
+def network(path: Path, layers: int = 6, width: int = 64) -> Path:
+    """A chain of MatMul and Relu with weights of ``width`` squared and inputs of (batch, width)."""
+    onnx = pytest.importorskip("onnx")
+    from onnx import TensorProto, helper
+
+    nodes, weights, last = [], [], "x"
+    for k in range(layers):
+        weights.append(
+            helper.make_tensor(f"w{k}", TensorProto.FLOAT, [width, width], bytes(4 * width * width), raw=True)
+        )
+        nodes.append(helper.make_node("MatMul", [last, f"w{k}"], [f"h{k}"], f"matmul{k}"))
+        nodes.append(helper.make_node("Relu", [f"h{k}"], [f"a{k}"], f"relu{k}"))
+        last = f"a{k}"
+    graph = helper.make_graph(
+        nodes, "chain", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", width])],
+        [helper.make_tensor_value_info(last, TensorProto.FLOAT, ["batch", width])], weights,
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+def test_a_cost_graph_from_file_to_verified_plan(call: Called, tmp_path: Path) -> None:
+    source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
+    code, text, _ = call("pipeline", source, "-t", "600s", "-o", out)
+    assert code == 0 and "optimal: 8, bound 8" in text
+    for name in ("plan.json", "pipeline-report.json", "certificates.json", "events.jsonl", "pipeline.html"):
+        assert (out / name).stat().st_size > 0
+    report = json.loads((out / "pipeline-report.json").read_text())
+    assert report["status"] == "optimal" and report["gap"] == 0 and report["objective"] == 8.0
+    assert [b["name"] for b in report["baselines"]]
+    page = (out / "pipeline.html").read_text()
+    assert page.count("<svg") >= 4 and "<script" not in page and "src=" not in page
+    code, text, _ = call("verify", out)
+    assert code == 0 and "FAILED" not in text and "rules" in text and "objective" in text
+
+
+def test_verify_finds_a_changed_plan_or_claim(call: Called, tmp_path: Path) -> None:
+    source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
+    call("pipeline", source, "-t", "600s", "-o", out)
+    plan = json.loads((out / "plan.json").read_text())
+    report = json.loads((out / "pipeline-report.json").read_text())
+    (out / "plan.json").write_text(json.dumps({**plan, "stage": [1, 0, 0, 1]}))
+    code, text, _ = call("verify", out / "plan.json")
+    assert code == 1 and "FAILED" in text
+    (out / "plan.json").write_text(json.dumps(plan))
+    (out / "pipeline-report.json").write_text(json.dumps({**report, "bound": 8.5, "objective": 8.5}))
+    code, text, _ = call("verify", out, "--json")
+    failed = {r["name"] for r in map(json.loads, text.splitlines()) if not r["ok"]}
+    assert code == 1 and {"objective", "bound"} <= failed
+    cost_graph(source, maxFPGAs=3)  # the input is another one now
+    code, _, error = call("verify", out)
+    assert code == 2 and "another problem" in error
+    code, _, error = call("verify", out, "--machine", "loihi1")
+    assert code == 2 and "options of a mapping" in error
+
+
+def test_a_model_from_file_to_cores(call: Called, tmp_path: Path) -> None:
+    source, out = network(tmp_path / "m.onnx"), tmp_path / "out"
+    copy = tmp_path / "staged.onnx"
+    code, text, _ = call(
+        "pipeline", source, "--bind", "batch=8", "-m", "mesh:4x4", "--core-memory", "40KiB", "-t", "600s", "--gap", "90%",
+        "--place", "--write-onnx", copy, "-o", out,
+    )  # fmt: skip
+    assert code == 0
+    report = json.loads((out / "pipeline-report.json").read_text())
+    assert report["status"] == "optimal" and report["split"] == "chain" and report["cores"] == 16
+    assert all(s["storage"] <= 40 * 1024 for s in report["stages"]) and len(report["stages"]) >= 3
+    import onnx
+
+    stages = [n.device_configurations[0].pipeline_stage for n in onnx.load(copy).graph.node]
+    plan = json.loads((out / "plan.json").read_text())
+    assert stages == plan["stage"]  # every operator of this model is a layer
+    tiles = json.loads((out / "placement" / "tiles.json").read_text())
+    assert len(json.loads((out / "placement" / "mapping.json").read_text())["row"]) == sum(plan["cores"])
+    assert tiles
+    for folder in (out, out / "placement"):
+        code, text, _ = call("verify", folder)
+        assert code == 0 and "FAILED" not in text
+
+
+def test_equal_runs_write_equal_plans(call: Called, tmp_path: Path) -> None:
+    source = network(tmp_path / "m.onnx")
+    for name in ("a", "b"):
+        assert (
+            call("pipeline", source, "--bind", "batch=8", "--cores", 12, "-t", "600s", "-o", tmp_path / name)[
+                0
+            ]
+            == 0
+        )
+    assert (tmp_path / "a" / "plan.json").read_bytes() == (tmp_path / "b" / "plan.json").read_bytes()
+
+
+def test_json_lines_end_with_the_result(call: Called, tmp_path: Path) -> None:
+    source = cost_graph(tmp_path / "diamond.json")
+    code, text, _ = call("pipeline", source, "-t", "600s", "--json", "-o", tmp_path / "out", "--batches", 5)
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert code == 0 and rows[-1]["type"] == "result" and rows[-1]["batch"]["batches"] == 5
+    assert {"incumbent", "bound"} <= {r["type"] for r in rows}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["missing.onnx", "--cores", "4"], "no such file"),
+        (["text.onnx", "--cores", "4"], "not an ONNX model"),
+        (["text.txt", "--cores", "4"], "a .onnx model or a .json cost graph"),
+        (["m.onnx", "--bind", "batch=8"], "--cores N or --machine M"),
+        (["m.onnx", "--cores", "4"], "--bind"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8,seq=3"], "seq"),
+        (["m.onnx", "--cores", "4", "--bind", "batch"], "SYMBOL=NUMBER"),
+        (["m.onnx", "--cores", "2", "--bind", "batch=8", "--core-memory", "1KiB"], "memory"),
+        (["m.onnx", "--cores", "2", "--bind", "batch=8", "--core-memory", "lots"], "--core-memory"),
+        (["m.onnx", "--cores", "2", "--bind", "batch=8", "--stages", "3", "--exact-stages"], "3 stages"),
+        (["m.onnx", "--cores", "2", "--bind", "batch=8", "--exact-stages"], "--stages K"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--split", "half"], "half"),
+        (["m.onnx", "-m", "mesh:2x2", "--cores", "5", "--bind", "batch=8"], "at most 4"),
+        (["m.onnx", "--cores", "4", "--chips", "2", "--bind", "batch=8"], "--machine"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--place"], "--machine"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "m.onnx"], "overwrite"),
+        (["m.onnx", "--cores", "4", "--bind", "batch=8", "--engines", "magic"], "magic"),
+        (["diamond.json", "--write-onnx", "copy.onnx"], "no ONNX model"),
+        (["diamond.json", "--bind", "batch=8"], ".onnx"),
+        (["diamond.json", "--split", "chain", "-t", "soon"], "--time-limit"),
+        (["cyclic.json"], "cycl"),
+        (["negative.json"], r"$.nodes[1].fpgaLatency"),
+        (["nodes.json"], "nodes"),
+        (["broken.json"], "JSON"),
+    ],
+)  # fmt: skip
+def test_wrong_input_is_one_line_and_exit_code_2(
+    call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if arguments[0] == "m.onnx":
+        network(tmp_path / "m.onnx")
+    good = json.loads(cost_graph(tmp_path / "diamond.json").read_text())
+    (tmp_path / "text.onnx").write_text("this is no model")
+    (tmp_path / "text.txt").write_text("x")
+    (tmp_path / "broken.json").write_text("{")
+    back = {"sourceId": 3, "destId": 0, "cost": 1.0}
+    cost_graph(tmp_path / "cyclic.json", edges=[*good["edges"], back])
+    cost_graph(
+        tmp_path / "negative.json",
+        nodes=[good["nodes"][0], {**good["nodes"][1], "fpgaLatency": -1.0}],
+        edges=[],
+    )
+    (tmp_path / "nodes.json").write_text(json.dumps({k: v for k, v in good.items() if k != "nodes"}))
+    code, _, error = call("pipeline", *arguments, "-o", tmp_path / "out")
+    lines = [line for line in error.splitlines() if line.startswith("error:")]
+    assert code == 2 and len(lines) == 1 and words.lower() in lines[0].lower(), error
+    assert not (tmp_path / "out" / "plan.json").exists()
