@@ -1,0 +1,215 @@
+"""Profiled cost graphs of deep networks, in the JSON of msr-fiddle/dnn-partitioning, as pipeline problems.
+
+Format and meaning: Tarnawski, Phanishayee, Devanur, Mahajan, Nina Paravecino, "Efficient Algorithms for Device Placement of DNN
+Graph Operators", NeurIPS 2020, and the README of their repository.
+
+Every accelerator (``FPGA`` in the files) is a core, every CPU core a host. The cost of an edge belongs to its source: the time
+to send the source's output to main memory, or to fetch it from there, once per device.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.types import IntArray
+
+#: No cost graph may be larger than this (bytes); the largest published one has 0.6 MB.
+LARGEST_COST_GRAPH = 256 * 2**20
+
+#: Costs of edges with one source may differ by so much (the files hold decimal numbers).
+SAME_COST = 1e-6
+
+
+class _Node(msgspec.Struct):
+    id: int
+    supportedOnFpga: bool | int
+    cpuLatency: float
+    fpgaLatency: float
+    isBackwardNode: bool | int
+    size: float = 0.0
+    colorClass: int | None = None
+    name: str | None = None
+
+
+class _Edge(msgspec.Struct):
+    sourceId: int
+    destId: int
+    cost: float
+    size: float = 0.0
+
+
+class _CostGraph(msgspec.Struct):
+    maxSizePerFPGA: float
+    maxFPGAs: int
+    maxCPUs: int
+    nodes: list[_Node]
+    edges: list[_Edge]
+
+
+def load_cost_graph(path: str | Path) -> PipelineProblem:
+    """Read a cost graph; the split is ``contiguous``, the unit of time is the file's (milliseconds in the published ones).
+
+    Colour classes become ``together``, nodes of the backward pass ``backward``; ``size`` of nodes and devices are bytes.
+
+    Raises
+    ------
+    InputError : not JSON, a missing field, a value of the wrong type, negative or not finite, a repeated or unknown node, two
+        costs for one source, a cycle, an edge from the backward to the forward pass, a node that no accelerator can run, or a
+        file that is too large; each with its JSON path
+    """
+    graph = decode_json(read_limited(path, LARGEST_COST_GRAPH), _CostGraph, path)
+    _check_devices(graph, str(path))
+    numbers = _numbers(graph, str(path))
+    source, target = _ends(graph, numbers, str(path))
+    backward = np.array([bool(node.isBackwardNode) for node in graph.nodes], bool)
+    _check_direction(graph, source, target, backward, str(path))
+    classes = [node.colorClass for node in graph.nodes]
+    code = {c: k for k, c in enumerate(dict.fromkeys(c for c in classes if c is not None))}
+    return PipelineProblem(
+        name=Path(path).stem,
+        labels=tuple(str(node.id) if node.name is None else node.name for node in graph.nodes),
+        time=np.array([[node.fpgaLatency] for node in graph.nodes], np.float64),
+        storage=np.array([node.size for node in graph.nodes], np.float64),
+        tensors=_tensors(graph, source, target, str(path)),
+        cores=graph.maxFPGAs,
+        stages=graph.maxFPGAs + graph.maxCPUs,
+        memory=graph.maxSizePerFPGA,
+        host_time=np.array([node.cpuLatency for node in graph.nodes], np.float64),
+        hosts=graph.maxCPUs,
+        together=np.array([-1 if c is None else code[c] for c in classes], np.int64),
+        backward=backward if backward.any() else None,
+    )
+
+
+def _check_devices(graph: _CostGraph, path: str) -> None:
+    if graph.maxFPGAs < 1:
+        raise InputError(f"{graph.maxFPGAs} accelerators", f"{path}: $.maxFPGAs", "at least 1")
+    if graph.maxCPUs < 0:
+        raise InputError(f"{graph.maxCPUs} CPU cores", f"{path}: $.maxCPUs", "0 or more")
+    _check_amount(graph.maxSizePerFPGA, f"{path}: $.maxSizePerFPGA")
+    if not graph.nodes:
+        raise InputError("the graph has no nodes", f"{path}: $.nodes", "at least one")
+
+
+def _check_amount(value: float, where: str) -> None:
+    if not (math.isfinite(value) and value >= 0):
+        raise InputError(f"found {value}", where, "a finite number >= 0")
+
+
+def _numbers(graph: _CostGraph, path: str) -> dict[int, int]:
+    """Layer of every node id; checks the nodes on the way."""
+    numbers: dict[int, int] = {}
+    for k, node in enumerate(graph.nodes):
+        where = f"{path}: $.nodes[{k}]"
+        if node.id in numbers:
+            raise InputError(
+                f"node {node.id} is at $.nodes[{numbers[node.id]}] too",
+                f"{where}.id",
+                "each id once",
+            )
+        numbers[node.id] = k
+        for field in ("cpuLatency", "fpgaLatency", "size"):
+            _check_amount(getattr(node, field), f"{where}.{field}")
+        if not node.supportedOnFpga:
+            raise InputError(
+                f"node {node.id} runs on CPUs only", f"{where}.supportedOnFpga", "true for every node",
+            )  # fmt: skip
+    return numbers
+
+
+def _ends(graph: _CostGraph, numbers: dict[int, int], path: str) -> tuple[IntArray, IntArray]:
+    """(E,) source and (E,) target layers of the edges."""
+    ends = np.empty((2, len(graph.edges)), np.int64)
+    for k, edge in enumerate(graph.edges):
+        for row, field in enumerate(("sourceId", "destId")):
+            node = getattr(edge, field)
+            if node not in numbers:
+                raise InputError(
+                    f"there is no node {node}", f"{path}: $.edges[{k}].{field}", "the id of a node"
+                )
+            ends[row, k] = numbers[node]
+        if edge.sourceId == edge.destId:
+            raise InputError(
+                f"node {edge.sourceId} has an edge to itself", f"{path}: $.edges[{k}]", "two different nodes"
+            )
+        _check_amount(edge.cost, f"{path}: $.edges[{k}].cost")
+        _check_amount(edge.size, f"{path}: $.edges[{k}].size")
+    return ends[0], ends[1]
+
+
+def _check_direction(
+    graph: _CostGraph, source: IntArray, target: IntArray, backward: np.ndarray, path: str
+) -> None:
+    """No cycle, and nothing goes from the backward pass to the forward pass."""
+    wrong = np.flatnonzero(backward[source] & ~backward[target])
+    if len(wrong):
+        edge = graph.edges[int(wrong[0])]
+        raise InputError(
+            f"node {edge.sourceId} of the backward pass feeds node {edge.destId} of the forward pass",
+            f"{path}: $.edges[{int(wrong[0])}]", "edges from the forward to the backward pass",
+        )  # fmt: skip
+    cycle = _cycle(len(graph.nodes), source, target)
+    if cycle:
+        ids = [graph.nodes[k].id for k in cycle]
+        shown = " -> ".join(map(str, [*ids[:8], "..."] if len(ids) > 8 else [*ids, ids[0]]))
+        raise InputError(f"the graph has a cycle: {shown}", f"{path}: $.edges", "a graph without cycles")
+
+
+def _cycle(count: int, source: IntArray, target: IntArray) -> list[int]:
+    """The layers of one cycle in their order, or an empty list."""
+    sources: list[list[int]] = [[] for _ in range(count)]
+    users: list[list[int]] = [[] for _ in range(count)]
+    for s, t in zip(source.tolist(), target.tolist(), strict=True):
+        sources[t].append(s)
+        users[s].append(t)
+    waits = [len(s) for s in sources]
+    ready = [k for k in range(count) if not waits[k]]
+    for k in ready:
+        for t in users[k]:
+            waits[t] -= 1
+            if not waits[t]:
+                ready.append(t)
+    if len(ready) == count:
+        return []
+    # Whoever still waits, waits for one that still waits; going back along those must come round.
+    walk = [next(k for k in range(count) if waits[k])]
+    place = {walk[0]: 0}
+    while True:
+        k = next(s for s in sources[walk[-1]] if waits[s])
+        if k in place:
+            return walk[place[k] :][::-1]
+        place[k] = len(walk)
+        walk.append(k)
+
+
+def _tensors(graph: _CostGraph, source: IntArray, target: IntArray, path: str) -> Tensors:
+    """One tensor per node with outgoing edges; its volume is the largest ``size`` of these edges."""
+    edge = np.lexsort((target, source))
+    edge = edge[np.r_[True, (np.diff(source[edge]) != 0) | (np.diff(target[edge]) != 0)][: len(edge)]]
+    first = np.flatnonzero(np.r_[True, np.diff(source[edge]) != 0][: len(edge)])
+    cost = np.array([e.cost for e in graph.edges], np.float64)
+    time = cost[edge[first]]
+    expected = dict(zip(source[edge[first]].tolist(), time.tolist(), strict=True))
+    for k, s in enumerate(source.tolist()):
+        if abs(cost[k] - expected[s]) > SAME_COST:
+            raise InputError(
+                f"node {graph.edges[k].sourceId} sends at two costs, {expected[s]:g} and {cost[k]:g}",
+                f"{path}: $.edges[{k}].cost", "one cost for all edges of a source",
+            )  # fmt: skip
+    volume = np.zeros(len(graph.nodes), np.float64)
+    np.maximum.at(volume, source, np.array([e.size for e in graph.edges], np.float64))
+    return Tensors(
+        source=source[edge[first]],
+        indptr=np.r_[first, len(edge)].astype(np.int64),
+        targets=target[edge],
+        time=time,
+        volume=volume[source[edge[first]]],
+    )
