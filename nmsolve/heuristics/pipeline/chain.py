@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import solve, transfers
+from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, solve, transfers
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
 class ChainAnswer(NamedTuple):
@@ -63,6 +63,27 @@ class Limits:
         counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
         return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
 
+    def uncounted(self) -> Limits:
+        """The same with any number of stages."""
+        return Limits(self.cores, self.hosts, 1, 1, 0)
+
+    def met_by(self, cores: IntArray) -> bool:
+        """Whether stages with so many cores are as many as asked."""
+        groups = int((cores > 0).sum())
+        return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
+
+
+class Arrays(NamedTuple):
+    """One order of the layers as the kernels take it; see ``chain_kernels.probe``."""
+
+    order: IntArray
+    work: IntArray
+    storage: IntArray
+    host: IntArray
+    stuck: IntArray
+    cut: BoolArray
+    rest: FloatArray
+
 
 class ChainPartition:
     """A problem made ready for many orders of its layers. Not for use by several threads at once."""
@@ -86,25 +107,44 @@ class ChainPartition:
     def in_order(self, order: IntArray) -> tuple[PipelinePlan | None, float]:
         """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none."""
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
-        transfers(order, problem.tensors.source, ticks.tensor, self._made_at, self._made, self._used_at, self._used,
-                  self._move)  # fmt: skip
-        stages = np.empty((problem.count, 2), np.int64)
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         if limits.hosts:
             rest[:] = 0.0  # hosts take work that no core sees
-        found = solve(
-            self._floor(float(rest[0])), _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._memory,
-            _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
-            limits.cores, limits.hosts, limits.rows, limits.least_stages, limits.least_groups, problem.overlap, stages,
+        arrays = Arrays(
+            order, _prefix(self._time[order]), _prefix(self._storage[order]), _prefix(ticks.host[order]),
+            _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
         )  # fmt: skip
-        if found < 0:
+        low, stages = self._solve(arrays, limits.uncounted(), self._floor(float(rest[0])))
+        if low >= 0 and not limits.met_by(stages[:, 1]):
+            low, stages = self._solve(
+                arrays, limits, low
+            )  # what is impossible with any number of stages is so with this one
+        if low < 0:
             return None, math.inf
-        stages = stages[stages[:, 0] >= 0][::-1]
         stage = np.empty(problem.count, np.int64)
         stage[order] = np.searchsorted(stages[:, 0], np.arange(problem.count), side="right") - 1
-        cores = self._with_spare(stages[:, 1].copy())
-        plan = PipelinePlan(stage, cores)
+        plan = PipelinePlan(stage, self._with_spare(stages[:, 1].copy()))
         return plan, objective(problem, plan)
+
+    def _solve(self, arrays: Arrays, limits: Limits, low: int) -> tuple[int, IntArray]:
+        """The least ceiling from ``low`` on, in ticks, and (K, 2) first positions and cores of its stages; -1 if there is none.
+
+        The first guesses are low, so that long runs of layers need not be looked at.
+        """
+        problem, tensors = self.problem, self.problem.tensors
+        stages = np.empty((problem.count, 2), np.int64)
+        for factor in (1.05, 1.3, 2.5, 8.0, math.inf):
+            ceiling = ANY_LOAD if low == 0 or low * factor >= ANY_LOAD else int(low * factor)
+            transfers(arrays.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
+                      self._used, arrays.work, ceiling, self._move)  # fmt: skip
+            found = solve(
+                low, ceiling, arrays.work, self._move, arrays.storage, self._memory, arrays.host, arrays.stuck, arrays.cut,
+                arrays.rest, limits.cores, limits.hosts, limits.rows, limits.least_stages, limits.least_groups,
+                problem.overlap, stages,
+            )  # fmt: skip
+            if found >= 0 or ceiling == ANY_LOAD:
+                break
+        return int(found), stages[stages[:, 0] >= 0][::-1]
 
     def _floor(self, work: float) -> int:
         """A load, in ticks, that no plan is below: the heaviest layer, and the core time of all layers shared by all cores."""

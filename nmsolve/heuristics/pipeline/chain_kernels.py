@@ -23,12 +23,15 @@ def transfers(
     made: IntArray,
     used_at: IntArray,
     used: IntArray,
+    work: IntArray,
+    ceiling: int,
     out: IntArray,
 ) -> None:
     """Fill ``out`` (L, L + 1): time of all tensors that come into or go out of the run [i, j), at [i, j] for j > i.
 
     Tensors made by layer l are ``made[made_at[l]:made_at[l + 1]]``, those it uses likewise; sources may come after uses. A
-    run that grows by one layer changes what that layer's tensors cost only: O(L * uses) for all runs.
+    run that grows by one layer changes what that layer's tensors cost only: O(L * uses) for all runs. Runs whose layers alone
+    take longer than ``ceiling`` on the largest group (``work``: see ``probe``) are left out.
     """
     count, tensors = order.shape[0], source.shape[0]
     place = np.empty(count, np.int64)
@@ -50,6 +53,8 @@ def transfers(
     for i in range(count):
         amount = np.int64(0)
         for x in range(i, count):
+            if work[x + 1, -1] - work[i, -1] > ceiling:
+                break
             layer = order[x]
             for k in range(made_at[layer], made_at[layer + 1]):
                 t = made[k]
@@ -215,7 +220,8 @@ def chosen_state(
 
 @nb.njit(cache=True, nogil=True)
 def solve(
-    lowest: int,
+    low: int,
+    ceiling: int,
     work: IntArray,
     move: IntArray,
     storage: IntArray,
@@ -232,17 +238,17 @@ def solve(
     overlap: bool,
     stages: IntArray,
 ) -> int:
-    """Least ceiling that a probe can keep, in ticks, and its plan in ``stages``; -1 if there is no plan. ``lowest``: a bound.
+    """Least ceiling that a probe can keep, in ticks, and its plan in ``stages``; -1 if ``ceiling`` cannot be kept.
 
-    Bisection; every success jumps down to the largest load of the plan found, and once nothing new turns up the probe just
-    below that load is tried, which ends the search when it fails.
+    ``low``: a ceiling below which nothing is possible. Bisection; every success jumps down to the largest load of the plan
+    found, and once nothing new turns up the probe just below that load is tried, which ends the search when it fails.
     """
     count = work.shape[0] - 1
     need = np.empty((rows * (hosts + 1), count + 1), np.int64)
     origin = np.empty((rows * (hosts + 1), count + 1, 3), np.int64)
     trial = np.empty_like(stages)
     fewer_is_fine = least_stages <= 1 and least_groups == 0
-    low, high, failures, ceiling = lowest, -1, 0, ANY_LOAD
+    high, failures = -1, 0
     while high < 0 or low < high:
         if high >= 0:
             ceiling = high - 1 if failures >= 4 else low + (high - low) // 2
