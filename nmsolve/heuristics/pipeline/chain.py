@@ -101,6 +101,9 @@ class ChainPartition:
         self._time = np.ascontiguousarray(problem.ticks.time[:, : problem.largest_group])
         sizes = np.arange(1.0, problem.largest_group + 1)
         self._least = (self._time * sizes).min(axis=1)
+        if self.limits.hosts:
+            ticks = problem.ticks
+            self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
         self._storage, self._memory = _storage_in_ticks(problem)
         self._move = np.empty((count, count + 1), np.int64)
 
@@ -108,8 +111,6 @@ class ChainPartition:
         """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none."""
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
-        if limits.hosts:
-            rest[:] = 0.0  # hosts take work that no core sees
         arrays = Arrays(
             order, _prefix(self._time[order]), _prefix(self._storage[order]), _prefix(ticks.host[order]),
             _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
@@ -147,12 +148,12 @@ class ChainPartition:
         return int(found), stages[stages[:, 0] >= 0][::-1]
 
     def _floor(self, work: float) -> int:
-        """A load, in ticks, that no plan is below: the heaviest layer, and the core time of all layers shared by all cores."""
+        """A load, in ticks, that no plan is below: the heaviest layer, and the time of all layers shared by all cores and hosts."""
         least = self._time[:, -1]
         if self.limits.hosts:
             ticks = self.problem.ticks
             least = np.where(ticks.impossible, least, np.minimum(least, ticks.host))
-        return max(int(least.max()), int(work / self.limits.cores * (1 - 1e-9)))
+        return max(int(least.max()), int(work / (self.limits.cores + self.limits.hosts) * (1 - 1e-9)))
 
     def _cuts(self, order: IntArray) -> BoolArray:
         """(L + 1,) positions where a stage may begin: not between layers that must share one."""

@@ -118,7 +118,7 @@ def probe(
 
     State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``rows - 1``, or not at all with ``rows == 1``.
     ``work`` (L + 1, C), ``storage``, ``host``, ``stuck`` (L + 1,) are sums over prefixes; ``cut`` (L + 1,) tells where a
-    stage may begin; ``rest`` (L + 1,) is core time that the layers from a position on need at least.
+    stage may begin; ``rest`` (L + 1,) is time of cores and hosts that the layers from a position on need at least.
     ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
     """
     count, largest = work.shape[0] - 1, work.shape[1]
@@ -154,18 +154,20 @@ def probe(
                     need[to + 1, j] = have
                     origin[to + 1, j, 0], origin[to + 1, j, 1], origin[to + 1, j, 2] = i, s, 0
         if j < count:
-            _prune(j, ceiling, rest[j], no, wide, fewer_is_fine, need)
+            _prune(j, ceiling, rest[j], no, hosts, fewer_is_fine, need)
 
 
 @nb.njit(cache=True, nogil=True)
 def _prune(
-    j: int, ceiling: int, rest: float, no: int, wide: int, fewer_is_fine: bool, need: IntArray
+    j: int, ceiling: int, rest: float, no: int, hosts: int, fewer_is_fine: bool, need: IntArray
 ) -> None:
-    """Drop states that leave too few cores for the rest, or need as many cores as one with fewer stages and hosts."""
+    """Drop states that leave too few cores and hosts for the rest, or need as many cores as one with fewer stages and hosts."""
+    wide = hosts + 1
     for s in range(need.shape[0] - 1, -1, -1):  # states are compared with those below, not yet dropped
         if need[s, j] >= no:
             continue
-        if float(no - 1 - need[s, j]) * float(ceiling) * (1.0 + 1e-9) < rest or (
+        free = no - 1 - need[s, j] + hosts - s % wide
+        if float(free) * float(ceiling) * (1.0 + 1e-9) < rest or (
             fewer_is_fine
             and (
                 (s >= wide and need[s - wide, j] <= need[s, j])
