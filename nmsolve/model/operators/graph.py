@@ -24,7 +24,7 @@ class Tensor:
     dtype : ``float32``, ``int64``, ``bool``, ... or ``""`` if unknown
     shape : one length per axis, or None if not even the number of axes is known
     producer : operator that makes it, -1 for inputs and constants
-    consumers : operators that use it, in order, each once
+    consumers : operators that use it, in order, each once; those whose bodies capture it are among them
     weight : it is a parameter of the model, not data that flows
     value : (shape) its value where it is a small constant or follows from shapes: ints, floats or expressions; else None
     """
@@ -47,8 +47,9 @@ class Operator:
     name : unique within its graph
     kind : its type, as the format names it (``Conv``, ``MatMul``); ``domain`` is empty for the standard ones
     inputs, outputs : numbers of tensors; -1 for an optional one that is left out
-    attributes : its settings as plain Python values (numbers, strings, tuples of them, arrays)
-    bodies : subgraphs of control flow, kept whole
+    attributes : its settings as plain Python values (numbers, strings, tuples of them, small arrays; a large array has only
+        ``dtype`` and ``shape``)
+    bodies : subgraphs of control flow, kept whole; of a branch what to do if its condition holds, then what to do if not
     opaque : nothing is known of what it computes
     """
 
@@ -71,7 +72,7 @@ class OperatorGraph:
     name : for people
     operators, tensors : the numbers used everywhere are positions in these
     inputs, outputs : numbers of tensors that come from and go to outside; weights are not among the inputs
-    captured : numbers of tensors that a body takes from the graph around it, by name
+    captured : numbers of tensors that a body takes from the graph around it, where they have the same names
     warnings : what the import could not make sense of, a line each
     """
 

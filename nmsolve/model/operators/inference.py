@@ -121,6 +121,7 @@ class _Inference:
         run_body = partial(self._body, op, bodies, facts, outer)
         call = Call(
             kind=op.kind, attributes=op.attributes, name=op.name, bodies=op.bodies, run_body=run_body, fresh=self.names.fresh,
+            settled=self.names.settled,
             inputs=[None if k < 0 else facts[k] for k in op.inputs],
             outputs=["" if k < 0 else graph.tensors[k].name for k in op.outputs],
             input_names=["" if k < 0 else graph.tensors[k].name for k in op.inputs],
@@ -138,7 +139,7 @@ class _Inference:
         if op.opaque or op.kind not in RULES:
             return ()
         try:
-            return RULES[op.kind](call)
+            return [_checked(fact) for fact in RULES[op.kind](call)]
         except UnknownShape:
             return ()
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError) as error:
@@ -158,3 +159,20 @@ class _Inference:
             given.setdefault(k, UNKNOWN)
         bodies[number], out = self.graph(body, given)
         return out
+
+
+def _checked(fact: Fact) -> Fact:
+    """The fact, if its lengths are numbers >= 0 or expressions; whole floats become integers.
+
+    Raises
+    ------
+    ValueError : a length is neither
+    """
+    if fact.shape is None or all(type(d) is int and d >= 0 for d in fact.shape):
+        return fact
+    shape = tuple(int(d) if isinstance(d, float) and d.is_integer() else d for d in fact.shape)
+    for d in shape:
+        fits = d >= 0 if isinstance(d, int) else hasattr(d, "free_symbols") and not d.is_negative
+        if not fits:
+            raise ValueError(f"an axis would have length {d}")
+    return Fact(shape, fact.value)

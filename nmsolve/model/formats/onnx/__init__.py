@@ -24,7 +24,7 @@ def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
     InputError : no such file, no ONNX model, a broken one, or an unknown operator if ``strict``
     """
     from nmsolve.model.formats.onnx.build import build_graph
-    from nmsolve.model.formats.onnx.hints import shape_hints
+    from nmsolve.model.formats.onnx.hints import inferred_graph, stated_shapes
     from nmsolve.model.formats.onnx.parse import read_model
     from nmsolve.model.operators.inference import infer_shapes
     from nmsolve.model.operators.symbols import Names
@@ -37,7 +37,7 @@ def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
         ) from None
     model = read_model(path)
     names = Names()
-    raw, stated = build_graph(model, names, str(path), strict)
-    hints, failed = shape_hints(model, names)
-    graph = infer_shapes(raw, names, {**stated, **hints})
+    inferred, failed = inferred_graph(model, str(path))
+    raw = build_graph(model, names, str(path), strict, inferred)
+    graph = infer_shapes(raw, names, stated_shapes(inferred, names))
     return replace(graph, warnings=(*failed, *graph.warnings)) if failed else graph

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.onnx.dtypes import output_dtypes
-from nmsolve.model.formats.onnx.hints import stated_shapes
+from nmsolve.model.formats.onnx.dtypes import attribute_kinds, output_dtypes
+from nmsolve.model.formats.onnx.hints import stated_dtypes
 from nmsolve.model.formats.onnx.order import Needs, ordered
 from nmsolve.model.formats.onnx.values import (
     Hollow,
@@ -39,9 +39,13 @@ BODIES = {"then_branch": 0, "else_branch": 1}
 
 
 def build_graph(
-    model: Any, names: Names, where: str, strict: bool
-) -> tuple[OperatorGraph, dict[str, tuple[Any, ...]]]:
-    """The graph with shapes of inputs and weights only, and the shapes that the file states for other tensors.
+    model: Any, names: Names, where: str, strict: bool = False, inferred: Any = None
+) -> OperatorGraph:
+    """The graph with shapes of inputs and weights only.
+
+    Parameters
+    ----------
+    inferred : a graph in which data types are looked up that the definitions of the operators leave open
 
     Raises
     ------
@@ -49,7 +53,8 @@ def build_graph(
     """
     versions = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
-    builder = _Builder(where, versions, stripped, names)
+    dtypes = stated_dtypes(model.graph if inferred is None else inferred)
+    builder = _Builder(where, versions, stripped, names, dtypes)
     graph = builder.graph(model.graph, None)
     if strict and builder.unknown:
         kind, node = builder.unknown[0]
@@ -58,7 +63,7 @@ def build_graph(
             where,
             "operators of the ONNX standard, or no --strict",
         )
-    return replace(graph, warnings=_warnings(builder.unknown)), stated_shapes(model.graph, names)
+    return replace(graph, warnings=_warnings(builder.unknown))
 
 
 def _warnings(unknown: Sequence[tuple[str, str]]) -> tuple[str, ...]:
@@ -102,6 +107,7 @@ class _Builder:
     versions: Mapping[str, int]
     stripped: set[str]
     names: Names
+    dtypes: Mapping[str, str]
     unknown: list[tuple[str, str]] = field(default_factory=list)
 
     def graph(self, proto: Any, around: _Scope | None) -> OperatorGraph:
@@ -144,7 +150,8 @@ class _Builder:
         for info in proto.input:
             if info.name in weights:
                 continue
-            dtypes[info.name], shape = type_of(info)
+            dtype, shape = type_of(info)
+            dtypes[info.name] = dtype or self.dtypes.get(info.name, "")
             if shape is not None:
                 dims[info.name] = dims_of(shape)
         shapes = input_shapes(dims, self.names) if main else {}
@@ -167,6 +174,8 @@ class _Builder:
 
     def _operator(self, node: Any, label: str, number: int, scope: _Scope) -> Operator:
         domain = "" if node.domain == "ai.onnx" else node.domain
+        version = self.versions.get(domain, 1)
+        self._require_kinds(node, label, attribute_kinds(node.op_type, domain, version))
         attributes = attributes_of(node)
         inputs = tuple(-1 if not n else scope.numbers[n] for n in node.input)
         bodies = self._bodies(node, scope)
@@ -176,9 +185,7 @@ class _Builder:
         if not known:
             self.unknown.append((f"{domain}.{node.op_type}" if domain else node.op_type, label))
         before = ["" if k < 0 else scope.tensors[k].dtype for k in inputs]
-        dtypes = output_dtypes(
-            node.op_type, domain, self.versions.get(domain, 1), attributes, before, len(node.output)
-        )
+        dtypes = output_dtypes(node.op_type, domain, version, attributes, before, len(node.output))
         if bodies and not domain:
             dtypes = _body_dtypes(node.op_type, bodies, dtypes)
         heavy = (
@@ -187,12 +194,23 @@ class _Builder:
             and any(isinstance(v, Hollow) for v in attributes.values())
         )
         outputs = tuple(
-            scope.add(Tensor(n, dtypes[k] if k < len(dtypes) else "", None, producer=number, weight=heavy))
+            scope.add(Tensor(n, dtype or self.dtypes.get(n, ""), None, producer=number, weight=heavy))
             if n
             else -1
-            for k, n in enumerate(node.output)
+            for n, dtype in zip(node.output, [*dtypes, *[""] * len(node.output)], strict=False)
         )
         return Operator(label, node.op_type, inputs, outputs, domain, attributes, bodies, opaque=not known)
+
+    def _require_kinds(self, node: Any, label: str, kinds: Mapping[str, int]) -> None:
+        """Every attribute is of the type that the operator's definition says, so that rules can rely on it."""
+        for a in node.attribute:
+            if a.name in kinds and a.type != kinds[a.name]:
+                name = a.AttributeType.Name
+                raise InputError(
+                    f"attribute {a.name!r} of operator {label!r} ({node.op_type}) is of type {name(a.type)}",
+                    self.where,
+                    name(kinds[a.name]),
+                )
 
     def _bodies(self, node: Any, scope: _Scope) -> tuple[OperatorGraph, ...]:
         parts = [a for a in node.attribute if a.HasField("g")]

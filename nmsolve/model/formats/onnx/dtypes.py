@@ -18,26 +18,19 @@ BY_ATTRIBUTE = {
     "EyeLike": "dtype", "RandomNormal": "dtype", "RandomUniform": "dtype", "RandomNormalLike": "dtype",
     "RandomUniformLike": "dtype", "Bernoulli": "dtype", "Multinomial": "dtype", "HannWindow": "output_datatype",
     "HammingWindow": "output_datatype", "BlackmanWindow": "output_datatype", "MelWeightMatrix": "output_datatype",
-    "QuantizeLinear": "output_dtype",
 }  # fmt: skip
+
+#: Of these, the ones that without it keep the type of their input.
+LIKE_INPUT = frozenset({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Bernoulli"})
 
 
 def output_dtypes(
     kind: str, domain: str, version: int, attributes: Mapping[str, Any], inputs: Sequence[str], outputs: int
 ) -> list[str]:
     """Types of the outputs, empty where they are not known."""
-    if not domain:
-        if kind in ("Cast", "BitCast") and isinstance(attributes.get("to"), (str, int)):
-            to = attributes["to"]
-            return [to if isinstance(to, str) else dtype_name(to)]
-        if kind == "Constant":
-            return [_constant(attributes)]
-        if kind == "ConstantOfShape":
-            value = attributes.get("value")
-            return [_typed(value) if value is not None else "float32"]
-        key = BY_ATTRIBUTE.get(kind)
-        if key and isinstance(attributes.get(key), int) and attributes[key]:
-            return [dtype_name(attributes[key])]
+    stated = None if domain else _stated(kind, attributes, inputs)
+    if stated is not None:
+        return stated
     constraint_in, constraint_out = _definition(kind, domain, version)
     if not constraint_out:
         return [inputs[0] if inputs else ""] * outputs if domain else [""] * outputs
@@ -54,6 +47,43 @@ def output_dtypes(
         )
         out.append(_parsed(text) or bound)
     return out
+
+
+def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> list[str] | None:
+    """Types by the attributes of standard operators; None: of these operators they say nothing."""
+
+    def given(name: str) -> str:
+        return dtype_name(attributes.get(name, 0))
+
+    def of(k: int) -> str:
+        return inputs[k] if k < len(inputs) else ""
+
+    if kind in ("Cast", "BitCast"):
+        return [str(attributes.get("to", ""))]
+    if kind == "Constant":
+        return [_constant(attributes)]
+    if kind == "ConstantOfShape":
+        return [_typed(attributes["value"]) if "value" in attributes else "float32"]
+    if kind in BY_ATTRIBUTE:
+        return [given(BY_ATTRIBUTE[kind]) or (of(0) if kind in LIKE_INPUT else "float32")]
+    if kind == "QuantizeLinear":
+        return [given("output_dtype") or of(2) or "uint8"]
+    if kind == "DequantizeLinear":
+        return [given("output_dtype") or of(1)]
+    if kind == "LayerNormalization":
+        return [of(0), *[given("stash_type") or "float32"] * 2]
+    return None
+
+
+def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
+    """Numbers of the attribute types that the definition of an operator asks for, by name; empty if there is no definition."""
+    import onnx
+
+    try:
+        schema = onnx.defs.get_schema(kind, version, domain)
+    except onnx.defs.SchemaError:
+        return {}
+    return {name: int(a.type.value) for name, a in schema.attributes.items()}
 
 
 @lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,8 @@ def read_model(path: str | Path) -> Any:
         raise InputError(what, where, "a complete ONNX file (protocol buffer)") from None
     if not model.HasField("graph") or not (model.graph.node or model.graph.output) or not model.ir_version:
         raise InputError("not an ONNX model: it holds no graph", where, "an ONNX file (protocol buffer)")
+    if not all(isinstance(text, str) for text in _texts(model)):
+        raise InputError("the ONNX model is damaged: a name in it is no text", where, "names in UTF-8")
     return _without_functions(model, where)
 
 
@@ -58,6 +61,17 @@ def _without_functions(model: Any, where: str) -> Any:
         raise InputError(
             f"its functions cannot be written out: {first_line(error)}", where, "a valid ONNX model"
         ) from None
+
+
+def _texts(message: Any) -> Iterator[Any]:
+    """Every field of text in a model and what it holds; protocol buffers give bytes where it is no UTF-8."""
+    for field, content in message.ListFields():
+        many = content if field.is_repeated else (content,)
+        if field.type == field.TYPE_STRING:
+            yield from many
+        elif field.type == field.TYPE_MESSAGE:
+            for part in many:
+                yield from _texts(part)
 
 
 def first_line(error: BaseException) -> str:

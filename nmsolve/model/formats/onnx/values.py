@@ -31,7 +31,7 @@ class Hollow:
 
 def dtype_name(number: int) -> str:
     """Name of a data type, empty if there is none of this number."""
-    return DTYPES[number] if 0 <= number < len(DTYPES) else ""
+    return DTYPES[number] if isinstance(number, int) and 0 <= number < len(DTYPES) else ""
 
 
 def tensor_shape(tensor: Any) -> tuple[int, ...]:
@@ -89,7 +89,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
             out[a.name] = Hollow(
                 dtype_name(a.sparse_tensor.values.data_type), tuple(map(int, a.sparse_tensor.dims))
             )
-    if node.op_type in ("Cast", "CastLike") and isinstance(out.get("to"), int):
+    if node.op_type in ("Cast", "BitCast") and "to" in out:
         out["to"] = dtype_name(out["to"])
     return out
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.operators.shapes.facts import UNKNOWN, Call, Fact, UnknownShape, axis_of, listed, rule
-from nmsolve.model.operators.symbols import ENDLESS, same
+from nmsolve.model.operators.symbols import ENDLESS, plain, same
 from nmsolve.model.types import AnyArray
 
 
@@ -66,8 +66,23 @@ def loop(call: Call) -> Sequence[Fact]:
             break
         state = after
     trips = _trips(call, body, outs[0])
+    final = [_grown(call, *x, trips) for x in zip(start, state, outs[1 : 1 + count], strict=True)]
     rows = [Fact(None if f.shape is None else (trips, *f.shape)) for f in outs[1 + count :]]
-    return [*state, *rows]
+    return [*final, *rows]
+
+
+def _grown(call: Call, start: Fact, state: Fact, after: Fact, trips: Any) -> Fact:
+    """State after the last turn: a length that every turn makes longer by as much is the first one and so much per turn."""
+    if start.shape is None or state.shape is None or after.shape is None:
+        return state
+    shape = list(state.shape)
+    for axis, (first, inside, longer) in enumerate(zip(start.shape, state.shape, after.shape, strict=True)):
+        if type(longer) is int or same(first, inside):
+            continue
+        step = plain((longer - inside).expand())
+        if call.settled(step):
+            shape[axis] = plain(first + trips * step)
+    return Fact(tuple(shape), state.value)
 
 
 def _unchanged(a: Fact, b: Fact) -> bool:

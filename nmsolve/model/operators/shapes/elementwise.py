@@ -8,15 +8,33 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.operators.shapes.facts import LARGEST_VALUE, Call, Fact, UnknownShape, listed, rule, tidy
-from nmsolve.model.operators.symbols import broadcast, exact, floor_div, is_number, plain, truncated_div
+from nmsolve.model.operators.shapes.facts import (
+    LARGEST_VALUE,
+    Call,
+    Fact,
+    Lengths,
+    UnknownShape,
+    listed,
+    rule,
+    tidy,
+)
+from nmsolve.model.operators.symbols import (
+    broadcast,
+    exact,
+    floor_div,
+    is_number,
+    maximum,
+    plain,
+    product,
+    truncated_div,
+)
 from nmsolve.model.types import AnyArray
 
 SAME_SHAPE = (
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Bernoulli", "BitwiseNot", "Celu", "Clip", "Cos", "Cosh",
     "CumSum", "CumProd", "DequantizeLinear", "Elu", "Erf", "Exp", "Gelu", "HardSigmoid", "HardSwish", "Hardmax",
     "IsInf", "IsNaN", "LeakyRelu", "Log", "LogSoftmax", "LRN", "Mish", "PRelu", "QuantizeLinear", "RandomNormalLike",
-    "RandomUniformLike", "Reciprocal", "Relu", "ReverseSequence", "RotaryEmbedding", "Round", "Selu", "Shrink",
+    "RandomUniformLike", "Reciprocal", "ReverseSequence", "RotaryEmbedding", "Round", "Selu", "Shrink",
     "Sigmoid", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Swish", "Tan", "Tanh", "TensorScatter",
     "ThresholdedRelu", "Trilu", "MeanVarianceNormalization", "LpNormalization", "BitCast", "RegexFullMatch",
     "FastGelu", "QuickGelu", "BiasGelu",
@@ -62,6 +80,7 @@ UNARY: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any] | None]] = {
     "Ceil": (np.ceil, _ceil),
     "Not": (np.logical_not, _not),
     "Sqrt": (np.sqrt, None),
+    "Relu": (lambda x: np.maximum(x, 0), lambda x: maximum(exact(x), 0)),
 }
 
 
@@ -78,11 +97,14 @@ def unary_value(call: Call) -> Sequence[Fact]:
     return [Fact(call.shape(0), None if expression is None else _each(expression, value))]
 
 
+def _small(shape: Lengths) -> bool:
+    """A value of this shape is followed."""
+    return all(type(d) is int for d in shape) and 0 < product(shape) <= LARGEST_VALUE
+
+
 def _each(function: Callable[..., Any], *values: AnyArray) -> AnyArray | None:
     """Apply a function of plain Python values and expressions to broadcast arrays."""
     arrays = np.broadcast_arrays(*(v.astype(object) for v in values))
-    if arrays[0].size > LARGEST_VALUE:
-        return None
     out = np.empty(arrays[0].shape, object)
     for k, items in enumerate(zip(*(a.ravel() for a in arrays), strict=True)):
         out.flat[k] = function(*map(plain, items))
@@ -145,7 +167,7 @@ def binary(call: Call) -> Sequence[Fact]:
     """Two inputs, broadcast; the value follows where both are known."""
     shape = broadcast(call.shape(0), call.shape(1))
     a, b = call.value(0), call.value(1)
-    if a is None or b is None or not a.size or not b.size:
+    if a is None or b is None or not _small(shape):
         return [Fact(shape)]
     numbers, expression = BINARY[call.kind]
     if call.kind == "Mod" and call.attributes.get("fmod"):
@@ -167,7 +189,7 @@ def many(call: Call) -> Sequence[Fact]:
     shapes = [call.shape(k) for k in range(len(call.inputs))]
     values = [call.value(k) for k in range(len(call.inputs))]
     known = [v for v in values if v is not None]
-    if call.kind not in ("Max", "Min") or len(known) < len(values):
+    if call.kind not in ("Max", "Min") or len(known) < len(values) or not _small(broadcast(*shapes)):
         return [Fact(broadcast(*shapes))]
     if any(v.dtype == object for v in known):
         import sympy
@@ -191,7 +213,7 @@ def where(call: Call) -> Sequence[Fact]:
     """Condition, one, other: broadcast, element by element."""
     shape = broadcast(call.shape(0), call.shape(1), call.shape(2))
     condition, a, b = (call.value(k) for k in range(3))
-    if condition is None or a is None or b is None:
+    if condition is None or a is None or b is None or not _small(shape):
         return [Fact(shape)]
     if condition.dtype == object:
         return [Fact(shape, _each(_choose, condition, a, b))]

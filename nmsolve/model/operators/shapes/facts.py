@@ -43,6 +43,7 @@ class Call:
     inputs : facts, None for an input that is left out
     outputs : names, empty for an output that nobody wants
     fresh : gives the symbol of a length that only the data decide, by its name
+    settled : a length is a number, or an expression of nothing but the inputs' symbols
     input_names : names of the inputs
     integer : the first input holds integers or truth values
     bodies, run_body : subgraphs, and how to infer one: number and facts of its inputs -> facts of its outputs
@@ -54,6 +55,7 @@ class Call:
     inputs: Sequence[Fact | None]
     outputs: Sequence[str]
     fresh: Callable[..., Any]
+    settled: Callable[[Any], bool]
     input_names: Sequence[str] = ()
     integer: bool = False
     bodies: tuple[OperatorGraph, ...] = ()

@@ -155,9 +155,12 @@ def fourier(call: Call) -> Sequence[Fact]:
         axis = len(shape) - 2 if call.has(2) or len(call.inputs) == 1 else axis
     if call.has(1):
         shape[axis] = call.lengths(1)[0]
-    if call.attributes.get("onesided", 0) and not call.attributes.get("inverse", 0):
+    half, back = call.attributes.get("onesided", 0), call.attributes.get("inverse", 0)
+    if half and back:
+        shape[axis] = shape[axis] if call.has(1) else plain(2 * (shape[axis] - 1))
+    elif half:
         shape[axis] = plain(floor_div(shape[axis], 2) + 1)
-    shape[-1] = 1 if call.attributes.get("onesided", 0) and call.attributes.get("inverse", 0) else 2
+    shape[-1] = 1 if half and back else 2
     return [Fact(tuple(shape))]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 from nmsolve.model.operators.shapes.facts import Call, Fact, Lengths, UnknownShape, listed, rule
@@ -123,8 +125,7 @@ def resize(call: Call) -> Sequence[Fact]:
     axes = list(call.attributes.get("axes", range(len(shape))))
     sizes, scales = _resizing(call)
     if sizes is not None:
-        if call.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-            raise UnknownShape
+        sizes = _kept_aspect(call, [shape[a] for a in axes], sizes)
         for axis, length in zip(axes, sizes, strict=True):
             shape[axis] = length
         return [Fact(tuple(shape))]
@@ -144,6 +145,18 @@ def _resizing(call: Call) -> tuple[list[Any] | None, list[Any] | None]:
     if value is None or not value.size:
         raise UnknownShape
     return None, listed(value)
+
+
+def _kept_aspect(call: Call, lengths: list[Any], sizes: list[Any]) -> list[Any]:
+    """Sizes after all axes got one scale, as ``keep_aspect_ratio_policy`` asks; halves are rounded up."""
+    policy = call.attributes.get("keep_aspect_ratio_policy", "stretch")
+    if policy == "stretch":
+        return sizes
+    if any(type(x) is not int for x in (*lengths, *sizes)):
+        raise UnknownShape
+    pick = min if policy == "not_larger" else max
+    scale = pick(Fraction(s, d) for s, d in zip(sizes, lengths, strict=True))
+    return [floor(scale * d + Fraction(1, 2)) for d in lengths]
 
 
 def _scaled(length: Any, scale: Any) -> Any:
