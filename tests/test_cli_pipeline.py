@@ -46,26 +46,26 @@ def network(path: Path, layers: int = 6, width: int = 64) -> Path:
     return path
 
 
-def test_a_cost_graph_from_file_to_verified_plan(call: Called, tmp_path: Path) -> None:
+def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Called, tmp_path: Path) -> None:
     source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
-    code, text, _ = call("pipeline", source, "-t", "600s", "-o", out)
-    assert code == 0 and "optimal: 8, bound 8" in text
+    code, text, _ = call("pipeline", source, "-t", "600s", "--json", "-o", out, "--batches", 5)
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert code == 0 and rows[-1]["type"] == "result" and rows[-1]["batch"]["batches"] == 5
+    assert {"incumbent", "bound"} <= {r["type"] for r in rows}
     for name in ("plan.json", "pipeline-report.json", "certificates.json", "events.jsonl", "pipeline.html"):
         assert (out / name).stat().st_size > 0
     report = json.loads((out / "pipeline-report.json").read_text())
     assert report["status"] == "optimal" and report["gap"] == 0 and report["objective"] == 8.0
-    assert [b["name"] for b in report["baselines"]]
+    assert (
+        report["baselines"][0]["name"] == "one group of all cores"
+        and report["baselines"][0]["objective"] == 14.0
+    )
     page = (out / "pipeline.html").read_text()
     assert page.count("<svg") >= 4 and "<script" not in page and "src=" not in page
+
     code, text, _ = call("verify", out)
     assert code == 0 and "FAILED" not in text and "rules" in text and "objective" in text
-
-
-def test_verify_finds_a_changed_plan_or_claim(call: Called, tmp_path: Path) -> None:
-    source, out = cost_graph(tmp_path / "diamond.json"), tmp_path / "out"
-    call("pipeline", source, "-t", "600s", "-o", out)
     plan = json.loads((out / "plan.json").read_text())
-    report = json.loads((out / "pipeline-report.json").read_text())
     (out / "plan.json").write_text(json.dumps({**plan, "stage": [1, 0, 0, 1]}))
     code, text, _ = call("verify", out / "plan.json")
     assert code == 1 and "FAILED" in text
@@ -115,14 +115,6 @@ def test_equal_runs_write_equal_plans(call: Called, tmp_path: Path) -> None:
             == 0
         )
     assert (tmp_path / "a" / "plan.json").read_bytes() == (tmp_path / "b" / "plan.json").read_bytes()
-
-
-def test_json_lines_end_with_the_result(call: Called, tmp_path: Path) -> None:
-    source = cost_graph(tmp_path / "diamond.json")
-    code, text, _ = call("pipeline", source, "-t", "600s", "--json", "-o", tmp_path / "out", "--batches", 5)
-    rows = [json.loads(line) for line in text.splitlines()]
-    assert code == 0 and rows[-1]["type"] == "result" and rows[-1]["batch"]["batches"] == 5
-    assert {"incumbent", "bound"} <= {r["type"] for r in rows}
 
 
 @pytest.mark.parametrize(

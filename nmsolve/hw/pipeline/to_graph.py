@@ -53,8 +53,9 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of the stage's storage (rounded up to
     bytes). A tensor of V bytes lies in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
     it, tile j of c needs the part from ``j / c`` to ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``,
-    every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. Traffic
-    inside a stage belongs to the time of its layers. Hosts are not on the machine: what they send and take is left out.
+    every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. What
+    cores of one stage exchange among themselves is not counted, as in the plan's costs. Hosts are not on the machine: what they
+    send and take is left out.
 
     Parameters
     ----------
