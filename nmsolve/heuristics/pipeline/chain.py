@@ -18,7 +18,7 @@ from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, solve, transfers
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
+from nmsolve.model.pipeline.ticks import storage_in_ticks
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -104,7 +104,7 @@ class ChainPartition:
         if self.limits.hosts:
             ticks = problem.ticks
             self._least = np.where(ticks.impossible, self._least, np.minimum(self._least, ticks.host))
-        self._storage, self._memory = _storage_in_ticks(problem)
+        self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
         self._move = np.empty((count, count + 1), np.int64)
 
     def in_order(self, order: IntArray) -> tuple[PipelinePlan | None, float]:
@@ -148,7 +148,7 @@ class ChainPartition:
         return int(found), stages[stages[:, 0] >= 0][::-1]
 
     def _floor(self, work: float) -> int:
-        """A load, in ticks, that no plan is below: the heaviest layer, and the time of all layers shared by all cores and hosts."""
+        """A load, in ticks, that no plan is below: the heaviest layer, and all time shared by all cores and hosts."""
         least = self._time[:, -1]
         if self.limits.hosts:
             ticks = self.problem.ticks
@@ -202,12 +202,3 @@ def _prefix(values: IntArray) -> IntArray:
     out = np.zeros((len(values) + 1, *values.shape[1:]), np.int64)
     np.cumsum(values, axis=0, out=out[1:])
     return out
-
-
-def _storage_in_ticks(problem: PipelineProblem) -> tuple[IntArray, int]:
-    """(L,) storage and the memory of a core as whole numbers, memory rounded down; no storage, memory 1 if there is no limit."""
-    total = math.fsum(problem.storage)
-    if problem.memory is None or problem.memory >= total:
-        return np.zeros(problem.count, np.int64), 1
-    exponent = exponent_for(total)
-    return in_ticks(problem.storage, exponent), math.floor(math.ldexp(problem.memory, exponent))

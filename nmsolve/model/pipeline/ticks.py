@@ -67,3 +67,12 @@ def ticks_of(time: FloatArray, tensor: FloatArray, host: FloatArray | None) -> T
         in_ticks(possible, exponent),
         impossible,
     )
+
+
+def storage_in_ticks(storage: FloatArray, memory: float | None) -> tuple[IntArray, int]:
+    """(L,) storage and the memory of a core as whole numbers, memory rounded down; no storage and 1 if nothing is limited."""
+    total = math.fsum(storage)
+    if memory is None or memory >= total:
+        return np.zeros(len(storage), np.int64), 1
+    exponent = exponent_for(total)
+    return in_ticks(storage, exponent), math.floor(math.ldexp(memory, exponent))

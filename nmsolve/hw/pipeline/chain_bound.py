@@ -1,0 +1,114 @@
+"""A second look at the optimum of a chain, in plain NumPy: that no plan of runs of layers has a load below a value.
+
+Written from the definition of loads, apart from the solver: transfers of all runs from rectangles in the (begin, end) plane, then
+for one ceiling the fewest cores per prefix, number of stages and number of hosts, all group sizes compared at once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.ticks import Ticks, storage_in_ticks
+from nmsolve.model.types import BoolArray, IntArray
+
+
+def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
+    """Whether no plan whose stages are runs of consecutive layers has an objective below ``value``; inf: there is no plan.
+
+    True proves the bound for the split ``chain``. Takes O(L^2 C) steps, times the number of stages where that is limited.
+    """
+    ceiling = _last_below(problem.ticks, value)
+    return ceiling < 0 or not _possible(problem, ceiling)
+
+
+def _last_below(ticks: Ticks, value: float) -> int:
+    """The most ticks whose time, as a float, is below ``value``; -1 if none."""
+    low, high = -1, 2**62
+    while low < high:  # low is below value (or -1), high + 1 is not
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if ticks.seconds(middle) < value else (low, middle - 1)
+    return low
+
+
+def _possible(problem: PipelineProblem, ceiling: int) -> bool:
+    """Whether some plan keeps the ceiling on the loads and all limits."""
+    count, ticks, most = problem.count, problem.ticks, problem.largest_group
+    hosts = 0 if problem.host_time is None else problem.hosts
+    limit = min(problem.stages, count, problem.cores + hosts)
+    counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
+    move, allowed = _transfers(problem), _cuts(problem)
+    storage, memory = storage_in_ticks(problem.storage, problem.memory)
+    never = problem.cores + 1
+    need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
+    need[0, 0, 0] = 0
+    for end in np.flatnonzero(allowed)[1:]:
+        begins = np.flatnonzero(allowed[:end])
+        compute = np.cumsum(ticks.time[:end, :most][::-1], axis=0)[::-1][begins]
+        between = move[begins, end][:, None]
+        load = np.maximum(compute, between) if problem.overlap else compute + between
+        cores = 1 + (load > ceiling).sum(axis=1)
+        held = np.cumsum(storage[:end][::-1])[::-1][begins]
+        cores = np.maximum(cores, -(-held // memory) if memory else np.where(held > 0, never, 1))
+        cores[cores > most] = never
+        host_load = np.cumsum(ticks.host[:end][::-1])[::-1][begins]
+        stuck = np.cumsum(ticks.impossible[:end][::-1])[::-1][begins] > 0
+        on_host = (host_load <= ceiling) & ~stuck
+        before = need[:, :, begins]
+        reached = np.minimum((before + cores).min(axis=2), never)
+        free = np.where(on_host, before, never).min(axis=2)
+        reached[:, 1:] = np.minimum(reached[:, 1:], free[:, :-1])
+        need[1 if counted else 0 :, :, end] = reached[:-1] if counted else reached
+    return bool((need[:, :, count][_enough(problem, need.shape[0], hosts)] <= problem.cores).any())
+
+
+def _enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
+    """(rows, hosts + 1) bool: numbers of stages and of hosts that a complete plan may have; all if stages are not counted."""
+    if rows == 1:
+        return np.ones((rows, hosts + 1), bool)
+    stages, on_hosts = np.indices((rows, hosts + 1))
+    groups = stages - on_hosts
+    fine = (stages == problem.stages) if problem.exact_stages else np.ones(stages.shape, bool)
+    if problem.use_all:  # more cores never hurt, so the cores fit if the groups can hold them
+        fine &= groups * problem.largest_group >= problem.cores
+    return np.asarray(fine)
+
+
+def _cuts(problem: PipelineProblem) -> BoolArray:
+    """(L + 1,) positions where a stage may begin or end."""
+    allowed = np.ones(problem.count + 1, bool)
+    if problem.together is not None:
+        for number in set(problem.together[problem.together >= 0].tolist()):
+            members = np.flatnonzero(problem.together == number)
+            allowed[members[0] + 1 : members[-1] + 1] = False
+    return allowed
+
+
+def _transfers(problem: PipelineProblem) -> IntArray:
+    """(L + 1, L + 1) time of all tensors that come into or go out of the run [begin, end).
+
+    A tensor made at p goes out of runs with begin <= p < end <= its last use, and comes into those with p < begin that
+    hold a use: for every use u and the one before it v (or p), into those with v < begin <= u < end.
+    """
+    corners = np.zeros((problem.count + 2, problem.count + 2), np.int64)
+
+    def add(first: int, last: int, low: int, high: int, time: int) -> None:
+        """Rows ``first..last`` and columns ``low..high``."""
+        corners[first, low] += time
+        corners[last + 1, low] -= time
+        corners[first, high + 1] -= time
+        corners[last + 1, high + 1] += time
+
+    tensors = problem.tensors
+    for t, (source, time) in enumerate(
+        zip(tensors.source.tolist(), problem.ticks.tensor.tolist(), strict=True)
+    ):
+        uses = sorted(set(tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()))
+        before = source
+        for use in uses:
+            add(before + 1, use, use + 1, problem.count, time)
+            before = use
+        if uses:
+            add(0, source, source + 1, uses[-1], time)
+    table: IntArray = np.cumsum(np.cumsum(corners, axis=0), axis=1)[:-1, :-1]
+    return table
