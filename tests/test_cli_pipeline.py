@@ -117,6 +117,21 @@ def test_equal_runs_write_equal_plans(call: Called, tmp_path: Path) -> None:
     assert (tmp_path / "a" / "plan.json").read_bytes() == (tmp_path / "b" / "plan.json").read_bytes()
 
 
+def test_a_run_without_a_plan_leaves_none(call: Called, tmp_path: Path) -> None:
+    """Three layers of 6 fit on two cores of 10 by counting, but no two of them on one."""
+    source, out = tmp_path / "three.json", tmp_path / "out"
+    good = json.loads(cost_graph(source).read_text())
+    nodes = [{**node, "size": 6.0} for node in good["nodes"][:3]]
+    cost_graph(source, nodes=nodes, edges=[], maxSizePerFPGA=10.0)
+    out.mkdir()
+    (out / "plan.json").write_text("of an earlier run")
+    code, text, _ = call("pipeline", source, "-t", "600s", "-o", out)
+    assert code == 4 and "Proved: no plan" in text and not (out / "plan.json").exists()
+    assert (out / "pipeline.html").exists()
+    code, _, error = call("verify", out)
+    assert code == 2 and "the run found no plan (infeasible)" in error
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

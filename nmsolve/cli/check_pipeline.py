@@ -47,7 +47,7 @@ def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
 def plan_file(path: Path) -> Path | None:
     """The plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
     if path.is_dir():
-        return path / PLAN if (path / PLAN).exists() and not (path / "mapping.json").exists() else None
+        return path / PLAN if (path / REPORT).exists() and not (path / "mapping.json").exists() else None
     return path if path.name == PLAN else None
 
 
@@ -74,6 +74,8 @@ def run_verify_plan(path: Path, as_json: bool) -> int:
         raise InputError(
             f"inputs are wrong ({error})", f"{beside}: $.inputs", "what `nmsolve pipeline` wrote"
         ) from None
+    if not path.exists() and report.get("objective") is None:
+        raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
     problem = state_problem(inputs).problem
     bounds: Sequence[Bound] = ()
     about = ""

@@ -136,6 +136,7 @@ def write_pipeline(
 
     checks = []
     path = o.out / PLAN
+    path.unlink(missing_ok=True)  # of an earlier run
     if result.plan is not None:
         write_plan(path, given.problem, result.plan)
         checks = plan_checks(given.problem, read_plan(path, given.problem), result.objective, result.bounds)

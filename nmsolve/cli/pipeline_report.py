@@ -60,8 +60,8 @@ class BatchPart(msgspec.Struct, frozen=True):
 class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
-    ``unit``: of all times, "" if the input does not say; ``batch`` is null where stages wait for each other in a circle;
-    ``inputs`` holds what ``verify`` needs to state the problem again.
+    ``unit``: of all times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
+    where stages wait for each other in a circle; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
 
     version: str
@@ -71,6 +71,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     problem: str
     split: str
     unit: str
+    assumed: bool
     layers: int
     cores: int
     memory: float | None
@@ -105,6 +106,7 @@ def build_pipeline_report(
         problem=problem.content_hash,
         split=problem.split,
         unit=given.unit,
+        assumed=given.assumed,
         layers=problem.count,
         cores=problem.cores,
         memory=problem.memory,
@@ -227,6 +229,10 @@ def pipeline_words(report: PipelineReport) -> list[str]:
         words.append(
             f"{batch.batches:,} micro-batches take {number(batch.total)}{unit}, {percent(batch.share)} of it to fill and drain "
             f"the pipeline; all cores work {percent(batch.utilisation)} of the time."
+        )
+    if report.assumed:
+        words.append(
+            "Times are those of an assumed core, of no machine: they say which plan is better, not how fast a chip is."
         )
     return words
 
