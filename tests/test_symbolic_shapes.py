@@ -214,7 +214,7 @@ def test_random_models_against_evaluation_and_the_onnx_package(case: tuple[Growi
         assert all(d in (None, f) for d, f in zip(dims, found, strict=True))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.integers(0, 12), ENDS, ENDS, st.sampled_from([-3, -2, -1, 1, 2, 3]))
 def test_slices_are_those_of_python(length: int, start: int, end: int, step: int) -> None:
     real = len(range(length)[slice(start, None if step < 0 and end <= -(2**31) else end, step)])
@@ -313,3 +313,78 @@ def test_every_standard_operator_is_known() -> None:
 
     missing = {s.name for s in defs.get_all_schemas() if s.domain == "" and s.name not in RULES}
     assert missing <= {"CausalConvWithState", "FlexAttention", "LinearAttention", "SwiGLU"}
+
+
+def quotient(a: int, b: int) -> int:
+    """Rounded towards zero, as whole numbers divide in ONNX."""
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+#: Kinds of operators on two lengths, with what they give.
+ARITHMETIC = {
+    "Add": lambda a, b: a + b,
+    "Sub": lambda a, b: a - b,
+    "Mul": lambda a, b: a * b,
+    "Div": quotient,
+    "Mod": lambda a, b: a % b,
+    "Min": min,
+    "Max": max,
+}
+
+
+@st.composite
+def calculated(draw: Any) -> tuple[list[Any], list[Any], list[int], dict[str, int]]:
+    """Nodes, constants and true results of calculations with the lengths of an input, as exporters write them."""
+    shape = draw(st.lists(st.integers(1, 9), min_size=2, max_size=2))
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Split", ["shape", "ones"], ["v0", "v1"]),
+    ]
+    constants, results = [ints("ones", 1, 1)], list(shape)
+    for k in range(2, draw(st.integers(3, 8))):
+        kind = draw(st.sampled_from([*ARITHMETIC, "Neg", "Abs", "scaled", "smaller", "folded"]))
+        left, right = draw(st.integers(0, k - 1)), draw(st.integers(0, k - 1))
+        a, b, names = results[left], results[right], [f"v{left}", f"v{right}"]
+        if draw(st.booleans()) or (kind in ("Div", "Mod") and b <= 0):
+            b = draw(st.integers(1, 5))
+            constants.append(ints(f"c{k}", b))
+            names[1] = f"c{k}"
+        if kind in ARITHMETIC:
+            nodes.append(helper.make_node(kind, names, [f"v{k}"]))
+            results.append(ARITHMETIC[kind](a, b))
+        elif kind in ("Neg", "Abs"):
+            nodes.append(helper.make_node(kind, names[:1], [f"v{k}"]))
+            results.append(-a if kind == "Neg" else abs(a))
+        elif kind == "scaled":
+            constants.append(weight(f"f{k}", np.array([1.5], np.float32)))
+            chain = [("Cast", [names[0]], {"to": TensorProto.FLOAT}), ("Mul", [f"0_{k}", f"f{k}"], {}), ("Floor", [f"1_{k}"], {}),
+                     ("Cast", [f"2_{k}"], {"to": TensorProto.INT64})]  # fmt: skip
+            for j, (step, inputs, attributes) in enumerate(chain):
+                nodes.append(
+                    helper.make_node(step, inputs, [f"v{k}" if j == 3 else f"{j}_{k}"], **attributes)
+                )
+            results.append(3 * a // 2)
+        elif kind == "smaller":
+            nodes += [
+                helper.make_node("LessOrEqual", names, [f"a{k}"]),
+                helper.make_node("Where", [f"a{k}", *names], [f"v{k}"]),
+            ]
+            results.append(min(a, b))
+        else:
+            nodes += [
+                helper.make_node("Concat", names, [f"a{k}"], axis=0),
+                helper.make_node("ReduceProd", [f"a{k}"], [f"v{k}"], axes=[0]),
+            ]
+            results.append(a * b)
+    return nodes, constants, results, dict(zip(("a", "b"), shape, strict=True))
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(calculated())
+def test_calculations_with_lengths(case: tuple[list[Any], list[Any], list[int], dict[str, int]]) -> None:
+    nodes, constants, results, numbers = case
+    graph = own_inference(model(nodes, [value("x", "a", "b")], [f"v{len(results) - 1}"], constants))
+    assert not graph.warnings
+    for k, real in enumerate(results):
+        found = tensor(graph, f"v{k}").value
+        assert found is not None and [bound(x, numbers) for x in found.tolist()] == [real], f"v{k}"

@@ -42,7 +42,7 @@ def infer_shapes(graph: OperatorGraph, names: Names, hints: Hints | None = None)
     run = _Inference(names, hints or {})
     given = {k: fact for k in graph.inputs if (fact := run.symbolic(graph.tensors[k])) is not None}
     result, _ = run.graph(graph, given)
-    lost = [t.name for t in result.tensors if t.shape is None and t.dtype]
+    lost = [t.name for t in result.tensors if t.shape is None and t.dtype not in ("", "sequence")]
     more = [*dict.fromkeys(run.warnings.values())]
     if lost:
         more.append(f"the shapes of {len(lost)} tensors are not known, the first is {lost[0]!r}")
