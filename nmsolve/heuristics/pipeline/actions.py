@@ -33,7 +33,7 @@ def act(state: IntArray, action: int, stages: int, most: int, inside: bool) -> i
         if early == 0:
             return -1
         state[i], state[i + 1] = 0, early + late
-        return stages - (late > 0)
+        return stages - 1 if late > 0 else stages
     if kind == MERGE_EARLIER:
         if early == 0 or late == 0 or final:
             return -1
@@ -44,12 +44,12 @@ def act(state: IntArray, action: int, stages: int, most: int, inside: bool) -> i
         if early == 0 or after > most:
             return -1
         state[i], state[i + 1] = early - 1, late + 1
-        return after
+        return int(after)
     after = stages + (early == 0) - (late == 1)
     if late == 0 or (late == 1 and final) or (early == 0 and not inside) or after > most:
         return -1
     state[i], state[i + 1] = early + 1, late - 1
-    return after
+    return int(after)
 
 
 @nb.njit(cache=True, nogil=True)

@@ -89,4 +89,4 @@ def run_load(runs: Intervals, first: int, last: int, cores: int) -> int:
     """Load in ticks of layers ``order[first:last]`` on ``cores`` cores (at least one, at most C)."""
     compute = runs.time[cores - 1, last] - runs.time[cores - 1, first]
     transfer = runs.transfer[first, last]
-    return max(compute, transfer) if runs.overlap else compute + transfer
+    return int(max(compute, transfer) if runs.overlap else compute + transfer)

@@ -1,0 +1,87 @@
+"""Random pipeline problems, and a context that keeps what engines say."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.types import IntArray
+
+
+def random_dag(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:
+    """Whole times that fall with the group, tensors to one to three later layers; contiguous unless told otherwise."""
+    rng = np.random.default_rng(seed)
+    time_ = np.sort(rng.integers(1, 40, (layers, largest)), axis=1)[:, ::-1].astype(np.float64)
+    source, targets, indptr = [], [], [0]
+    for u in range(layers - 1):
+        for _ in range(int(rng.integers(0, 3))):
+            users = np.unique(rng.integers(u + 1, layers, int(rng.integers(1, 4))))
+            source.append(u)
+            targets.extend(users.tolist())
+            indptr.append(len(targets))
+    tensors = Tensors(
+        np.array(source, np.int64), np.array(indptr, np.int64), np.array(targets, np.int64),
+        rng.integers(0, 9, len(source)).astype(np.float64), np.ones(len(source)),
+    )  # fmt: skip
+    given: dict[str, object] = {"stages": cores, "split": "contiguous", "memory": None} | settings
+    storage = rng.integers(1, 9, layers).astype(np.float64)
+    labels = tuple(f"layer {k}" for k in range(layers))
+    return PipelineProblem("random", labels, time_, storage, tensors, cores, **given)  # type: ignore[arg-type]
+
+
+class Recorder:
+    """Implements the engines' context: checks and evaluates what is offered, keeps the best, stops after ``seconds``."""
+
+    workers = 1
+    memory = None
+    scratch = ScratchPlace()
+
+    def __init__(self, problem: PipelineProblem, seed: int = 0, seconds: float = 60.0) -> None:
+        self.problem, self.seed = problem, seed
+        self.end = time.monotonic() + seconds
+        self.best: IntArray | None = None
+        self.value = float("inf")
+        self.values: list[float] = []
+        self.bounds: list[Bound] = []
+        self.complaints: list[str] = []
+        self.notes: list[str] = []
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        return self.best, self.value
+
+    def bound(self) -> float:
+        return max((b.value for b in self.bounds), default=0.0)
+
+    def time_left(self) -> float:
+        return max(0.0, self.end - time.monotonic())
+
+    def should_stop(self) -> bool:
+        return time.monotonic() >= self.end
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        plan = PipelinePlan.unpacked(self.problem, core)
+        complaint = plan_complaint(self.problem, plan)
+        if complaint is not None:
+            self.complaints.append(complaint)
+            return False
+        value = objective(self.problem, plan)
+        self.values.append(value)
+        if value < self.value:
+            self.best, self.value = core, value
+            return True
+        return False
+
+    def raise_bound(self, bound: Bound) -> bool:
+        self.bounds.append(bound)
+        return bound.value >= self.bound()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
