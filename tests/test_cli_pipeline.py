@@ -100,9 +100,19 @@ def test_a_model_from_file_to_cores(call: Called, tmp_path: Path) -> None:
     tiles = json.loads((out / "placement" / "tiles.json").read_text())
     assert len(json.loads((out / "placement" / "mapping.json").read_text())["row"]) == sum(plan["cores"])
     assert tiles
+    path = out / "pipeline-report.json"
+    changed = json.dumps(
+        {**report, "inputs": {**report["inputs"], "machine": "mesh:8x8"}}
+    )  # more is possible there
     for folder in (out, out / "placement"):
-        code, text, _ = call("verify", folder)
+        code, text, _ = call("verify", folder, "--bound")
         assert code == 0 and "FAILED" not in text
+        assert folder != out or "no chain of stages is below" in text
+    path.write_text(changed)
+    plan["problem"]["hash"] = ""  # anybody can leave the hash out
+    (out / "plan.json").write_text(json.dumps(plan))
+    code, text, _ = call("verify", out)
+    assert code == 1 and "some chain of stages is below" in text and "FAILED  certificates" in text
 
 
 def test_equal_runs_write_equal_plans(call: Called, tmp_path: Path) -> None:

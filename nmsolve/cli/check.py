@@ -85,7 +85,7 @@ def run_verify(
             raise InputError(
                 "options of a mapping", str(plan), "none: the report beside the plan says it all"
             )
-        return run_verify_plan(plan, as_json)
+        return run_verify_plan(plan, bound, as_json)
 
     front = front_file(mapping)
     if front is not None:

@@ -151,7 +151,7 @@ def write_pipeline(
     write_atomic(o.out / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
     try:
         with patience.optional():
-            page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out}")
+            page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
             write_atomic(o.out / "pipeline.html", page)
     except KeyboardInterrupt:
         print("interrupted: no page is drawn", file=sys.stderr)
