@@ -9,7 +9,7 @@ monotone (tensors that skip stages), only their compute part is; it cuts the inn
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -107,8 +107,11 @@ class ChainPartition:
         self._storage, self._memory = storage_in_ticks(problem.storage, problem.memory)
         self._move = np.empty((count, count + 1), np.int64)
 
-    def in_order(self, order: IntArray) -> tuple[PipelinePlan | None, float]:
-        """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none."""
+    def in_order(self, order: IntArray, fewest_stages: bool = False) -> tuple[PipelinePlan | None, float]:
+        """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none.
+
+        Of plans of the same value it is one with few cores, or with ``fewest_stages``, which takes longer, that.
+        """
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
         arrays = Arrays(
@@ -122,20 +125,28 @@ class ChainPartition:
             )  # what is impossible with any number of stages is so with this one
         if low < 0:
             return None, math.inf
+        if fewest_stages:
+            low, stages = self._solve(arrays, replace(limits, rows=len(stages) + 1), low, (1.0,))
         stage = np.empty(problem.count, np.int64)
         stage[order] = np.searchsorted(stages[:, 0], np.arange(problem.count), side="right") - 1
         plan = PipelinePlan(stage, self._with_spare(stages[:, 1].copy()))
         return plan, objective(problem, plan)
 
-    def _solve(self, arrays: Arrays, limits: Limits, low: int) -> tuple[int, IntArray]:
+    def _solve(
+        self,
+        arrays: Arrays,
+        limits: Limits,
+        low: int,
+        factors: tuple[float, ...] = (1.05, 1.3, 2.5, 8.0, math.inf),
+    ) -> tuple[int, IntArray]:
         """The least ceiling from ``low`` on, in ticks, and (K, 2) first positions and cores of its stages; -1 if there is none.
 
-        The first guesses are low, so that long runs of layers need not be looked at.
+        Guesses are ``low`` times a factor, low ones first, so that long runs of layers need not be looked at.
         """
         problem, tensors = self.problem, self.problem.tensors
         stages = np.empty((problem.count, 2), np.int64)
-        for factor in (1.05, 1.3, 2.5, 8.0, math.inf):
-            ceiling = ANY_LOAD if low == 0 or low * factor >= ANY_LOAD else int(low * factor)
+        for factor in factors:
+            ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
             transfers(arrays.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
                       self._used, arrays.work, ceiling, self._move)  # fmt: skip
             found = solve(
@@ -187,8 +198,8 @@ class ChainPartition:
 
 
 def best_chain(problem: PipelineProblem) -> ChainAnswer:
-    """The best plan whose stages are runs of consecutive layers, and whether that is the optimum (split ``chain``)."""
-    plan, value = ChainPartition(problem).in_order(np.arange(problem.count))
+    """The best plan whose stages are runs of consecutive layers, of those the one with fewest stages; proved for ``chain``."""
+    plan, value = ChainPartition(problem).in_order(np.arange(problem.count), fewest_stages=True)
     return ChainAnswer(plan, value, problem.split == "chain")
 
 

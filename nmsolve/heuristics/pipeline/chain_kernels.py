@@ -209,7 +209,7 @@ def heaviest(
 def chosen_state(
     need: IntArray, cores: int, hosts: int, rows: int, least_stages: int, least_groups: int
 ) -> int:
-    """The complete plan with fewest cores that has enough stages and groups (not asked with ``rows == 1``); -1 if none."""
+    """A complete plan with enough stages and groups, -1 if none: with fewest stages, or if they are not counted, cores."""
     best, least = -1, cores + 1
     for s in range(need.shape[0]):
         stages, on_hosts = s // (hosts + 1), s % (hosts + 1)
@@ -217,6 +217,8 @@ def chosen_state(
             continue
         if need[s, need.shape[1] - 1] < least:
             best, least = s, need[s, need.shape[1] - 1]
+            if rows > 1:
+                break
     return best
 
 
