@@ -1,7 +1,7 @@
 """A second look at the optimum of a chain, in plain NumPy: that no plan of runs of layers has a load below a value.
 
 Written from the definition of loads, apart from the solver: transfers of all runs from rectangles in the (begin, end) plane, then
-for one ceiling the fewest cores per prefix, number of stages and number of hosts, all group sizes compared at once.
+for one ceiling the fewest cores per prefix, number of stages and number of hosts, for all begins of the last stage at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nmsolve.model.types import BoolArray, IntArray
 def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
     """Whether no plan whose stages are runs of consecutive layers has an objective below ``value``; inf: there is no plan.
 
-    True proves the bound for the split ``chain``. Takes O(L^2 C) steps, times the number of stages where that is limited.
+    True proves the bound for the split ``chain``. Takes O(L^2 log C) steps, times the number of stages where that is limited.
     """
     ceiling = _last_below(problem.ticks, value)
     return ceiling < 0 or not _possible(problem, ceiling)
@@ -39,15 +39,15 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
     counted = problem.exact_stages or problem.use_all or limit < min(count, problem.cores + hosts)
     move, allowed = _transfers(problem), _cuts(problem)
     storage, memory = storage_in_ticks(problem.storage, problem.memory)
+    work = np.vstack([np.zeros(most, np.int64), np.cumsum(ticks.time[:, :most], axis=0)])
     never = problem.cores + 1
     need = np.full((limit + 1 if counted else 1, hosts + 1, count + 1), never)
     need[0, 0, 0] = 0
     for end in np.flatnonzero(allowed)[1:]:
         begins = np.flatnonzero(allowed[:end])
-        compute = np.cumsum(ticks.time[:end, :most][::-1], axis=0)[::-1][begins]
-        between = move[begins, end][:, None]
-        load = np.maximum(compute, between) if problem.overlap else compute + between
-        cores = 1 + (load > ceiling).sum(axis=1)
+        between = move[begins, end]
+        room = np.where(between <= ceiling, ceiling, -1) if problem.overlap else ceiling - between
+        cores = _least_cores(work, begins, end, room)
         held = np.cumsum(storage[:end][::-1])[::-1][begins]
         cores = np.maximum(cores, -(-held // memory) if memory else np.where(held > 0, never, 1))
         cores[cores > most] = never
@@ -60,6 +60,19 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
         reached[:, 1:] = np.minimum(reached[:, 1:], free[:, :-1])
         need[1 if counted else 0 :, :, end] = reached[:-1] if counted else reached
     return bool((need[:, :, count][_enough(problem, need.shape[0], hosts)] <= problem.cores).any())
+
+
+def _least_cores(work: IntArray, begins: IntArray, end: int, room: IntArray) -> IntArray:
+    """(B,) fewest cores with which the layers from each begin to ``end`` compute within ``room``; C + 1 if none do."""
+    low, high = np.ones(len(begins), np.int64), np.full(len(begins), work.shape[1] + 1)
+    while (low < high).any():  # all sizes below low are too small, high is not, or is C + 1
+        middle = np.minimum((low + high) // 2, work.shape[1])
+        fits = work[end, middle - 1] - work[begins, middle - 1] <= room
+        low, high = (
+            np.where(fits | (low >= high), low, middle + 1),
+            np.where(fits, np.minimum(high, middle), high),
+        )
+    return high
 
 
 def _enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
