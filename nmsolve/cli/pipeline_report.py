@@ -172,7 +172,8 @@ def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
 
     problem = given.problem
     plans = {"one group of all cores": one_group(problem)}
-    for wanted in dict.fromkeys([BY_HAND if result.plan is None else len(result.plan.cores), BY_HAND]):
+    own, by_hand = 0 if result.plan is None else len(result.plan.cores), min(BY_HAND, problem.stages)
+    for wanted in dict.fromkeys([own or by_hand, by_hand]):
         plan = equal_stages(problem, wanted)
         if len(plan.cores) > 1:
             plans[f"{len(plan.cores)} stages of equal work"] = plan
