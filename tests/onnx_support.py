@@ -12,7 +12,6 @@ from onnx import TensorProto, helper, numpy_helper
 
 from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.model.formats.onnx.build import build_graph
-from nmsolve.model.formats.onnx.hints import inferred_graph
 from nmsolve.model.operators.graph import OperatorGraph, Tensor
 from nmsolve.model.operators.inference import infer_shapes
 from nmsolve.model.operators.symbols import Names
@@ -55,9 +54,9 @@ def loaded(proto: Any, folder: Path, strict: bool = False) -> OperatorGraph:
 
 
 def own_inference(proto: Any) -> OperatorGraph:
-    """The graph by this package's rules alone, without the shapes that the onnx package infers."""
+    """The graph by this package's rules alone, without the shapes that the onnx package infers or the file states."""
     names = Names()
-    return infer_shapes(build_graph(proto, names, "test", inferred=inferred_graph(proto, "test")[0]), names)
+    return infer_shapes(build_graph(proto, names, "test"), names)
 
 
 def tensor(graph: OperatorGraph, name: str) -> Tensor:

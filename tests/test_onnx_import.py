@@ -229,6 +229,30 @@ def test_unknown_operators_are_opaque_or_errors(tmp_path: Path) -> None:
         loaded(proto, tmp_path, strict=True)
 
 
+def test_a_crash_of_the_onnx_package_is_a_warning(tmp_path: Path) -> None:
+    """Its native inference fails on this Split with more outputs than it says."""
+    nodes = [
+        helper.make_node("Split", ["x"], ["a", "b", "c"], num_outputs=1),
+        helper.make_node("Wobble", ["a"], ["y"], domain="com.acme"),
+    ]
+    g = loaded(model(nodes, [value("x", 6)], ["y", "b", "c"], domains=["com.acme"], opset=18), tmp_path)
+    assert shape_of(g, "a") == (2,) and "the onnx package cannot infer shapes of this model" in g.warnings[-1]
+
+
+def test_the_onnx_package_is_asked_where_the_own_rules_say_nothing(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["s"]),
+        helper.make_node("SequenceAt", ["s", "zero"], ["e"]),
+        helper.make_node("Relu", ["e"], ["y"]),
+    ]
+    g = loaded(model(nodes, [value("x", "n", 6)], ["y"], [weight("zero", np.int64(0))]), tmp_path)
+    assert (
+        [str(d) for d in shape_of(g, "y")] == ["n", "6"]
+        and tensor(g, "y").dtype == "float32"
+        and not g.warnings
+    )
+
+
 def test_local_functions_are_written_out(tmp_path: Path) -> None:
     double = helper.make_function(
         "local",

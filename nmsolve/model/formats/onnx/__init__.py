@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.graph import OperatorGraph
@@ -35,9 +36,22 @@ def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
         raise InputError(
             "reading ONNX models needs the package onnx", str(path), "pip install 'nmsolve[onnx]'"
         ) from None
+
+    def inferred_with(stated: Any) -> OperatorGraph:
+        names = Names()
+        raw = build_graph(model, names, str(path), strict, stated)
+        return infer_shapes(raw, names, stated_shapes(stated, names))
+
     model = read_model(path)
-    names = Names()
-    inferred, failed = inferred_graph(model, str(path))
-    raw = build_graph(model, names, str(path), strict, inferred)
-    graph = infer_shapes(raw, names, stated_shapes(inferred, names))
-    return replace(graph, warnings=(*failed, *graph.warnings)) if failed else graph
+    graph = inferred_with(model.graph)
+    if not _open(graph):
+        return graph
+    stated, failed = inferred_graph(model, str(path))
+    return replace(graph, warnings=(*graph.warnings, *failed)) if failed else inferred_with(stated)
+
+
+def _open(graph: OperatorGraph) -> bool:
+    """A shape or data type is not known, here or in a body."""
+    return any(not t.dtype or (t.shape is None and t.dtype != "sequence") for t in graph.tensors) or any(
+        _open(body) for op in graph.operators for body in op.bodies
+    )

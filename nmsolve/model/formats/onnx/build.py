@@ -39,13 +39,13 @@ BODIES = {"then_branch": 0, "else_branch": 1}
 
 
 def build_graph(
-    model: Any, names: Names, where: str, strict: bool = False, inferred: Any = None
+    model: Any, names: Names, where: str, strict: bool = False, stated: Any = None
 ) -> OperatorGraph:
     """The graph with shapes of inputs and weights only.
 
     Parameters
     ----------
-    inferred : a graph in which data types are looked up that the definitions of the operators leave open
+    stated : a graph in which data types are looked up that the definitions of the operators leave open
 
     Raises
     ------
@@ -53,7 +53,7 @@ def build_graph(
     """
     versions = {("" if o.domain == "ai.onnx" else o.domain): o.version for o in model.opset_import}
     stripped = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
-    dtypes = stated_dtypes(model.graph if inferred is None else inferred)
+    dtypes = stated_dtypes(model.graph if stated is None else stated)
     builder = _Builder(where, versions, stripped, names, dtypes)
     graph = builder.graph(model.graph, None)
     if strict and builder.unknown:

@@ -2,39 +2,53 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 from nmsolve.model.formats.onnx.order import Needs, ordered
-from nmsolve.model.formats.onnx.parse import first_line
 from nmsolve.model.formats.onnx.values import dims_of, type_of
 from nmsolve.model.operators.shapes.facts import LARGEST_VALUE
 from nmsolve.model.operators.symbols import Names
+
+#: What the child process does: model in, model with shapes out.
+CHILD = (
+    "import sys, onnx; model = onnx.ModelProto.FromString(sys.stdin.buffer.read()); "
+    "sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model, data_prop=True).SerializeToString())"
+)
+
+#: Seconds after which the package's inference is given up.
+PATIENCE = 60
 
 
 def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
     """The ``GraphProto`` with all types that the package infers, or the model's own and a warning if it fails.
 
-    The package's checker goes first: on a model that breaks the rules its inference may bring down the process.
+    The package does this in native code that may bring down its process on a model that breaks the rules: it gets its own.
 
     Raises
     ------
     InputError : the operators cannot be put in order
     """
+    import onnx
     from google.protobuf.message import DecodeError, EncodeError
-    from onnx import checker, shape_inference
 
-    light = _light(model, where)
+    result = onnx.ModelProto()
     try:
-        checker.check_model(light)
-    except (checker.ValidationError, RuntimeError, ValueError, TypeError, DecodeError, EncodeError) as error:
-        return model.graph, (f"the onnx package finds fault with this model: {first_line(error)}",)
-    try:
-        return shape_inference.infer_shapes(light, data_prop=True).graph, ()
-    except (
-        shape_inference.InferenceError, RuntimeError, ValueError, TypeError, MemoryError, DecodeError, EncodeError,
-    ) as error:  # fmt: skip
-        return model.graph, (f"the onnx package cannot infer shapes of this model: {first_line(error)}",)
+        light = _light(model, where).SerializeToString()
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD], input=light, capture_output=True, timeout=PATIENCE
+        )
+        if done.returncode == 0:
+            result.ParseFromString(done.stdout)
+            return result.graph, ()
+        words = done.stderr.decode(errors="replace").strip().splitlines() or [
+            f"it ended with {done.returncode}"
+        ]
+    except (OSError, ValueError, DecodeError, EncodeError, subprocess.TimeoutExpired) as error:
+        words = [str(error)]
+    return model.graph, (f"the onnx package cannot infer shapes of this model: {words[-1][:200]}",)
 
 
 def stated_dtypes(graph: Any) -> dict[str, str]:
