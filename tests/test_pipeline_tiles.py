@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -100,12 +102,18 @@ def test_figures_of_machines() -> None:
     wormhole = machine_figures(load_machine("wormhole"))
     assert wormhole.memory == 1572864 and not wormhole.assumed
     assert machine_figures(None).assumed and machine_figures(load_machine("mesh:4x4")).assumed
-    with pytest.raises(InputError, match=r"mac_rate \(MACs per second and core\).*tile_rows"):
+    with pytest.raises(InputError, match=r"mac_rate \(MACs/s\).*tile_rows"):
         machine_figures(load_machine("loihi1"))
     part = Machine("own", (1, 1), (2, 2), figures={"mac_rate": Figure(1e9)})
     with pytest.raises(InputError, match="bandwidth") as error:
         machine_figures(part)
     assert "mac_rate" not in str(error.value)
+    wrong = replace(
+        load_machine("wormhole"),
+        figures={**load_machine("wormhole").figures, "bandwidth": Figure(64, "GB/s")},
+    )
+    with pytest.raises(InputError, match="bandwidth is in 'GB/s'"):
+        machine_figures(wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"mac_rate": 0.0}, {"bandwidth": float("inf")}, {"tile_rows": 0}])

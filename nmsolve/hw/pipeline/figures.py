@@ -48,11 +48,11 @@ class CoreFigures:
 #: and 32 bytes per cycle, tiles of 16 channels by 16 rows. They serve to compare cuts; as times they mean little.
 ASSUMED = CoreFigures(64e9, 16e9, 32e9, 16, 16, assumed=True)
 
-#: Keys under ``[figures]`` of a machine, with the unit a file must use.
+#: Keys under ``[figures]`` of a machine, with how the unit must begin if a file gives one.
 KEYS = {
-    "mac_rate": "MACs per second and core",
-    "element_rate": "elements per second and core",
-    "bandwidth": "bytes per second into and out of a core",
+    "mac_rate": "MACs/s",
+    "element_rate": "elements/s",
+    "bandwidth": "bytes/s",
     "tile_channels": "channels",
     "tile_rows": "rows",
 }
@@ -65,7 +65,7 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
 
     Raises
     ------
-    InputError : a machine with some figures lacks those needed; all that are missing are named
+    InputError : a machine with some figures lacks those needed (all that are missing are named), or gives another unit
     """
     if machine is None or not (machine.figures or machine.capacity):
         return ASSUMED
@@ -76,6 +76,10 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
             machine.name,
             "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
         )
+    for key, unit in KEYS.items():
+        given = machine.figures[key].unit
+        if given and not given.startswith(unit):
+            raise InputError(f"{key} is in {given!r}", machine.name, f"{unit} (of one core)")
     value = {key: machine.figures[key].value for key in KEYS}
     memory = machine.capacity.get("bytes")
     return CoreFigures(
