@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Claims may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
-#: The engine whose bound is the optimum of a chain; steps of recomputing it (L * L * C) that every run can afford, half a second.
+#: The engine whose bound is the optimum of a chain; steps of recomputing it that every run can afford, about a second.
 CHAIN, QUICK = "chain", 1e8
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
 
@@ -139,7 +139,8 @@ def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thoro
         return CheckPart(
             name, True, f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
         )
-    if not thorough and problem.count**2 * problem.largest_group > QUICK:
+    counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
+    if not thorough and problem.count**2 * (problem.stages if counted else 1) > QUICK:
         return CheckPart(name, True, f"{value} is not recomputed here (`nmsolve verify --bound` does)")
     if chain_bound_holds(problem, bound.value):
         return CheckPart(name, True, f"recomputed: no chain of stages is below {value}")
