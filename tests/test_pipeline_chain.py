@@ -57,7 +57,11 @@ def chains(draw: st.DrawFn, largest: int = 5) -> PipelineProblem:
         split="chain",
         host_time=draw(st.sampled_from([None, host_time])),
         hosts=hosts,
-        together=draw(st.sampled_from([None, np.array([draw(st.integers(-1, 2)) for _ in range(count)])])),
+        together=draw(
+            st.sampled_from(
+                [None, np.array([draw(st.sampled_from([-1, 0, 1, 10**15])) for _ in range(count)])]
+            )
+        ),
     )
 
 

@@ -74,11 +74,13 @@ def test_times_lie_between_even_shares_and_one_core(rows: list[tuple[int, int, i
 
 
 def test_problem_of_layers() -> None:
-    """Transfers by bandwidth, storage by weights and results, memory by the figures unless another is given."""
+    """Transfers by bandwidth, storage by weights and results (views make none), memory by the figures unless another is given."""
     figures = CoreFigures(1e6, 1e6, 2e6, 4, 2, memory=64.0)
     problem = pipeline_problem(layers([8, 8, 8], [4] * 3, [2] * 3), figures, 2)
     assert problem.tensors.time.tolist() == [5, 10]
     assert problem.storage.tolist() == [10, 21, 2]
+    view = pipeline_problem(layers([8, 0, 8], [4] * 3, [2] * 3), figures, 2)
+    assert view.storage.tolist() == [10, 1, 2]
     assert (problem.memory, problem.cores, problem.stages, problem.split) == (64, 2, 2, "chain")
     assert pipeline_problem(layers([8], [1], [1]), figures, 2, memory=7.0).memory == 7
     with pytest.raises(InputError, match="at most"):

@@ -171,18 +171,14 @@ class ChainPartition:
         count, together = self.problem.count, self.problem.together
         if together is None:
             return np.ones(count + 1, bool)
-        numbers = together[order]
-        place = np.flatnonzero(numbers >= 0)
-        first, last = (
-            np.full(int(numbers.max(initial=-1)) + 1, count),
-            np.full(int(numbers.max(initial=-1)) + 1, -1),
-        )
-        np.minimum.at(first, numbers[place], place)
-        np.maximum.at(last, numbers[place], place)
-        seen = last >= 0
+        place = np.flatnonzero(together[order] >= 0)
+        classes, number = np.unique(together[order][place], return_inverse=True)
+        first, last = np.full(len(classes), count), np.full(len(classes), -1)
+        np.minimum.at(first, number, place)
+        np.maximum.at(last, number, place)
         open_spans = np.zeros(count + 2, np.int64)
-        np.add.at(open_spans, first[seen] + 1, 1)
-        np.add.at(open_spans, last[seen] + 1, -1)
+        np.add.at(open_spans, first + 1, 1)
+        np.add.at(open_spans, last + 1, -1)
         cuts: BoolArray = np.cumsum(open_spans)[: count + 1] == 0
         return cuts
 

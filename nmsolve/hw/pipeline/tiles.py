@@ -8,7 +8,7 @@ layer's result at a time, ``tile_channels`` channels by ``tile_rows`` rows, or w
 
 a layer takes ``ceil(tiles / c) * piece`` on c cores: the core with most tiles sets the pace, and a tile at the edge takes as long
 as a full one. A tensor takes ``bytes / bandwidth`` to send and as long to receive. A layer needs room for its weights and
-for what it makes. All times are in microseconds.
+for what it makes, unless it only shows what it was given in another shape. All times are in microseconds.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def pipeline_problem(
     InputError : too many cores for the table of times, or a problem that contradicts itself
     """
     tensors = layers.tensors
+    computes = (layers.macs > 0) | (layers.elements > 0)
     made = np.zeros(layers.count)
-    np.add.at(made, tensors.source, tensors.volume)
+    np.add.at(made, tensors.source, np.where(computes[tensors.source], tensors.volume, 0.0))
     return PipelineProblem(
         name=layers.name,
         labels=layers.names,
