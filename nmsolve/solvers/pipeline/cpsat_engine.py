@@ -1,0 +1,120 @@
+"""CP-SAT as an engine for pipelines: questions whether a value can be reached, then the model with its objective."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.cpsat import build
+from nmsolve.solvers.pipeline.cpsat_solve import solve
+from nmsolve.solvers.pipeline.data import pipeline_data
+
+#: Most variables of a model, about.
+MAX_VARIABLES = 100_000
+#: Effort of the first questions (CP-SAT's measure, about a CPU second), how many times that the model with its objective
+#: gets, and by how much both grow from round to round.
+EFFORT, WHOLE, MORE = 1.0, 4.0, 3.0
+#: No questions where the gap is no more than this; and most questions in a row.
+CLOSE, QUESTIONS = 1e-3, 12
+
+
+class PipelineCpSat:
+    """Exact pipelines by OR-Tools CP-SAT; runs in a child process."""
+
+    name = "pipeline-cpsat"
+    finds = "both"
+
+    def refuses(self, problem: PipelineProblem) -> str | None:
+        """Models that are too large."""
+        return refuses_model(problem, MAX_VARIABLES)
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Rounds of questions, of the model with its objective, and of the question for anything better, until one ends.
+
+        Below a value that is asked for, more tensors cannot be cut than below the best known, and fewer large items fit in a
+        stage; so questions are far easier than the proof that nothing is better, and the bound rises early. Each round
+        has more effort than the one before.
+        """
+        effort = EFFORT
+        while not context.should_stop():
+            self._questions(problem, context, effort)
+            if context.should_stop() or self._whole(problem, context, WHOLE * effort):
+                return
+            self._better(problem, context, WHOLE * effort)
+            effort *= MORE
+
+    def _questions(self, problem: PipelineProblem, context: Context, effort: float) -> None:
+        """Halve the space between bound and best value; what is not answered is too hard, and a lower value is asked for."""
+        _, best = context.incumbent()
+        hard = best
+        for _ in range(QUESTIONS):
+            low = context.bound()
+            if not np.isfinite(hard) or hard - low <= CLOSE * hard or context.should_stop():
+                return
+            goal = (low + hard) / 2
+            status = self._solve(problem, context, goal, effort, asks=True)
+            _, now = context.incumbent()
+            if status == "INFEASIBLE":
+                continue
+            hard = now if now < min(hard, best) else goal
+            best = now
+
+    def _whole(self, problem: PipelineProblem, context: Context, effort: float) -> bool:
+        """The model with its objective; True if it was solved."""
+        _, best = context.incumbent()
+        return self._solve(problem, context, best, effort, asks=False) in ("OPTIMAL", "INFEASIBLE")
+
+    def _better(self, problem: PipelineProblem, context: Context, effort: float) -> None:
+        """Ask for anything better than the best known, once the gap is small: answered sooner than the whole model."""
+        _, best = context.incumbent()
+        while np.isfinite(best) and best - context.bound() <= CLOSE * best and not context.should_stop():
+            self._solve(problem, context, best, effort, asks=True)
+            before, best = best, context.incumbent()[1]
+            if best >= before:
+                return
+
+    def _solve(
+        self, problem: PipelineProblem, context: Context, below: float, effort: float, *, asks: bool
+    ) -> str:
+        """Look for plans with values under ``below``, any such plan if ``asks``; tells what comes; CP-SAT's status."""
+        data = pipeline_data(problem, below)
+        packed, _ = context.incumbent()
+        start = None if packed is None else PipelinePlan.unpacked(problem, packed)
+        built = build(data, start=start, bound=context.bound(), below=below, asks=asks)
+
+        def raise_to(value: float, status: str, version: str = "") -> None:
+            certificate = {"status": status, "seed": context.seed, "version": version}
+            context.raise_bound(Bound(min(value, below), self.name, certificate=certificate))
+
+        end = solve(
+            built,
+            seed=context.seed,
+            workers=context.workers,
+            seconds=context.time_left(),
+            should_stop=context.should_stop,
+            on_plan=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
+            on_bound=lambda value: None if asks else raise_to(built.whole.bound(value), "running"),
+            effort=effort,
+        )
+        if end.status == "INFEASIBLE":
+            raise_to(
+                below, f"infeasible below {below:.10g}" if np.isfinite(below) else "infeasible", end.version
+            )
+        elif not asks and end.bound is not None:
+            raise_to(built.whole.bound(end.bound), end.status.lower(), end.version)
+            if end.status == "OPTIMAL" and end.core is not None and built.whole.exact:
+                # rounding of the bound must not leave a gap where nothing was rounded
+                raise_to(min(below, context.incumbent()[1]), "optimal", end.version)
+        return end.status
+
+
+def refuses_model(problem: PipelineProblem, most: int) -> str | None:
+    """Why a model of ``most`` variables does not take the problem, or None."""
+    least = problem.slots * problem.largest_group
+    if least > most:
+        return f"{problem.slots} stages of up to {problem.largest_group} cores are too many"
+    size = pipeline_data(problem).size
+    return f"a model of {size} variables, the limit is {most}" if size > most else None

@@ -1,0 +1,41 @@
+"""What no plan can do, said before any search."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.merged import merge
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+
+def require_fit(problem: PipelineProblem) -> None:
+    """Raise InputError where a layer needs more memory than the largest group has, or all need more than all cores.
+
+    Hosts have no limit: layers that can run on one are not looked at.
+    """
+    if problem.memory is None:
+        return
+    small = merge(problem).problem
+    free = np.zeros(small.count, bool)
+    if problem.hosts and small.host_time is not None:
+        free = np.isfinite(small.host_time)
+    needed = np.where(free, 0.0, small.storage)
+    most = problem.memory * problem.largest_group
+    k = int(needed.argmax())
+    if needed[k] > most:
+        raise InputError(
+            f"layer {small.labels[k]!r} (with all that must share its stage) needs {needed[k]:,.6g} of memory, "
+            f"the {problem.largest_group} cores of the largest group have {most:,.6g}",
+            problem.name,
+            "larger groups, or more memory per core",
+        )
+    total, all_cores = math.fsum(needed), problem.memory * problem.cores
+    if total > all_cores * (1 + 1e-12):
+        raise InputError(
+            f"the layers need {total:,.6g} of memory, all {problem.cores} cores have {all_cores:,.6g}",
+            problem.name,
+            "more cores, or more memory per core",
+        )

@@ -1,0 +1,72 @@
+"""The exact dynamic programs as engines: along one order of the layers, and over downsets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nmsolve.heuristics.pipeline.baselines import one_group
+from nmsolve.heuristics.pipeline.chain import best_in_order
+from nmsolve.heuristics.pipeline.downsets import best_contiguous
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.merged import merge
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+
+class Chain:
+    """The best plan along the order of the layers: the optimum where the split is ``chain``, else a start."""
+
+    name = "chain"
+    finds = "both"
+
+    def refuses(self, problem: PipelineProblem) -> str | None:
+        """Nothing."""
+        return None
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Offer one group of all cores, then the best plan, whose value is the bound of a chain."""
+        exact = problem.split == "chain"
+        single = one_group(problem)
+        if plan_complaint(problem, single) is None:
+            context.offer(single.packed(problem), "one group")
+        merged = merge(problem if exact else replace(problem, split="contiguous"))
+        plan, value = best_in_order(merged.problem, np.arange(merged.problem.count))
+        if plan is not None:
+            context.offer(merged.lift(plan).packed(problem), "one order")
+        if exact:
+            certificate = {"status": "infeasible" if plan is None else "optimal"}
+            context.raise_bound(Bound(value, self.name, certificate=certificate))
+
+
+class Downsets:
+    """The best plan whose stages pass data only forwards: the optimum where the split is ``contiguous``, else a start."""
+
+    name = "downsets"
+    finds = "both"
+
+    def refuses(self, problem: PipelineProblem) -> str | None:
+        """Chains, which :class:`Chain` solves."""
+        return "a chain is solved exactly" if problem.split == "chain" else None
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Offer plans and raise bounds as they come; bounds hold only where the split asks for an order."""
+        exact = problem.split == "contiguous"
+
+        def tell(plan: PipelinePlan | None, bound: float, status: str = "running") -> None:
+            if plan is not None:
+                context.offer(plan.packed(problem), "downsets")
+            if exact and bound > 0:
+                context.raise_bound(Bound(bound, self.name, certificate={"status": status}))
+
+        plan, bound, proved = best_contiguous(
+            problem if exact else replace(problem, split="contiguous"),
+            lambda: 0.0 if context.should_stop() else context.time_left(),
+            memory=context.memory,
+            news=tell,
+            note=context.note,
+        )
+        tell(plan, bound, ("infeasible" if plan is None else "optimal") if proved else "stopped")

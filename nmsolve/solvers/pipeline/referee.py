@@ -1,0 +1,37 @@
+"""How the search judges plans: every rule as it is stated, and the largest load, recomputed."""
+
+from __future__ import annotations
+
+from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import IntArray
+
+
+class PipelineReferee:
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`PipelinePlan.packed`."""
+
+    def __init__(self, problem: PipelineProblem) -> None:
+        self.problem = problem
+        self.size = problem.count + problem.slots
+
+    @property
+    def lattice(self) -> float:
+        """None: loads are any numbers."""
+        return 0.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Solutions stay as they are."""
+        return solution
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """The first broken rule of the plan."""
+        cores = lifted[self.problem.count :]
+        if (cores < -1).any() or ((cores[:-1] < 0) & (cores[1:] >= 0)).any():
+            return f"groups of {cores.tolist()} cores; unused stages are -1 and come last"
+        return plan_complaint(self.problem, PipelinePlan.unpacked(self.problem, lifted))
+
+    def score(self, lifted: IntArray) -> float:
+        """The largest load of a stage."""
+        return objective(self.problem, PipelinePlan.unpacked(self.problem, lifted))
