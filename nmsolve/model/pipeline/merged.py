@@ -42,7 +42,13 @@ class Merged:
 
 
 def merge(problem: PipelineProblem) -> Merged:
-    """Contract ``together`` classes, and what an order of stages forces together besides.
+    """Contract ``together`` classes, and what an order of stages forces together besides."""
+    group, before, after = classes(problem)
+    return Merged(_contracted(problem, group), group, before, after)
+
+
+def classes(problem: PipelineProblem) -> tuple[IntArray, IntArray, IntArray]:
+    """(L,) class of every layer, numbered along the order, and the order of the classes as in :class:`Merged`.
 
     Where data must pass forwards, layers on a cycle of classes share a stage; in a chain also all layers between two of a class.
     """
@@ -55,7 +61,7 @@ def merge(problem: PipelineProblem) -> Merged:
     before, after = ordered_pairs(problem)
     group = _cycles(group, before, after)
     group = _numbered(group, before, after)
-    return Merged(_contracted(problem, group), group, *_pairs(group[before], group[after]))
+    return group, *_pairs(group[before], group[after])
 
 
 def _cycles(group: IntArray, before: IntArray, after: IntArray) -> IntArray:

@@ -1,0 +1,178 @@
+"""Cost graphs: what the fields mean, and every way a file can be wrong."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmsolve.hw.pipeline.stages import objective, stage_loads
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.cost_graph import load_cost_graph
+from nmsolve.model.pipeline.order import ordered_pairs
+from nmsolve.model.pipeline.plan import PipelinePlan
+
+BERT = Path(__file__).parent / "data" / "dnn" / "layer_bert24_inference.json"
+
+
+def node(number: int, fpga: float, cpu: float = 100.0, **more: object) -> dict[str, object]:
+    return {
+        "id": number,
+        "supportedOnFpga": 1,
+        "cpuLatency": cpu,
+        "fpgaLatency": fpga,
+        "isBackwardNode": 0,
+        "size": 1.0,
+    } | more
+
+
+GRAPH: dict[str, Any] = {
+    "maxSizePerFPGA": 10.0,
+    "maxFPGAs": 2,
+    "maxCPUs": 1,
+    "nodes": [
+        node(7, 1.0), node(3, 2.0, colorClass=40, name="conv"), node(9, 4.0), node(5, 8.0, isBackwardNode=True, colorClass=40),
+    ],
+    "edges": [
+        {"sourceId": 7, "destId": 3, "cost": 0.5, "size": 64.0},
+        {"sourceId": 7, "destId": 9, "cost": 0.5, "size": 64.0},
+        {"sourceId": 3, "destId": 9, "cost": 0.25},
+        {"sourceId": 9, "destId": 5, "cost": 0.125},
+    ],
+}  # fmt: skip
+
+
+def written(folder: Path, graph: dict[str, Any]) -> Path:
+    path = folder / "graph.json"
+    path.write_text(json.dumps(graph))
+    return path
+
+
+def test_fields_become_the_parts_of_a_pipeline_problem(tmp_path: Path) -> None:
+    """Accelerators are cores, CPU cores are hosts, colour classes stay together, one tensor per source."""
+    problem = load_cost_graph(written(tmp_path, GRAPH))
+    assert problem.labels == ("7", "conv", "9", "5")
+    assert (problem.cores, problem.hosts, problem.stages, problem.memory, problem.split) == (
+        2,
+        1,
+        3,
+        10.0,
+        "contiguous",
+    )
+    assert problem.time.tolist() == [[1], [2], [4], [8]]
+    assert problem.storage.tolist() == [1, 1, 1, 1]
+    assert problem.together is not None and problem.together.tolist() == [-1, 0, -1, 0]
+    assert problem.backward is not None and problem.backward.tolist() == [False, False, False, True]
+    assert problem.tensors.source.tolist() == [0, 1, 2]
+    assert problem.tensors.indptr.tolist() == [0, 2, 3, 4]
+    assert problem.tensors.targets.tolist() == [1, 2, 2, 3]
+    assert problem.tensors.time.tolist() == [0.5, 0.25, 0.125]
+    assert problem.tensors.volume.tolist() == [64, 0, 0]
+
+
+def test_loads_are_those_of_the_published_model(tmp_path: Path) -> None:
+    """A device pays a tensor once, in or out; a host pays none (worked out by hand)."""
+    problem = load_cost_graph(written(tmp_path, GRAPH))
+    plan = PipelinePlan(np.array([0, 1, 2, 1]), np.array([0, 1, 1]))
+    loads = stage_loads(problem, plan)
+    assert loads.load.tolist() == [100, 10 + 0.5 + 0.25 + 0.125, 4 + 0.5 + 0.25 + 0.125]
+    assert objective(problem, plan) == 100
+
+
+def test_the_published_file_is_read_whole() -> None:
+    """32 layers, 55 edges, 6 accelerators and one CPU; all on one accelerator takes the published 92.406."""
+    problem = load_cost_graph(BERT)
+    assert (problem.count, len(problem.tensors.targets), problem.cores, problem.hosts) == (32, 55, 6, 1)
+    assert problem.backward is None
+    single = PipelinePlan(np.zeros(32, np.int64), np.ones(1, np.int64))
+    assert objective(problem, single) == pytest.approx(92.406, abs=5e-4)
+
+
+def test_a_backward_layer_orders_only_where_its_class_has_no_forward_layer(tmp_path: Path) -> None:
+    """Nothing between the passes; between backward layers the other way, and only beside an orphan."""
+    graph = copy.deepcopy(GRAPH)
+    graph["nodes"] += [
+        node(20, 1.0, isBackwardNode=1, colorClass=41),
+        node(21, 1.0, isBackwardNode=1, colorClass=40),
+    ]
+    graph["edges"] += [{"sourceId": 5, "destId": 20, "cost": 1}, {"sourceId": 5, "destId": 21, "cost": 1}]
+    before, after = ordered_pairs(load_cost_graph(written(tmp_path, graph)))
+    assert set(zip(before.tolist(), after.tolist(), strict=True)) == {(0, 1), (0, 2), (1, 2), (4, 3)}
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    """GRAPH with one value replaced, or removed if it is ``...``."""
+    graph = copy.deepcopy(GRAPH)
+    keys = [int(key) if key.isdigit() else key for key in path.split(".")]
+    place: Any = graph
+    for key in keys[:-1]:
+        place = place[key]
+    if value is ...:
+        del place[keys[-1]]
+    else:
+        place[keys[-1]] = value
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "where", "what"),
+    [
+        ("nodes", ..., "", "nodes"),
+        ("maxFPGAs", ..., "", "maxFPGAs"),
+        ("nodes.1.cpuLatency", ..., "$.nodes[1]", "cpuLatency"),
+        ("edges.2.cost", ..., "$.edges[2]", "cost"),
+        ("nodes", [], "$.nodes", "no nodes"),
+        ("maxFPGAs", 0, "$.maxFPGAs", "0 accelerators"),
+        ("maxCPUs", -1, "$.maxCPUs", "-1 CPU"),
+        ("maxSizePerFPGA", -1.0, "$.maxSizePerFPGA", "-1"),
+        ("nodes.2.fpgaLatency", -4.0, "$.nodes[2].fpgaLatency", "-4"),
+        ("nodes.2.cpuLatency", float("inf"), "$.nodes[2].cpuLatency", "inf"),
+        ("nodes.2.size", float("nan"), "$.nodes[2].size", "nan"),
+        ("nodes.2.fpgaLatency", "4", "$.nodes[2].fpgaLatency", "str"),
+        ("nodes.2.id", 3, "$.nodes[2].id", "node 3 is at $.nodes[1] too"),
+        ("nodes.0.supportedOnFpga", False, "$.nodes[0].supportedOnFpga", "node 7 runs on CPUs only"),
+        ("edges.1.destId", 8, "$.edges[1].destId", "no node 8"),
+        ("edges.1.sourceId", 8, "$.edges[1].sourceId", "no node 8"),
+        ("edges.1.destId", 7, "$.edges[1]", "edge to itself"),
+        ("edges.1.cost", -0.5, "$.edges[1].cost", "-0.5"),
+        ("edges.1.cost", 0.75, "$.edges[1].cost", "two costs"),
+        ("edges.1.size", -1, "$.edges[1].size", "-1"),
+        ("edges.3", {"sourceId": 9, "destId": 7, "cost": 0.125}, "$.edges", "cycle: "),
+        ("edges.3", {"sourceId": 5, "destId": 9, "cost": 0.125}, "$.edges[3]", "backward pass"),
+    ],
+)  # fmt: skip
+def test_a_wrong_field_is_named_with_its_path(
+    path: str, value: object, where: str, what: str, tmp_path: Path
+) -> None:
+    """Missing, negative, not finite, of another type, unknown, repeated, cyclic."""
+    file = written(tmp_path, changed(path, value))
+    with pytest.raises(InputError) as error:
+        load_cost_graph(file)
+    assert str(error.value).startswith(str(file))
+    assert where in str(error.value) and what in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "nodes: []", "\x00\x01", '{"nodes": 3}'])
+def test_what_is_no_cost_graph_is_one_line(text: str, tmp_path: Path) -> None:
+    """Not JSON, or JSON of another kind."""
+    path = tmp_path / "graph.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"graph\.json"):
+        load_cost_graph(path)
+
+
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit is said."""
+    monkeypatch.setattr("nmsolve.model.formats.cost_graph.LARGEST_COST_GRAPH", 100)
+    with pytest.raises(InputError, match="at most 100"):
+        load_cost_graph(written(tmp_path, GRAPH))
+
+
+def test_a_missing_file_is_an_input_error(tmp_path: Path) -> None:
+    """No traceback."""
+    with pytest.raises(InputError, match="no such file"):
+        load_cost_graph(tmp_path / "none.json")
