@@ -79,14 +79,10 @@ def run_verify(
 
     plan = plan_file(mapping)
     if plan is not None:
-        if any(
-            v is not None for v in (graph, machine, chips, placement, constraints, balance, turns, routes)
-        ):
-            raise InputError(
-                "options of a mapping", str(plan), "none: the report beside the plan says it all"
-            )
-        return run_verify_plan(plan, bound, as_json)
-
+        given = (machine, chips, placement, constraints, balance, turns, routes)
+        if any(v is not None for v in given):
+            raise InputError("options of a mapping", str(plan), "at most --graph: the report says the rest")
+        return run_verify_plan(plan, graph, bound, as_json)
     front = front_file(mapping)
     if front is not None:
         if bound:

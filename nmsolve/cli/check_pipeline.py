@@ -53,8 +53,13 @@ def plan_file(path: Path) -> Path | None:
     return path if path.name == PLAN else None
 
 
-def run_verify_plan(path: Path, thorough: bool, as_json: bool) -> int:
-    """Print one line per check; 1 if any fails. ``thorough``: also re-check bounds that take long.
+def run_verify_plan(path: Path, model: Path | None, thorough: bool, as_json: bool) -> int:
+    """Print one line per check; 1 if any fails.
+
+    Parameters
+    ----------
+    model : where the model is now, if not where the report says
+    thorough : also re-check bounds that take long
 
     Raises
     ------
@@ -78,6 +83,8 @@ def run_verify_plan(path: Path, thorough: bool, as_json: bool) -> int:
         ) from None
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
+    if model is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(model))
     problem = state_problem(inputs).problem
     bounds: Sequence[Bound] = ()
     about = ""

@@ -58,6 +58,7 @@ def stage_bars(
         room.axhline(memory, color=INK, lw=1, ls="--", label="limit")
         room.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     room.set_xlabel("stage")
+    group.yaxis.set_major_locator(_whole(5))
     for ax in (time, group, room):
         _stage_axis(ax, len(x))
         ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
@@ -138,10 +139,10 @@ def timetable(start: FloatArray, load: FloatArray, unit: str) -> str:
     return svg_text(figure, "timetable")
 
 
-def _whole() -> Any:
+def _whole(most: int = 10) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(nbins=10, integer=True)
+    return MaxNLocator(nbins=most, integer=True)
 
 
 def _stage_axis(ax: Axes, count: int) -> None:

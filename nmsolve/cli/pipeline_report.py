@@ -61,7 +61,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
     ``unit``: of all times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
-    where stages wait for each other in a circle; ``inputs`` holds what ``verify`` needs to state the problem again.
+    where no stage takes a micro-batch in one piece; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
 
     version: str
@@ -169,12 +169,14 @@ def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
     from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
     from nmsolve.hw.pipeline.stages import objective
     from nmsolve.model.pipeline.check import plan_complaint
+    from nmsolve.model.pipeline.merged import merge
 
     problem = given.problem
+    merged = merge(problem)  # layers that must share a stage are one there
     plans = {"one group of all cores": one_group(problem)}
     own, by_hand = 0 if result.plan is None else len(result.plan.cores), min(BY_HAND, problem.stages)
     for wanted in dict.fromkeys([own or by_hand, by_hand]):
-        plan = equal_stages(problem, wanted)
+        plan = merged.lift(equal_stages(merged.problem, wanted))
         if len(plan.cores) > 1:
             plans[f"{len(plan.cores)} stages of equal work"] = plan
     out = []

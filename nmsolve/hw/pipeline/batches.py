@@ -53,11 +53,11 @@ def batch_time(
 
     Returns
     -------
-    BatchTime, or None where stages wait for each other in a circle (any split, or a backward pass): no stage can then take a
-    micro-batch in one piece.
+    BatchTime, or None where stages wait for each other in a circle (any split), or each have a part of a backward pass, which
+    goes the other way: no stage can then take a micro-batch in one piece.
     """
     edges = _edges(problem, plan)
-    order = _topological(len(plan.cores), edges)
+    order = _order(problem, plan, edges)
     if order is None:
         return None
     before = _longest(order, edges, load)
@@ -75,7 +75,7 @@ def start_times(
 ) -> FloatArray | None:
     """(K, B) when every stage begins every micro-batch, by the rule of :func:`batch_time`; None as there."""
     edges = _edges(problem, plan)
-    order = _topological(len(plan.cores), edges)
+    order = _order(problem, plan, edges)
     if order is None:
         return None
     before = _before(edges)
@@ -92,6 +92,13 @@ def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]
     """Stages that send something, and those they send it to."""
     cross = crossings(problem, plan)
     return set(zip(cross.source.tolist(), cross.target.tolist(), strict=True))
+
+
+def _order(problem: PipelineProblem, plan: PipelinePlan, edges: set[tuple[int, int]]) -> list[int] | None:
+    """An order of the stages that every tensor goes along, or None."""
+    if problem.backward is not None and problem.backward.any():
+        return None
+    return _topological(len(plan.cores), edges)
 
 
 def _before(edges: set[tuple[int, int]]) -> dict[int, list[int]]:
