@@ -87,7 +87,7 @@ def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: st
         ax.axvspan(a, b, color=colour, alpha=0.12, lw=0)
         if a:
             ax.axvline(a, color=INK, lw=0.6)
-        if b - a >= 0.035 * len(x):
+        if b - a >= 0.025 * len(x):
             text = f"{int(cores[k])}" if cores[k] else "host"
             ax.annotate(text, ((a + b) / 2, 1.02 * top), ha="center", va="bottom", fontsize=7, color=colour)
     ax.set_xlim(0, len(x))
