@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.operators.graph import OperatorGraph
-from nmsolve.model.operators.shapes.facts import UNKNOWN, Call, Fact, UnknownShape, axis_of, listed, rule
+from nmsolve.model.operators.shapes.facts import UNKNOWN, Call, Fact, axis_of, listed, rule
 from nmsolve.model.operators.symbols import ENDLESS, plain, same
 from nmsolve.model.types import AnyArray
 
@@ -126,6 +126,8 @@ def scan(call: Call) -> Sequence[Fact]:
     """Inputs: state, then sequences that the body gets one entry of. Body: state, entries -> state, one entry of every output."""
     assert call.run_body is not None
     sequences = call.attributes["num_scan_inputs"]
+    if not 0 < sequences <= len(call.inputs):
+        raise ValueError(f"{sequences} sequences among {len(call.inputs)} inputs")
     count = len(call.inputs) - sequences
     axes = call.attributes.get("scan_input_axes", (0,) * sequences)
     entries, lengths = [], []
@@ -134,8 +136,6 @@ def scan(call: Call) -> Sequence[Fact]:
         axis = axis_of(axes[k], len(shape))
         entries.append(Fact(shape[:axis] + shape[axis + 1 :]))
         lengths.append(shape[axis])
-    if not lengths:
-        raise UnknownShape
     trips = next((d for d in lengths if type(d) is int), lengths[0])
     state = [Fact((call.fact(k) or UNKNOWN).shape) for k in range(count)]
     while True:

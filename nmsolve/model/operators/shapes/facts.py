@@ -15,6 +15,9 @@ from nmsolve.model.types import AnyArray
 #: Values of tensors with more elements are not followed.
 LARGEST_VALUE = 1024
 
+#: No tensor has more axes.
+MOST_AXES = 64
+
 Lengths: TypeAlias = tuple[Any, ...]
 
 
@@ -114,7 +117,7 @@ class Call:
         if value is not None:
             return listed(value)
         shape = self.shape(k)
-        if len(shape) > 1 or any(type(d) is not int for d in shape):
+        if len(shape) > 1 or any(type(d) is not int or d > MOST_AXES for d in shape):
             raise UnknownShape
         return [self.length(0, axis) for axis in range(shape[0] if shape else 1)]
 

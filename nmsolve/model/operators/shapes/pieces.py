@@ -7,7 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.operators.shapes.facts import Call, Fact, UnknownShape, axis_of, listed, rule, tidy
+from nmsolve.model.operators.shapes.facts import (
+    MOST_AXES,
+    Call,
+    Fact,
+    UnknownShape,
+    axis_of,
+    listed,
+    rule,
+    tidy,
+)
 from nmsolve.model.operators.symbols import ENDLESS, ceil_div, clip_index, maximum, plain
 from nmsolve.model.types import AnyArray
 
@@ -42,7 +51,7 @@ def _axes(call: Call, starts: Any) -> list[Any]:
     if starts is not None:
         return list(range(len(starts)))
     (count,) = call.shape(1)
-    if type(count) is not int:
+    if type(count) is not int or count > MOST_AXES:
         raise UnknownShape
     return list(range(count))
 
