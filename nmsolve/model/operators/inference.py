@@ -172,7 +172,7 @@ def _checked(fact: Fact) -> Fact:
         return fact
     shape = tuple(int(d) if isinstance(d, float) and d.is_integer() else d for d in fact.shape)
     for d in shape:
-        fits = d >= 0 if type(d) is int else hasattr(d, "free_symbols") and not d.is_negative
-        if not fits:
+        negative = d < 0 if type(d) is int else getattr(d, "is_negative", True)
+        if negative:
             raise ValueError(f"an axis would have length {d}")
     return Fact(shape, fact.value)
