@@ -121,7 +121,8 @@ def plan_checks(
     from nmsolve.model.pipeline.check import plan_complaint
 
     wrong = plan_complaint(problem, plan)
-    kept = f"all {problem.count} layers in {len(plan.cores)} stages on {int(plan.cores.sum())} cores within every rule"
+    stages = f"{len(plan.cores)} stage" + ("s" if len(plan.cores) > 1 else "")
+    kept = f"all {problem.count} layers in {stages} on {int(plan.cores.sum())} cores within every rule"
     checks = [CheckPart("rules", wrong is None, wrong or kept)]
     if wrong is not None and "stage" in wrong and int(plan.stage.max(initial=0)) >= len(plan.cores):
         return checks  # there is nothing to recompute
