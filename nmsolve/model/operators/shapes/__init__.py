@@ -5,6 +5,7 @@ specification, https://github.com/onnx/onnx/blob/main/docs/Operators.md.
 """
 
 from nmsolve.model.operators.shapes import (
+    casts,
     control,
     elementwise,
     makers,
@@ -16,6 +17,6 @@ from nmsolve.model.operators.shapes import (
 )
 from nmsolve.model.operators.shapes.facts import RULES, UNKNOWN, Call, Fact, UnknownShape
 
-FAMILIES = (control, elementwise, makers, pieces, products, reductions, views, windows)
+FAMILIES = (casts, control, elementwise, makers, pieces, products, reductions, views, windows)
 
 __all__ = ["FAMILIES", "RULES", "UNKNOWN", "Call", "Fact", "UnknownShape"]

@@ -21,7 +21,6 @@ from nmsolve.model.operators.shapes.facts import (
 from nmsolve.model.operators.symbols import (
     broadcast,
     exact,
-    floor_div,
     is_number,
     maximum,
     plain,
@@ -94,7 +93,7 @@ def unary_value(call: Call) -> Sequence[Fact]:
     if value.dtype != object:
         with np.errstate(all="ignore"):
             return [Fact(call.shape(0), np.asarray(numbers(value)))]
-    return [Fact(call.shape(0), None if expression is None else _each(expression, value))]
+    return [Fact(call.shape(0), None if expression is None else each(expression, value))]
 
 
 def _small(shape: Lengths) -> bool:
@@ -102,7 +101,7 @@ def _small(shape: Lengths) -> bool:
     return all(type(d) is int for d in shape) and 0 < product(shape) <= LARGEST_VALUE
 
 
-def _each(function: Callable[..., Any], *values: AnyArray) -> AnyArray | None:
+def each(function: Callable[..., Any], *values: AnyArray) -> AnyArray | None:
     """Apply a function of plain Python values and expressions to broadcast arrays."""
     arrays = np.broadcast_arrays(*(v.astype(object) for v in values))
     out = np.empty(arrays[0].shape, object)
@@ -180,7 +179,7 @@ def binary(call: Call) -> Sequence[Fact]:
         return [Fact(shape, None if value is None else tidy(np.asarray(value)))]
     if expression is None or (call.kind in ("Div", "Mod") and b.dtype != object and (b == 0).any()):
         return [Fact(shape)]
-    return [Fact(shape, _each(expression, a, b))]
+    return [Fact(shape, each(expression, a, b))]
 
 
 @rule("Max", "Min", "Sum", "Mean", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "StringConcat")
@@ -195,7 +194,7 @@ def many(call: Call) -> Sequence[Fact]:
         import sympy
 
         pick = sympy.Max if call.kind == "Max" else sympy.Min
-        return [Fact(broadcast(*shapes), _each(lambda *x: plain(pick(*map(exact, x))), *known))]
+        return [Fact(broadcast(*shapes), each(lambda *x: plain(pick(*map(exact, x))), *known))]
     numbers = np.maximum if call.kind == "Max" else np.minimum
     return [Fact(broadcast(*shapes), tidy(np.asarray(reduce(numbers, known))))]
 
@@ -216,63 +215,8 @@ def where(call: Call) -> Sequence[Fact]:
     if condition is None or a is None or b is None or not _small(shape):
         return [Fact(shape)]
     if condition.dtype == object:
-        return [Fact(shape, _each(_choose, condition, a, b))]
+        return [Fact(shape, each(_choose, condition, a, b))]
     return [Fact(shape, tidy(np.asarray(np.where(condition.astype(bool), a, b))))]
-
-
-#: Data types whose values are followed through a cast.
-FOLLOWED = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "float16", "float32", "float64",
-)  # fmt: skip
-
-
-def cast_value(value: AnyArray | None, dtype: str) -> AnyArray | None:
-    """A value as another data type; fractions are cut off on the way to integers."""
-    if value is None or dtype not in FOLLOWED:
-        return None
-    if value.dtype != object:
-        with np.errstate(all="ignore"):
-            return np.asarray(value.astype(dtype))
-    if dtype.startswith("float"):
-        return _each(_as_number, value)
-    return _each(_as_truth if dtype == "bool" else _as_integer, value)
-
-
-def _as_number(x: Any) -> Any:
-    """Truth as 1 or 0 (a symbol counts as truth for SymPy too, so the question is whether it is an expression)."""
-    import sympy
-
-    if is_number(x):
-        return int(x) if isinstance(x, bool) else x
-
-    return plain(sympy.Piecewise((1, x), (0, True))) if not isinstance(x, sympy.Expr) else x
-
-
-def _as_integer(x: Any) -> Any:
-    import sympy
-
-    x = _as_number(x)
-    if is_number(x):
-        return int(x)
-    if x.is_integer:
-        return x
-    if x.is_nonnegative:
-        top, bottom = sympy.fraction(sympy.together(x))
-        return floor_div(top, plain(bottom)) if bottom.is_Integer else plain(sympy.floor(x))
-    return plain(sympy.sign(x) * sympy.floor(sympy.Abs(x)))
-
-
-def _as_truth(x: Any) -> Any:
-    import sympy
-
-    return x if not isinstance(x, sympy.Expr) else plain(sympy.Ne(x, 0))
-
-
-@rule("Cast", "CastLike")
-def cast(call: Call) -> Sequence[Fact]:
-    """Another data type; ``to`` is its name."""
-    return [Fact(call.shape(0), cast_value(call.value(0), str(call.attributes.get("to", ""))))]
 
 
 @rule("Identity", "Dropout")
