@@ -40,8 +40,8 @@ class States(NamedTuple):
     """The cheapest ways to R downsets; a state is a number of stages on cores and one of hosts, Q in all.
 
     ``cores``: (R, Q) fewest cores, ``FAR`` if not reached; ``worst``: (R, Q) largest load on the way; ``origin`` and ``group``:
-    (R, Q) the downset before the last stage, and the cores of this stage, 0 for a host; ``need``: (R, hosts + 1) cores that the
-    rest takes at least, by hosts used before it.
+    (R, Q) the downset before the last stage, and the cores of this stage, 0 for a host; ``need``: (hosts + 1, R) cores that the
+    rest takes at least, by hosts used before it; ``found``: (R,) for lists of downsets.
     """
 
     cores: Int32Array
@@ -49,6 +49,7 @@ class States(NamedTuple):
     origin: Int32Array
     group: Int32Array
     need: Int32Array
+    found: IntArray
 
 
 @nb.njit(cache=True, nogil=True)
@@ -67,12 +68,12 @@ def fill_needs(lattice: Lattice, rules: Rules, need: Int32Array) -> None:
                 work -= min(work, hosts * rules.relief)
                 nets -= _spared(lattice, row, hosts * rules.limit, parts)
             total = max(work, nets) if rules.overlap else work + nets
-            need[row, used] = min(FAR, (total + limit - 1) // limit)
+            need[used, row] = min(FAR, (total + limit - 1) // limit)
             if hosts == 0:
                 rest = rules.storage - lattice.storage[row]
                 if rest > 0 and rules.room[0] > 0:
                     least = np.ceil(rest / (1.000001 * rules.room[0]))
-                    need[row, used] = max(need[row, used], min(least, float(FAR)))
+                    need[used, row] = max(need[used, row], min(least, float(FAR)))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -113,7 +114,7 @@ def run(lattice: Lattice, rules: Rules, states: States, start: int, budget: int)
         fewest, fewest_hosted = FAR, FAR
         for q in range(states.cores.shape[1]):
             used = states.cores[row, q]
-            if used < FAR and used + states.need[row, q % width] <= rules.cores:
+            if used < FAR and used + states.need[q % width, row] <= rules.cores:
                 fewest = min(fewest, used)
                 if q % width < rules.hosts:
                     fewest_hosted = min(fewest_hosted, used)
@@ -138,15 +139,16 @@ def _drop_dominated(states: States, row: int, width: int) -> None:
 @nb.njit(cache=True, nogil=True)
 def _on_cores(lattice: Lattice, rules: Rules, states: States, row: int, fewest: int) -> int:
     """Enter the stages on cores that begin at ``row``. Returns how many downsets were looked at."""
-    most = min(rules.cores - fewest, lattice.time.shape[1])
+    most = min(rules.cores - fewest, lattice.time.shape[0])
     first, last = _window(lattice, rules, row, fewest, most)
-    bits, need, time, cross = lattice.bits, states.need, lattice.time, lattice.cross
-    for other in range(first, last):
-        if fewest + 1 + need[other, 0] > rules.cores or not _within(bits, row, other) or other == row:
-            continue
-        compute = time[other, most - 1] - time[row, most - 1]
+    spare = rules.cores - fewest - 1
+    bits, time, cross = lattice.bits, lattice.time[most - 1], lattice.cross
+    for k in range(_list_later(bits, states.need[0], row, first, last, spare, states.found)):
+        other = states.found[k]
+        compute = time[other] - time[row]
         # Nets that are live at one end only are cut, so the transfer is at least the difference.
-        if _load(compute, abs(cross[other] - cross[row]), rules.overlap) > rules.limit:
+        least = _load(compute, abs(cross[other] - cross[row]), rules.overlap)
+        if least > rules.limit or not _useful(rules, states, row, other, least):
             continue
         transfer = _transfer(lattice.live, bits, lattice.nets, lattice.weight, row, other)
         transfer += cross[row] + cross[other]
@@ -154,9 +156,40 @@ def _on_cores(lattice: Lattice, rules: Rules, states: States, row: int, fewest: 
             continue
         group = _least_group(lattice, rules, row, other, most, transfer)
         if group > 0:
-            load = _load(time[other, group - 1] - time[row, group - 1], transfer, rules.overlap)
-            _enter(lattice, rules, states, row, other, group, load)
+            compute = lattice.time[group - 1, other] - lattice.time[group - 1, row]
+            _enter(lattice, rules, states, row, other, group, _load(compute, transfer, rules.overlap))
     return int(last - first)
+
+
+@nb.njit(cache=True, nogil=True)
+def _list_later(
+    bits: AnyArray, need: Int32Array, row: int, first: int, last: int, spare: int, found: IntArray
+) -> int:
+    """List the downsets from ``first`` to ``last`` that hold more than ``row`` and need at most ``spare`` cores; how many."""
+    count = 0
+    for other in range(first, last):
+        if need[other] > spare:
+            continue
+        missing = nb.uint64(0)
+        for w in range(bits.shape[0]):
+            missing |= bits[w, row] & ~bits[w, other]
+        if missing == 0 and other != row:
+            found[count] = other
+            count += 1
+    return count
+
+
+@nb.njit(cache=True, nogil=True)
+def _useful(rules: Rules, states: States, row: int, other: int, load: int) -> bool:
+    """Whether a stage on one core or more with at least this load can make a state of ``other`` cheaper."""
+    cores, step = states.cores, rules.hosts + 1 if rules.counted else 0
+    for q in range(cores.shape[1] - step):
+        new = cores[row, q] + 1
+        if new < cores[other, q + step]:
+            return True
+        if new == cores[other, q + step] and max(load, states.worst[row, q]) < states.worst[other, q + step]:
+            return True
+    return False
 
 
 @nb.njit(cache=True, nogil=True)
@@ -179,21 +212,13 @@ def _window(lattice: Lattice, rules: Rules, row: int, fewest: int, most: int) ->
 
 
 @nb.njit(cache=True, nogil=True)
-def _within(bits: AnyArray, row: int, other: int) -> bool:
-    missing = nb.uint64(0)
-    for w in range(bits.shape[0]):
-        missing |= bits[w, row] & ~bits[w, other]
-    return bool(missing == 0)
-
-
-@nb.njit(cache=True, nogil=True)
 def _least_group(lattice: Lattice, rules: Rules, row: int, other: int, most: int, transfer: int) -> int:
     """Fewest cores on which the stage between two downsets keeps the limits of time and memory; 0 if ``most`` are too few."""
     storage = lattice.storage[other] - lattice.storage[row]
     low, high = 1, most + 1
     while low < high:
         c = (low + high) // 2
-        compute = lattice.time[other, c - 1] - lattice.time[row, c - 1]
+        compute = lattice.time[c - 1, other] - lattice.time[c - 1, row]
         if _load(compute, transfer, rules.overlap) <= rules.limit and storage <= rules.room[c - 1]:
             high = c
         else:
@@ -227,9 +252,9 @@ def _on_hosts(lattice: Lattice, rules: Rules, states: States, row: int, fewest: 
     last = np.searchsorted(lattice.sorted_host, lattice.host[row] + rules.limit + 1)
     for k in range(first, last):
         other = lattice.by_host[k]
-        if other == row or lattice.stuck[other] != lattice.stuck[row]:
+        if fewest + states.need[0, other] > rules.cores or lattice.stuck[other] != lattice.stuck[row]:
             continue
-        if fewest + states.need[other, 0] <= rules.cores and _within(lattice.bits, row, other):
+        if _list_later(lattice.bits, states.need[0], row, other, other + 1, rules.cores, states.found):
             _enter(lattice, rules, states, row, other, 0, lattice.host[other] - lattice.host[row])
     return int(last - first)
 
@@ -255,9 +280,9 @@ def _enter(
         worst = max(load, states.worst[row, q])
         if new == cores[other, after] and worst >= states.worst[other, after]:
             continue
-        if new + states.need[other, after % width] > rules.cores:
+        if new + states.need[after % width, other] > rules.cores:
             continue
-        stages = after // width if rules.counted else (new if lattice.time.shape[1] == 1 else 0)
+        stages = after // width if rules.counted else (new if lattice.time.shape[0] == 1 else 0)
         rest = 0 if other == len(lattice.area) - 1 else 1
         if stages + after % width + rest <= rules.stages:
             cores[other, after] = new

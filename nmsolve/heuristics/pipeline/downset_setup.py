@@ -82,7 +82,8 @@ def new_states(lattice: Lattice, rules: Rules, each: int) -> States:
         worst=np.zeros((count, each), np.int64),
         origin=np.full((count, each), -1, np.int32),
         group=np.zeros((count, each), np.int32),
-        need=np.zeros((count, rules.hosts + 1), np.int32),
+        need=np.zeros((rules.hosts + 1, count), np.int32),
+        found=np.empty(count, np.int64),
     )
     states.cores[lattice.sequence[0], 0] = 0
     return states

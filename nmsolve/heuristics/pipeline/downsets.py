@@ -129,23 +129,24 @@ class _Search:
     def _close_in(self, poset: Poset, lattice: Lattice) -> None:
         """Guess until the bounds meet, or no plan is possible at all.
 
-        After a guess half way, anything below the plan is asked for: if that fails, it was the last guess. Where plans get
-        better by small steps only, half way again.
+        After a guess half way, anything below the plan is asked for: if that fails, it was the last guess. If plans got better
+        by small steps twice, half way again.
         """
-        anything, self.stride = False, 1
+        anything, small, self.stride = False, 0, 1
         while self.low < self.high:
             limit = self.high - 1 if anything and self.plan is not None else self._middle()
             gap, before = self.high - self.low, self.high
             plan = self._guess(poset, lattice, limit)
             if plan is not None:
                 self.plan, self.high = plan, self._load(plan)
-                anything = 4 * (before - self.high) > gap
+                small = small + 1 if 4 * (before - self.high) < gap else 0
+                anything = small < 2
             elif limit >= self._most():
                 return
             else:
                 self.low = limit + 1
                 self.stride *= 2
-                anything = True
+                anything, small = True, 0
             if poset is self.poset or plan is not None:
                 self.news(plan, self.problem.ticks.seconds(self.low))
 

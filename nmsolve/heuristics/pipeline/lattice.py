@@ -25,7 +25,7 @@ class Lattice(NamedTuple):
     """R downsets of P parts with M nets, by growing ``area``; W and V words of bits hold parts and nets.
 
     ``bits``: (W, R) their parts; ``live``: (V, R) nets with parts inside and outside, ``cross``: (R,) the ticks of these; sums
-    over the parts: ``area``: (R,) least cores times ticks, ``time``: (R, C) ticks on groups, ``host``: (R,) ticks on a host,
+    over the parts: ``area``: (R,) least cores times ticks, ``time``: (C, R) ticks on groups, ``host``: (R,) ticks on a host,
     ``stuck``: (R,) parts that no host can run, ``storage``: (R,) in whole units; ``sequence``: (R,) smaller downsets first;
     ``by_host``: (R,) by growing ``host``, in ``sorted_host``; ``nets``: (M, W) parts of every net, ``weight``: (M,);
     ``part_host``: (P,) host ticks of every part, ``part_stuck``: (P,) cannot run there.
@@ -244,7 +244,7 @@ def _sorted(problem: PipelineProblem, poset: Poset, rows: _Rows, nets: AnyArray)
         live=np.ascontiguousarray(rows.live[order].T),
         cross=rows.cross[order],
         area=np.ascontiguousarray(sums[:, 0]),
-        time=np.ascontiguousarray(sums[:, 4:]),
+        time=np.ascontiguousarray(sums[:, 4:].T),
         host=np.ascontiguousarray(sums[:, 1]),
         stuck=np.ascontiguousarray(sums[:, 2]),
         storage=np.ascontiguousarray(sums[:, 3]),
