@@ -115,7 +115,7 @@ def test_parts_of_metis_with_a_placement_get_a_verifiable_gap(tmp_path: Path) ->
     out = tmp_path / "out"
     common = ("--graph", tmp_path / "g.mtx", "--machine", "mesh:2x2", "--placement", tmp_path / "place.txt")
     run(
-        "gap", tmp_path / "g.part.4", *common, "--engines", "star,joint", "--time-limit", "4", "--gap", "1%",
+        "gap", tmp_path / "g.part.4", *common, "--engines", "star,joint", "--time-limit", "12", "--gap", "1%",
         "--out", out, "--json", code=3,
     )  # fmt: skip
     report = json.loads((out / "report.json").read_text())

@@ -48,9 +48,9 @@ def layered(side: int, layers: int, count: int, seed: int = 0) -> Flows:
     return Flows.of_pairs(*np.array([pairs[i] for i in some]).T, rng.integers(1, 11, count))
 
 
-def run(stage: RoutingStage, *engines, seed: int = 0, seconds: float = 20.0) -> Incumbent:
+def run(stage: RoutingStage, *engines, seed: int = 0, seconds: float = 60.0) -> Incumbent:
     """Engines one after the other in this process; no offer may be refused."""
-    budget = Budget(60)
+    budget = Budget(180)
     incumbent = Incumbent(RoutingReferee(stage), budget)
     for engine in engines:
         deadline = time.monotonic() + seconds
