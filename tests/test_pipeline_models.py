@@ -6,13 +6,14 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmsolve.hw.pipeline.stages import objective
+from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -24,6 +25,7 @@ from nmsolve.solvers.pipeline.cpsat_solve import solve
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.mip_engine import PipelineMip
 from nmsolve.solvers.pipeline.referee import PipelineReferee
+from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
@@ -197,6 +199,44 @@ def test_engines_raise_no_bound_above_the_optimum_and_close_the_gap(problem: Pip
         assert incumbent.objective == pytest.approx(best, rel=1e-6, abs=1e-7)
         assert incumbent.bound == pytest.approx(best, rel=1e-5, abs=1e-5)
         assert all(b.value <= best * (1 + 1e-9) + 1e-9 for b in incumbent.bounds)
+
+
+@settings(max_examples=6, deadline=None, derandomize=True)
+@given(problems(), st.randoms(use_true_random=False))
+def test_dividing_stages_anew_gives_plans_of_the_problem(problem: PipelineProblem, random: Random) -> None:
+    """From any plan of the small ones: what comes is a plan, lower in its loads, and kept stages stay as they are."""
+    problem = replace(problem, split="any")
+    every = [plan for plan in plans(problem) if len(plan.cores) == 3]
+    if not every:
+        return
+    start = random.choice(every)
+    budget = Budget(10.0)
+    incumbent = Incumbent(PipelineReferee(problem), budget)
+    incumbent.offer("start", start.packed(problem))
+    context = LocalContext("resplit", incumbent, budget, seed=1, workers=1, deadline=budget.deadline)
+    free = np.array([0, 2])
+    better = Resplit()._divide(problem, start, free, context, 1.0)
+    before = stage_loads(problem, start).load
+    if better is not None:
+        assert plan_complaint(problem, better) is None or problem.exact_stages
+        kept = better.stage[start.stage == 1]
+        assert len(set(kept.tolist())) == 1 and (better.stage == kept[0]).sum() == len(kept)
+        after = stage_loads(problem, better).load
+        assert after[kept[0]] == before[1]
+        assert np.delete(after, kept[0]).max() <= before[free].max() * (1 + 1e-9)
+
+
+def test_dividing_stages_anew_finds_what_single_moves_do_not() -> None:
+    """Three bins of 6: 5 | 4 | 3 with 1 + 2 + 3 badly placed, to be put right two stages at a time."""
+    times = np.array([[5.0], [4.0], [3.0], [1.0], [2.0], [3.0]])
+    problem = PipelineProblem("bins", tuple("abcdef"), times, np.zeros(6), tensors_of({}), 3, 3, split="any")
+    budget = Budget(20.0)
+    incumbent = Incumbent(PipelineReferee(problem), budget)
+    incumbent.offer("start", PipelinePlan(np.array([0, 1, 2, 1, 0, 2]), np.ones(3, np.int64)).packed(problem))
+    Resplit().run(
+        problem, LocalContext("resplit", incumbent, budget, seed=0, workers=1, deadline=budget.deadline)
+    )
+    assert incumbent.objective == 6.0
 
 
 def test_a_dear_tensor_joins_its_ends_only_where_no_better_plan_cuts_it() -> None:

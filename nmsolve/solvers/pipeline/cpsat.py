@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from nmsolve.solvers.pipeline.whole import Whole, whole_numbers
 @dataclass(frozen=True, eq=False)
 class Variables:
     """``x[i][s]``: item i in slot s; ``y[i][s][m]``: in mode m; ``paid[t][s]``: slot s pays for tensor t; ``mode[s][m]``;
-    ``worst``: the largest load.
+    ``worst``: the largest load of the slots ``free``.
     """
 
     x: list[list[Any]]
@@ -24,6 +25,7 @@ class Variables:
     paid: list[list[Any]]
     mode: list[dict[int, Any]]
     worst: Any
+    free: Sequence[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +76,32 @@ def build(
     return PipelineModel(model, data, whole, v)
 
 
+def build_part(
+    data: PipelineData, slot: IntArray, mode: IntArray, free: Sequence[int], below: float
+) -> PipelineModel:
+    """State the division of what the slots ``free`` hold; the others keep their items, modes and loads.
+
+    ``slot`` (I,) and ``mode`` (slots,) are a plan (:meth:`PipelineData.slots_of`); only loads of free slots that are all lower
+    than ``below`` are of interest, and the largest of them is minimised.
+    """
+    from ortools.sat.python import cp_model
+
+    model, whole = cp_model.CpModel(), whole_numbers(data)
+    v = replace(_variables(model, data, whole, 0.0, whole.most(below)), free=free)
+    for rule in (one_slot, cut_tensors, loads, memory, numbers):
+        rule(model, data, whole, v)
+    for i, s in enumerate(slot.tolist()):
+        if s not in free:
+            model.add(v.x[i][s] == 1)
+        for other in set(range(data.slots)) - set(free) - {s}:
+            model.add(v.x[i][other] == 0)
+    for s in set(range(data.slots)) - set(free):
+        if len(v.mode[s]) > 1:
+            model.add(v.mode[s][int(mode[s])] == 1)
+    model.minimize(v.worst)
+    return PipelineModel(model, data, whole, v)
+
+
 def _variables(model: Any, data: PipelineData, whole: Whole, bound: float, most: int) -> Variables:
     slots = range(data.slots)
     mode = [{m: model.new_bool_var(f"mode[{s},{m}]") for m in some} for s, some in enumerate(data.names)]
@@ -89,7 +117,7 @@ def _variables(model: Any, data: PipelineData, whole: Whole, bound: float, most:
     ]
     paid = [[model.new_bool_var(f"paid[{t},{s}]") for s in slots] for t in range(len(data.cost))]
     worst = model.new_int_var(min(whole.least(bound), most), most, "worst")
-    return Variables(x, y, paid, mode, worst)
+    return Variables(x, y, paid, mode, worst, slots)
 
 
 def one_slot(model: Any, data: PipelineData, whole: Whole, v: Variables) -> None:
@@ -117,8 +145,8 @@ def cut_tensors(model: Any, data: PipelineData, whole: Whole, v: Variables) -> N
 
 
 def loads(model: Any, data: PipelineData, whole: Whole, v: Variables) -> None:
-    """``worst`` is no less than the load of any slot in its mode."""
-    for s in range(data.slots):
+    """``worst`` is no less than the load of any free slot in its mode."""
+    for s in v.free:
         busy = sum(
             int(whole.host[i] if m == HOST else whole.time[i, m - 1]) * y
             for i in range(data.count)

@@ -49,6 +49,12 @@ def _local() -> Any:
     return PipelineLocal()
 
 
+def _resplit() -> Any:
+    from nmsolve.solvers.pipeline.resplit import Resplit
+
+    return Resplit()
+
+
 def _groups() -> Any:
     from nmsolve.heuristics.pipeline.local import GroupsLocal
 
@@ -78,6 +84,7 @@ REGISTRY: dict[str, Entry] = {
     "chain": Entry(_chain, 0.2, quick=True),
     "downsets": Entry(_downsets, 0.4, late=("any",)),
     "pipeline-local": Entry(_local, 0.2, repeat=True, late=("any", "contiguous")),
+    "resplit": Entry(_resplit, 0.4, child=True, repeat=True, late=("any",)),
     "orders": Entry(_orders, 0.2, repeat=True, late=("any", "contiguous")),
     "pipeline-cpsat": Entry(_cpsat, 0.5, child=True),
     "groups-local": Entry(_groups, 0.2, repeat=True, unasked=False),
