@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 
 import numpy as np
@@ -35,6 +36,26 @@ def random_dag(seed: int, layers: int, cores: int, largest: int, **settings: obj
     storage = rng.integers(1, 9, layers).astype(np.float64)
     labels = tuple(f"layer {k}" for k in range(layers))
     return PipelineProblem("random", labels, time_, storage, tensors, cores, **given)  # type: ignore[arg-type]
+
+
+def every_plan(problem: PipelineProblem) -> list[PipelinePlan]:
+    """All plans that keep the rules, by trying everything."""
+    sizes = range(0 if problem.hosts else 1, problem.largest_group + 1)
+    out = []
+    for k in range(1, problem.slots + 1):
+        for cores in itertools.product(sizes, repeat=k):
+            if sum(cores) > problem.cores:
+                continue
+            for stage in itertools.product(range(k), repeat=problem.count):
+                plan = PipelinePlan(np.array(stage, np.int64), np.array(cores, np.int64))
+                if len(set(stage)) == k and plan_complaint(problem, plan) is None:
+                    out.append(plan)
+    return out
+
+
+def optimum(problem: PipelineProblem) -> float:
+    """The least objective of any allowed plan; inf if there is none."""
+    return min((objective(problem, plan) for plan in every_plan(problem)), default=float("inf"))
 
 
 class Recorder:

@@ -2,42 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipelines_support import Recorder, random_dag
+from pipelines_support import Recorder, optimum, random_dag
 
 from nmsolve.heuristics.pipeline.chain import best_chain
 from nmsolve.heuristics.pipeline.local import GroupsLocal, PipelineLocal, polish
 from nmsolve.heuristics.pipeline.moves import energy, ground_of, load, shift, state_of
 from nmsolve.heuristics.pipeline.orders import Breeding, Orders, depth_first, ready_order
 from nmsolve.hw.pipeline.stages import objective, stage_loads
-from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-
-
-def every_plan(problem: PipelineProblem) -> list[PipelinePlan]:
-    """All plans that keep the rules, by trying everything."""
-    sizes = range(0 if problem.hosts else 1, problem.largest_group + 1)
-    out = []
-    for k in range(1, problem.slots + 1):
-        for cores in itertools.product(sizes, repeat=k):
-            if sum(cores) > problem.cores:
-                continue
-            for stage in itertools.product(range(k), repeat=problem.count):
-                plan = PipelinePlan(np.array(stage, np.int64), np.array(cores, np.int64))
-                if len(set(stage)) == k and plan_complaint(problem, plan) is None:
-                    out.append(plan)
-    return out
-
-
-def optimum(problem: PipelineProblem) -> float:
-    return min((objective(problem, plan) for plan in every_plan(problem)), default=float("inf"))
 
 
 @given(st.integers(0, 10**6), st.booleans())

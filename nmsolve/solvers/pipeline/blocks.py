@@ -1,0 +1,200 @@
+"""Bounds by covering with blocks, the sets of items that one stage can hold.
+
+Take a ceiling T on the loads, and prices ``p >= 0`` of the items. If every *block* (a set that a stage of load T or less can
+hold: in one piece along the order where the split asks for one, within a core's memory) has prices of at most r, then K groups
+cover no more than K r, and H hosts no more than the best fractional choice of items for H T of host time. Prices that add up
+to more prove that no plan keeps T. The best prices are the dual of the linear program that covers all items by blocks (Dantzig
+and Wolfe 1960); blocks come one by one, as the answer of CP-SAT to the question whether one has prices above r (column
+generation: Gilmore and Gomory 1961). With work as prices this is the bottleneck bound of Archer et al. (ICML 2024): some stage
+holds 1/K of the work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
+from nmsolve.solvers.pipeline.data import PipelineData
+
+#: Prices become whole numbers that add up to about this; few digits, so that HiGHS can tell them apart, too.
+UNIT = 10**7
+#: All whole times together, and all storage, are less than this; values that differ by this part are the same.
+LARGEST, SAME = 2.0**46, 5e-10
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """A problem of single-core groups in items (:mod:`.data`) and whole numbers, rounded so that bounds stay bounds.
+
+    Times are ``factor`` times the problem's, rounded down unless ``exact``; so no plan's whole load is above its true one.
+
+    Attributes
+    ----------
+    groups, hosts : how many stages of either kind there may be
+    time : (I,) on a core; ``host``: (I,) on a host, -1 where an item cannot run there; ``cost``: (T,) of tensors
+    storage, memory : (I,) and of a core, rounded down; all 0 if there is no limit
+    """
+
+    data: PipelineData
+    groups: int
+    hosts: int
+    factor: float
+    exact: bool
+    time: IntArray
+    host: IntArray
+    cost: IntArray
+    storage: IntArray
+    memory: int
+
+    def load(self, block: BoolArray) -> int:
+        """The whole load of a block."""
+        compute, move = int(self.time[block].sum()), 0
+        for a, users, cost in zip(self.data.source, self.data.users, self.cost.tolist(), strict=True):
+            inside = int(block[a]) + int(block[list(users)].sum())
+            move += cost if 0 < inside < 1 + len(users) else 0
+        return max(compute, move) if self.data.problem.overlap else compute + move
+
+    def least(self, bound: float) -> int:
+        """No plan has a smaller whole load, if ``bound`` is a lower bound: rounding may have cost a unit per term."""
+        slack = 1 if self.exact else 1 + len(self.time) + len(self.cost)
+        return max(0, int(np.floor(bound * self.factor)) - slack)
+
+    def most(self, below: float) -> int:
+        """Largest whole load of plans that are better than ``below`` by more than rounding (``SAME``)."""
+        if not np.isfinite(below):
+            return int(self.time.sum() + self.cost.sum())
+        if self.exact:
+            return max(0, int(np.rint(below * self.factor)) - 1)
+        return max(0, int(np.floor(below * self.factor * (1 - SAME))))
+
+    def bound(self, ceiling: int, below: float) -> float:
+        """What it means that no plan keeps a ceiling."""
+        if self.exact and ceiling >= self.most(below):
+            return below
+        return min(below, (ceiling + 1) / self.factor * (1 - 2e-12))
+
+
+def cover_of(data: PipelineData) -> Cover:
+    """The covering problem of a pipeline problem with groups of one core."""
+    problem = data.problem
+    able = np.isfinite(data.host)
+    hosts = min(problem.hosts, problem.slots) if able.any() else 0
+    host = np.where(able, data.host, 0.0) if hosts else np.zeros(data.count)
+    times = np.concatenate([data.time[:, 0], host, data.cost])
+    total, top = float(times.sum()), float(times.max(initial=0.0))
+    factor, exact = whole_factor(times, max(1.0, LARGEST * top / total)) if total > 0 else (1.0, True)
+    storage, memory = np.zeros(data.count, np.int64), 0
+    if problem.memory is not None and float(data.storage.sum()) > problem.memory:
+        scale = LARGEST / float(data.storage.sum())
+        storage, memory = to_whole(data.storage, scale, False), int(np.floor(problem.memory * scale))
+    return Cover(
+        data=data,
+        groups=min(problem.cores, problem.stages),
+        hosts=hosts,
+        factor=factor,
+        exact=exact,
+        time=to_whole(data.time[:, 0], factor, exact),
+        host=np.where(able & (hosts > 0), to_whole(host, factor, exact), -1),
+        cost=to_whole(data.cost, factor, exact),
+        storage=storage,
+        memory=memory,
+    )
+
+
+def host_share(cover: Cover, price: IntArray, ceiling: int) -> float:
+    """Most of the prices that all hosts together can hold with a load of at most ``ceiling`` each, items taken in part."""
+    host = cover.host
+    able = np.flatnonzero(host >= 0)
+    if not cover.hosts or not len(able):
+        return 0.0
+    free = able[host[able] == 0]
+    paid = able[host[able] > 0]
+    paid = paid[np.argsort(-(price[paid] / host[paid]), kind="stable")]
+    room = cover.hosts * ceiling - np.concatenate([[0], np.cumsum(host[paid])[:-1]])
+    part = np.clip(room / np.maximum(1, host[paid]), 0.0, 1.0)
+    return float(price[free].sum() + (part * price[paid]).sum()) * (1 + 1e-12)
+
+
+def needed(cover: Cover, price: IntArray, ceiling: int) -> int:
+    """What one group at least must hold of the prices if a plan keeps the ceiling."""
+    rest = float(price.sum()) - host_share(cover, price, ceiling)
+    return max(0, int(np.ceil(rest / cover.groups - 1e-6)))
+
+
+def best_prices(cover: Cover, blocks: BoolArray, ceiling: int) -> tuple[FloatArray, float]:
+    """(I,) prices with at most 1 on each of the ``blocks`` (B, I) that are worth most; their worth less what hosts can hold.
+
+    With ``h`` host times and H hosts: ``max sum(p) - H * ceiling * u - sum(s)`` with ``p(block) <= 1``, ``s >= p - h * u``.
+    """
+    from scipy import optimize, sparse
+
+    linprog: Any = optimize.linprog  # its stubs know no sparse rows
+    csr_array, eye_array, bmat = sparse.csr_array, sparse.eye_array, cast(Any, sparse.bmat)
+
+    count, host = cover.data.count, cover.host
+    if not cover.hosts:
+        end = linprog(
+            -np.ones(count),
+            csr_array(blocks.astype(float)),
+            np.ones(len(blocks)),
+            bounds=(0, 1),
+            method="highs",
+        )
+        return np.maximum(0.0, end.x), -float(end.fun)
+    unit = max(1, ceiling)
+    slope = csr_array(np.where(host >= 0, -host / unit, -1e6)[:, None])
+    rows = bmat([
+        [csr_array(blocks.astype(float)), None, csr_array((len(blocks), 1))],
+        [eye_array(count), -eye_array(count), slope],
+    ])  # fmt: skip
+    gain = np.concatenate([-np.ones(count), np.ones(count), [float(cover.hosts)]])
+    limit = np.concatenate([np.ones(len(blocks)), np.zeros(count)])
+    end = linprog(
+        gain, rows, limit, bounds=[(0, 1)] * count + [(0, None)] * count + [(0, None)], method="highs"
+    )
+    return np.maximum(0.0, end.x[:count]), -float(end.fun)
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """Is there a block with a load of at most ``ceiling`` whose prices add up to ``least``? Asks for the most valuable."""
+
+    model: Any
+    x: list[Any]
+
+
+def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
+    """The question as a CP-SAT model. A piece along the order lies between two downsets: ``low`` before, ``high`` with it."""
+    from ortools.sat.python import cp_model
+
+    data, model = cover.data, cp_model.CpModel()
+    x = [model.new_bool_var(f"x[{i}]") for i in range(data.count)]
+    if data.ordered:
+        low = [model.new_bool_var(f"low[{i}]") for i in range(data.count)]
+        high = [model.new_bool_var(f"high[{i}]") for i in range(data.count)]
+        for i in range(data.count):
+            model.add(x[i] + low[i] == high[i])
+        for a, b in data.uses.tolist():
+            model.add_implication(low[b], low[a])
+            model.add_implication(high[b], high[a])
+    cut = []
+    for t, (a, users) in enumerate(zip(data.source, data.users, strict=True)):
+        y = model.new_bool_var(f"cut[{t}]")
+        cut.append(y)
+        for b in users:
+            model.add_bool_or(~x[a], x[b], y)
+            model.add_bool_or(x[a], ~x[b], y)
+    compute = sum(int(w) * v for w, v in zip(cover.time, x, strict=True) if w)
+    move = sum(int(w) * v for w, v in zip(cover.cost, cut, strict=True) if w)
+    for row in (compute, move) if data.problem.overlap else (compute + move,):
+        model.add(row <= ceiling)
+    if cover.memory or cover.storage.any():
+        model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= cover.memory)
+    worth = sum(int(w) * v for w, v in zip(price, x, strict=True) if w)
+    model.add(worth >= least)
+    model.maximize(worth)
+    return Question(model, x)

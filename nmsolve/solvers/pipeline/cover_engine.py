@@ -1,0 +1,132 @@
+"""The engine ``cover``: bounds by blocks (:mod:`.blocks`), the ceiling halved between what is proved and what is known."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.pipeline.blocks import UNIT, Cover, best_prices, cover_of, needed, question
+from nmsolve.solvers.pipeline.bounds import work_bound
+from nmsolve.solvers.pipeline.data import pipeline_data
+
+#: Most items: a question has three variables for each.
+MOST = 3000
+#: CP-SAT's effort (about CPU seconds) for the first answer to a question, and how much it grows while there is none.
+EFFORT, MORE = 0.5, 4.0
+#: Share of the prices that proved something last in those tried next: the best ones for few blocks are far off (Wentges 1997).
+SMOOTH = 0.5
+
+
+class CoverBound:
+    """Proves that no plan keeps a ceiling, by prices of layers; runs in a child process."""
+
+    name = "cover"
+    finds = "bounds"
+
+    def refuses(self, problem: PipelineProblem) -> str | None:
+        """Groups of several cores, chains, large networks."""
+        if problem.split == "chain":
+            return "a chain is solved exactly"
+        if problem.largest_group > 1:
+            return "it bounds groups of one core only"
+        return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Raise the bound until prices prove no more; with a plan known, for better ones only."""
+        known, value = context.incumbent()
+        data = pipeline_data(problem, value)
+        cover = cover_of(data)
+        if not cover.time.any():
+            return
+        climb = Climb(cover, context)
+        if known is not None:
+            climb.learn(PipelinePlan.unpacked(problem, known))
+        low = cover.least(max(context.bound(), work_bound(problem).value))
+        high = cover.most(value)
+        while low <= high and not context.should_stop():
+            ceiling = (low + high) // 2
+            if climb.prove(ceiling, value):
+                low = ceiling + 1
+            else:
+                high = ceiling - 1
+
+
+class Climb:
+    """Blocks found so far, ``blocks`` (B, I) with their ``loads`` (B,)."""
+
+    def __init__(self, cover: Cover, context: Context) -> None:
+        self.cover, self.context = cover, context
+        self.blocks: BoolArray = np.zeros((0, cover.data.count), bool)
+        self.loads: IntArray = np.zeros(0, np.int64)
+        self.center: FloatArray = cover.time / cover.time.sum()
+
+    def learn(self, plan: PipelinePlan) -> None:
+        """The stages of a plan are blocks (those that tear no item apart)."""
+        item = self.cover.data.item
+        for stage in np.flatnonzero(plan.cores > 0).tolist():
+            inside = plan.stage == stage
+            block = np.zeros(self.cover.data.count, bool)
+            block[item[inside]] = True
+            if not block[item[~inside]].any():
+                self.add(block)
+
+    def add(self, block: BoolArray) -> None:
+        """Keep a block."""
+        self.blocks = np.concatenate([self.blocks, block[None]])
+        self.loads = np.append(self.loads, self.cover.load(block))
+
+    def prove(self, ceiling: int, below: float) -> bool:
+        """Are there prices that no plan with this ceiling can cover? Bounds are offered; False if it stays open, too."""
+        effort, share = EFFORT, SMOOTH
+        while not self.context.should_stop():
+            usable = self.blocks[self.loads <= ceiling]
+            prices, worth = best_prices(self.cover, usable, ceiling)
+            if worth <= self.cover.groups * (1 + 1e-7):
+                return False
+            best = prices / prices.sum()
+            price = np.floor((share * self.center + (1 - share) * best) * UNIT).astype(np.int64)
+            least = needed(self.cover, price, ceiling)
+            answer = self.ask(price, ceiling, least, effort)
+            if answer == "INFEASIBLE":
+                self.center = price / price.sum()
+                self.offer(price, ceiling, least, below)
+                return True
+            helps = answer != "UNKNOWN" and float(prices[self.blocks[-1]].sum()) > 1 + 1e-7
+            share = SMOOTH if helps else 0.0
+            effort = effort * MORE if answer == "UNKNOWN" and share == 0.0 else EFFORT
+        return False
+
+    def ask(self, price: IntArray, ceiling: int, least: int, effort: float) -> str:
+        """Look for blocks worth ``least`` and keep all that turn up; CP-SAT's status."""
+        from ortools.sat.python import cp_model
+
+        asked = question(self.cover, price, ceiling, least)
+        found: list[BoolArray] = []
+
+        class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+            def on_solution_callback(self) -> None:
+                found.append(np.array([self.boolean_value(v) for v in asked.x]))
+
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers = max(1, self.context.workers)
+        solver.parameters.random_seed = self.context.seed % 2**31
+        solver.parameters.max_time_in_seconds = max(0.01, self.context.time_left())
+        solver.parameters.max_deterministic_time = effort
+        status = str(solver.status_name(solver.solve(asked.model, Listener())))
+        for block in found:
+            self.add(block)
+        return status
+
+    def offer(self, price: IntArray, ceiling: int, least: int, below: float) -> None:
+        """The bound that prices prove, no more than the value of the plan that the items were made with."""
+        value = self.cover.bound(ceiling, below)
+        layers = self.cover.data.item
+        certificate = {
+            "method": "cover", "ceiling": ceiling, "factor": self.cover.factor,
+            "price": price.tolist(), "item": layers.tolist(), "below": below, "seed": self.context.seed,
+        }  # fmt: skip
+        self.context.raise_bound(Bound(value, "cover", certificate=certificate))
