@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 #: Part of the time that ``--place`` keeps for the placement.
 PLACE_PART = 0.5
+PAGE = "pipeline.html"
 #: Stages that are listed on the terminal; the page has all.
 LISTED = 24
 
@@ -136,7 +137,8 @@ def write_pipeline(
 
     checks = []
     path = o.out / PLAN
-    path.unlink(missing_ok=True)  # of an earlier run
+    for earlier in (path, o.out / PAGE):
+        earlier.unlink(missing_ok=True)
     if result.plan is not None:
         write_plan(path, given.problem, result.plan)
         checks = plan_checks(given.problem, read_plan(path, given.problem), result.objective, result.bounds)
@@ -152,7 +154,7 @@ def write_pipeline(
     try:
         with patience.optional():
             page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
-            write_atomic(o.out / "pipeline.html", page)
+            write_atomic(o.out / PAGE, page)
     except KeyboardInterrupt:
         print("interrupted: no page is drawn", file=sys.stderr)
     return report
@@ -160,6 +162,7 @@ def write_pipeline(
 
 def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
     """The last words: JSON result on stdout, or a summary for people."""
+    from nmsolve.cli.check_pipeline import REPORT
     from nmsolve.cli.pipeline_report import pipeline_words
 
     if as_json:
@@ -186,7 +189,7 @@ def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
         print(line, file=stream)
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
-    print(f"report: {out / 'pipeline.html'}", file=stream)
+    print(f"report: {out / PAGE if (out / PAGE).exists() else out / REPORT}", file=stream)
 
 
 def _exit_code(result: PipelineResult, report: PipelineReport, wanted: float | None) -> int:
