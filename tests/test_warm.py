@@ -21,6 +21,7 @@ ROOMS = {
         "nmsolve.solvers.mapping.recheck.fan_out", "nmsolve.heuristics.mapping.external.contraction",
         "nmsolve.heuristics.mapping.external.spilled", "nmsolve.heuristics.mapping.external.thinning",
     ),
+    "pipelines": ("nmsolve.model.pipeline.", "nmsolve.hw.pipeline.", "nmsolve.heuristics.pipeline.", "nmsolve.solvers.pipeline."),
     "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),
     "simulation": ("nmsolve.hw.noc.",),
 }  # fmt: skip

@@ -13,6 +13,7 @@ from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.warm.files import warm_files
 from nmsolve.solvers.warm.kernels import until_compiled
 from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
+from nmsolve.solvers.warm.pipeline import warm_pipeline
 from nmsolve.solvers.warm.routing import warm_routing
 from nmsolve.solvers.warm.simulation import warm_simulation
 
@@ -20,6 +21,7 @@ from nmsolve.solvers.warm.simulation import warm_simulation
 OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
     "files": warm_files,
     "free routes": warm_free_routes,
+    "pipelines": warm_pipeline,
     "routing": warm_routing,
     "simulation": warm_simulation,
 }
@@ -30,6 +32,7 @@ SLOW = (
     "nets",
     "branch-bound",
     "routing",
+    "pipelines",
     "subgraphs",
     "anneal",
     "files",

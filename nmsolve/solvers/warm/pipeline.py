@@ -1,0 +1,65 @@
+"""Compile the kernels of pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.types import FloatArray
+from nmsolve.solvers.pipeline.api import plan
+from nmsolve.solvers.pipeline.registry import REGISTRY
+
+#: Seconds for one engine on one problem.
+SECONDS = 0.5
+LAYERS = 12
+#: Engines of native solvers, which compile nothing.
+NATIVE = ("pipeline-cpsat", "pipeline-mip")
+
+
+def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
+    """Plan small pipelines of every kind with every engine; returns what was done."""
+    work = {
+        f"{name}, {label}": partial(plan, problem, time_limit=SECONDS, engines=[name])
+        for name, entry in REGISTRY.items()
+        for label, problem in _problems().items()
+        if name not in NATIVE and entry.make().refuses(problem) is None
+    }
+    for run in work.values():
+        until_compiled(run)
+    return list(work)
+
+
+def _problems() -> dict[str, PipelineProblem]:
+    """Groups of cores and single cores, with and without hosts, memory and layers that belong together."""
+    single, group = _problem(1), replace(_problem(4), cores=6)
+    rich = replace(
+        single, memory=8.0, hosts=1, host_time=np.full(LAYERS, 20.0), together=np.arange(LAYERS) // 2,
+        backward=np.zeros(LAYERS, bool),
+    )  # fmt: skip
+    return {
+        "chain": replace(group, split="chain"),
+        "chain of three": replace(group, split="chain", exact_stages=True),
+        "contiguous": single,
+        "contiguous, groups": group,
+        "contiguous, hosts": rich,
+        "any": replace(single, split="any"),
+        "any, hosts": replace(rich, split="any"),
+    }
+
+
+def _problem(largest_group: int) -> PipelineProblem:
+    """Twelve layers, each with a tensor for the next one and one for the layer after that."""
+    rng = np.random.default_rng(1)
+    work = rng.integers(4, 20, LAYERS)
+    time: FloatArray = np.ceil(work[:, None] / np.arange(1, largest_group + 1))
+    source = np.concatenate([np.arange(LAYERS - 1), np.arange(LAYERS - 2)])
+    target = np.concatenate([np.arange(1, LAYERS), np.arange(2, LAYERS)])
+    ones = np.ones(len(source))
+    tensors = Tensors(source, np.arange(len(source) + 1), target, ones, ones)
+    names = tuple(f"layer {i}" for i in range(LAYERS))
+    return PipelineProblem("warm", names, time, np.ones(LAYERS), tensors, cores=3, stages=3)
