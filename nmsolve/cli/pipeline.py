@@ -80,6 +80,8 @@ def run_pipeline(o: PipelineOptions) -> int:
     limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
     given = state_problem(_inputs(o))
     _require_options(o, given)
+    for warning in () if given.graph is None else given.graph.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
     search = limit * (1 - PLACE_PART) if o.place else limit
     with watching(o.json) as observers:
