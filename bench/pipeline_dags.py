@@ -82,13 +82,14 @@ def row(path: Path, seconds: float, cores: int | None) -> bool:
     said += [] if proved and value == bound else [f"not proved, bound {bound:.6g}"]
     said += [] if used <= seconds else ["too slow"]
     said += [] if reference is None or f"{value:.6g}" == reference[0] else ["differs"]
-    said = [text for text in said if text]
+    verdict = "; ".join(filter(None, said))
+    value_of, time_of = reference or ("-", "-")
     print(
         f"| {path.stem} | {problem.count:,} | {poset.count} | {problem.cores} + {problem.hosts} | {downsets:,} | {value:.6g} | "
-        f"{reference[0] if reference else '-'} | {used:.2f} | {reference[1] if reference else '-'} | {'; '.join(said) or 'proved'} |",
+        f"{value_of} | {used:.2f} | {time_of} | {verdict or 'proved'} |",
         flush=True,
     )
-    return not said
+    return not verdict
 
 
 if __name__ == "__main__":
