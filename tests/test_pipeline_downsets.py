@@ -96,8 +96,11 @@ def problems(draw: st.DrawFn) -> PipelineProblem:
 def test_the_best_of_all_plans_is_found_and_proved(problem: PipelineProblem) -> None:
     """Together, backward, memory, hosts, groups, overlap, fixed numbers of stages and cores; or that there is none."""
     best = min((objective(problem, plan) for plan in all_plans(problem)), default=None)
-    plan, bound, proved = best_contiguous(problem, plenty)
+    news: list[tuple[PipelinePlan | None, float]] = []
+    plan, bound, proved = best_contiguous(problem, plenty, news=lambda *said: news.append(said))
     assert proved
+    assert all(told <= bound for _, told in news)
+    assert all(plan_complaint(problem, found) is None for found, _ in news if found is not None)
     if best is None:
         assert plan is None and bound == np.inf
         return
@@ -185,6 +188,17 @@ def test_too_many_downsets_leave_a_plan_and_a_valid_bound() -> None:
     assert 0 < bound <= objective(fork(20), plan)
     assert "no memory" in notes[0] and "seen" in notes[0]
     assert news == sorted(news)
+
+
+@pytest.mark.parametrize("looks", range(1, 12))
+def test_the_bound_is_valid_whenever_time_is_up(looks: int) -> None:
+    """Guesses about one order bound nothing: cut short anywhere, the bound holds and the plan keeps the rules."""
+    problem = fork(5)
+    best = value(problem)
+    left = iter([1.0] * looks)
+    plan, bound, _ = best_contiguous(problem, lambda: next(left, 0.0))
+    assert bound <= best
+    assert plan is None or objective(problem, plan) >= best
 
 
 def test_time_up_at_once_says_so() -> None:

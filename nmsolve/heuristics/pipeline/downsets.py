@@ -67,10 +67,10 @@ def best_contiguous(
     the plan or None; a lower bound on the objective of all plans; whether the plan is the best one (with None: whether there is
     none, and then the bound is infinite). The bound is that of this split: plans of ``any`` split may be better.
     """
-    search = _Search(problem, poset_of(problem), time_left, memory or MEMORY, news, note)
+    search = _Search(problem, poset_of(problem), time_left, MEMORY if memory is None else memory, news, note)
     complete = search.complete()
     if not complete:
-        return search.plan, problem.ticks.seconds(search.low), False
+        return search.plan, problem.ticks.seconds(search.proved), False
     if search.plan is None:
         return None, math.inf, True
     return search.plan, problem.ticks.seconds(search.high), True
@@ -82,9 +82,10 @@ class _Stopped(Exception):
 
 @dataclass
 class _Search:
-    """Two bounds that close in. ``low``: no plan has a smaller load; ``high``: load of ``plan``, or ENDLESS. In ticks.
+    """Two bounds that close in, in ticks.
 
-    ``stride``: how far the next guess goes up while there is no plan.
+    ``proved``: no plan has a smaller load; ``low``: none of the order that is searched now has; ``high``: load of ``plan``, or
+    ENDLESS; ``stride``: how far the next guess goes up while there is no plan.
     """
 
     problem: PipelineProblem
@@ -94,22 +95,22 @@ class _Search:
     news: News
     note: Callable[[str], None]
     plan: PipelinePlan | None = None
+    proved: int = 0
     low: int = 0
     high: int = ENDLESS
     stride: int = 1
 
     def __post_init__(self) -> None:
-        self.low = self._least()
+        self.proved = self._least()
 
     def complete(self) -> bool:
         """Find the best plan; False if time or memory ran out before."""
         try:
             chain = self.poset.as_chain()
             if self.problem.split != "chain":
-                low = self.low
                 self._close_in(chain, self._lattice(chain))
-                self.low = low  # what failed for one order may go for another
-            self._close_in(self.poset, self._lattice(self.poset))
+            if self.proved < self.high:
+                self._close_in(self.poset, self._lattice(self.poset))
         except _Stopped as stop:
             self.note(str(stop))
             return False
@@ -132,7 +133,8 @@ class _Search:
         After a guess half way, anything below the plan is asked for: if that fails, it was the last guess. If plans got better
         by small steps twice, half way again.
         """
-        anything, small, self.stride = False, 0, 1
+        anything, small = False, 0
+        self.low, self.stride = self.proved, 1
         while self.low < self.high:
             limit = self.high - 1 if anything and self.plan is not None else self._middle()
             gap, before = self.high - self.low, self.high
@@ -147,8 +149,11 @@ class _Search:
                 self.low = limit + 1
                 self.stride *= 2
                 anything, small = True, 0
-            if poset is self.poset or plan is not None:
-                self.news(plan, self.problem.ticks.seconds(self.low))
+            if poset is self.poset:
+                self.proved = self.low
+            elif plan is None:
+                continue  # what fails for one order may go for another
+            self.news(plan, self.problem.ticks.seconds(self.proved))
 
     def _middle(self) -> int:
         """The next guess: half way to the plan; without one by growing steps from the bound, as low guesses are cheap."""
