@@ -168,8 +168,11 @@ class _Search:
     def _least(self) -> int:
         """A lower bound by counting: the work shared by all, and the largest part."""
         problem, poset = self.problem, self.poset
-        capacity = problem.cores + problem.hosts * relief(problem, poset)
-        shared = int(int(least_area(poset).sum()) / capacity * (1 - 1e-9))
+        area, worth = int(least_area(poset).sum()), problem.hosts * relief(problem, poset)
+        if worth:
+            shared = int(area / (problem.cores + worth) * (1 - 1e-9))
+        else:
+            shared = -(-area // problem.cores)
         alone = poset.time[:, -1].copy()
         if problem.hosts:
             alone = np.where(poset.impossible, alone, np.minimum(alone, poset.host))
