@@ -123,12 +123,12 @@ def test_the_referee_refuses_what_is_no_plan() -> None:
     assert not incumbent.raise_bound("test", Bound(14.0, "wrong"))
 
 
-def test_small_problems_meet_the_exact_model_before_local_search() -> None:
-    """In a contiguous problem the downsets come first, where any split is allowed they are a start like others."""
+def test_small_problems_meet_the_exact_model_before_the_long_searches() -> None:
+    """What is exact for a split comes early; in large problems searches go before the exact model."""
     order = [step.engine.name for step in steps_for(line("any"), None)[0]]
-    assert order.index("pipeline-cpsat") < order.index("pipeline-local")
+    assert order.index("pipeline-local") < order.index("pipeline-cpsat") < order.index("resplit")
     order = [step.engine.name for step in steps_for(line("contiguous"), None)[0]]
-    assert order[:2] == ["chain", "downsets"]
+    assert order.index("downsets") < order.index("pipeline-cpsat") and "resplit" not in order
     steps, refusals = steps_for(line("chain"), None)
     assert steps[0].engine.name == "chain" and any(text.startswith("downsets:") for text in refusals)
 

@@ -37,6 +37,12 @@ def _chain() -> Any:
     return Chain()
 
 
+def _counting() -> Any:
+    from nmsolve.solvers.pipeline.bounds import CountingBounds
+
+    return CountingBounds()
+
+
 def _downsets() -> Any:
     from nmsolve.solvers.pipeline.partition import Downsets
 
@@ -67,6 +73,12 @@ def _orders() -> Any:
     return Orders()
 
 
+def _cover() -> Any:
+    from nmsolve.solvers.pipeline.cover_engine import CoverBound
+
+    return CoverBound()
+
+
 def _cpsat() -> Any:
     from nmsolve.solvers.pipeline.cpsat_engine import PipelineCpSat
 
@@ -82,11 +94,13 @@ def _mip() -> Any:
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
     "chain": Entry(_chain, 0.2, quick=True),
-    "downsets": Entry(_downsets, 0.4, late=("any",)),
-    "pipeline-local": Entry(_local, 0.2, repeat=True, late=("any", "contiguous")),
+    "pipeline-counting": Entry(_counting, 0.1, quick=True),
+    "downsets": Entry(_downsets, 0.4),
+    "pipeline-local": Entry(_local, 0.2, repeat=True),
     "resplit": Entry(_resplit, 0.4, child=True, repeat=True, late=("any",)),
     "orders": Entry(_orders, 0.2, repeat=True, late=("any", "contiguous")),
     "pipeline-cpsat": Entry(_cpsat, 0.5, child=True),
+    "cover": Entry(_cover, 0.3, child=True),
     "groups-local": Entry(_groups, 0.2, repeat=True, unasked=False),
     "pipeline-mip": Entry(_mip, 0.5, child=True, unasked=False),
 }
