@@ -125,7 +125,7 @@ def test_the_referee_refuses_what_is_no_plan() -> None:
 
 def test_small_problems_meet_the_exact_model_before_the_long_searches() -> None:
     """What is exact for a split comes early; in large problems searches go before the exact model."""
-    order = [step.engine.name for step in steps_for(line("any"), None)[0]]
+    order = [step.engine.name for step in steps_for(line("any", cores=3, stages=3), None)[0]]
     assert order.index("pipeline-local") < order.index("pipeline-cpsat") < order.index("resplit")
     order = [step.engine.name for step in steps_for(line("contiguous"), None)[0]]
     assert order.index("downsets") < order.index("pipeline-cpsat") and "resplit" not in order
