@@ -23,6 +23,7 @@ from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.cpsat_engine import PipelineCpSat
 from nmsolve.solvers.pipeline.cpsat_solve import solve
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.joining import apart
 from nmsolve.solvers.pipeline.mip_engine import PipelineMip
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.resplit import Resplit
@@ -255,6 +256,27 @@ def test_a_dear_tensor_joins_its_ends_only_where_no_better_plan_cuts_it() -> Non
     assert pipeline_data(problem, 9.1).count == 3
     with_host = replace(problem, hosts=1, host_time=np.full(3, 2.0), stages=3)
     assert pipeline_data(with_host, 8.0).count == 3
+
+
+@SLOW
+@given(problems(), st.integers(0, 4), st.integers(0, 4))
+def test_the_least_load_apart_is_that_of_the_best_set(
+    problem: PipelineProblem, inside: int, outside: int
+) -> None:
+    """The minimum cut against all sets with one layer and without the other."""
+    inside, outside = inside % problem.count, outside % problem.count
+    if inside == outside:
+        return
+    tensors, least = problem.tensors, math.inf
+    for bits in itertools.product([0, 1], repeat=problem.count):
+        if bits[inside] and not bits[outside]:
+            load = sum(float(problem.time[k, problem.largest_group - 1]) for k, on in enumerate(bits) if on)
+            for t in range(tensors.count):
+                ends = {bits[int(k)] for k in tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]]}
+                load += float(tensors.time[t]) if len(ends | {bits[int(tensors.source[t])]}) > 1 else 0.0
+            least = min(least, load)
+    found = apart(problem, inside, outside)
+    assert found <= least * (1 + 1e-12) and found == pytest.approx(least, abs=1e-5)
 
 
 def test_covers_count_how_many_large_items_a_group_holds() -> None:

@@ -2,21 +2,22 @@
 
 Two reductions are applied, and :meth:`PipelineData.plan` undoes them. Layers that every plan keeps together are one item
 (:func:`nmsolve.model.pipeline.merged.merge`). With a known plan of value T only better ones are of interest, and in those a
-tensor whose cut alone would load a stage with T or more is not cut: its ends are one item too (:func:`merge_heavy`). A model made
-with T proves ``min(optimum of the model, T)``.
+tensor whose cut would load a stage with T or more is not cut: its ends are one item too (:mod:`.joining`). A model made with T
+proves ``min(optimum of the model, T)``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from nmsolve.model.pipeline.merged import Merged, merge
+from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.solvers.pipeline.joining import join
 
 #: A mode of a slot that is not a number of cores.
 HOST = 0
@@ -146,7 +147,7 @@ def pipeline_data(problem: PipelineProblem, below: float = np.inf) -> PipelineDa
     merged = merge(problem)
     small, group = merged.problem, merged.group
     if problem.split == "any" and np.isfinite(below):
-        merged = merge_heavy(small, below)
+        merged = join(small, below)
         small, group = merged.problem, merged.group[group]
     order = np.argsort(-small.time[:, 0], kind="mergesort")
     rank = np.empty(small.count, np.int64)
@@ -168,42 +169,6 @@ def pipeline_data(problem: PipelineProblem, below: float = np.inf) -> PipelineDa
         uses=uses,
         modes=_modes(problem, host),
     )
-
-
-def merge_heavy(problem: PipelineProblem, below: float) -> Merged:
-    """Join the ends of tensors that no plan with a value under ``below`` cuts, repeated until nothing changes.
-
-    A group that holds a layer pays for its time on the most cores, and for a tensor of the layer that is cut. Where the
-    sum is ``below`` or more and the layer cannot be on a host, the tensor is not cut, and its other end comes to the layer.
-    ``problem`` has no ``together`` and asks for no order.
-    """
-    merged = merge(problem)
-    while True:
-        small = merged.problem
-        count, tensors = small.count, small.tensors
-        time = small.time[:, problem.largest_group - 1]
-        host = np.full(count, np.inf) if not small.hosts or small.host_time is None else small.host_time
-        source, user = tensors.pairs
-        cost = np.repeat(tensors.time, np.diff(tensors.indptr))
-        stays = np.zeros(len(source), bool)
-        for end in (source, user):
-            pays = np.maximum(time[end], cost) if small.overlap else time[end] + cost
-            stays |= (pays >= below) & (host[end] >= below)
-        if not stays.any():
-            return merged
-        joined = _components(count, source[stays], user[stays])
-        # How many stages there must be is the models' business: fewer items than stages are no mistake here.
-        again = merge(replace(small, together=joined, exact_stages=False))
-        merged = replace(again, group=again.group[merged.group])
-
-
-def _components(count: int, u: IntArray, v: IntArray) -> IntArray:
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import connected_components
-
-    graph = csr_array((np.ones(len(u)), (u, v)), shape=(count, count))
-    label: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
-    return label
 
 
 def _modes(problem: PipelineProblem, host: FloatArray) -> tuple[tuple[int, ...], ...]:

@@ -1,0 +1,109 @@
+"""Which layers every plan below a value keeps together: known before the search, they make models smaller.
+
+Both rules ask what a group must pay that holds one end of a tensor and not the other. If that is the value or more, and the end
+cannot be on a host instead, no better plan parts the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from nmsolve.model.pipeline.merged import Merged, merge
+from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.pipeline.bounds import CAPACITY, network
+
+#: Most minimum cuts in one round of joining (about a millisecond each with some hundred layers), and most layers for any.
+CUTS, MOST = 2000, 1500
+
+
+def join(problem: PipelineProblem, below: float) -> Merged:
+    """Join the ends of tensors that no plan with a value under ``below`` parts, again and again until nothing changes.
+
+    ``problem`` has no ``together`` and asks for no order. How many stages there must be is not looked at: fewer layers than
+    stages are no mistake here.
+    """
+    merged = merge(replace(problem, exact_stages=False))
+    while True:
+        small = merged.problem
+        source, user = small.tensors.pairs
+        stays = heavy(small, below)
+        if not stays.any():
+            stays = never_cut(small, below)
+        if not stays.any():
+            return merged
+        again = merge(replace(small, together=_components(small.count, source[stays], user[stays])))
+        merged = replace(again, group=again.group[merged.group])
+
+
+def heavy(problem: PipelineProblem, below: float) -> BoolArray:
+    """(E,) uses that cost a group ``below`` or more alone: the time of an end on the largest group, and that of the tensor."""
+    tensors, time, host = problem.tensors, _least(problem), _host(problem)
+    cost = np.repeat(tensors.time, np.diff(tensors.indptr))
+    out = np.zeros(len(cost), bool)
+    for end in tensors.pairs:
+        pays = np.maximum(time[end], cost) if problem.overlap else time[end] + cost
+        out |= (pays >= below) & (host[end] >= below)
+    return out
+
+
+def never_cut(problem: PipelineProblem, below: float) -> BoolArray:
+    """(E,) uses for which every group with one end and without the other costs ``below`` or more (:func:`apart`)."""
+    source, user = problem.tensors.pairs
+    out = np.zeros(len(source), bool)
+    if problem.overlap or problem.count > MOST:
+        return out
+    alone = _least(problem)
+    np.add.at(alone, source, np.repeat(problem.tensors.time, np.diff(problem.tensors.indptr)))
+    np.add.at(alone, user, np.repeat(problem.tensors.time, np.diff(problem.tensors.indptr)))
+    may = (alone >= below) & (_host(problem) >= below)  # alone in a group it costs no more than this
+    left = CUTS
+    for k in np.flatnonzero(may[source] | may[user]).tolist():
+        for a, b in ((int(source[k]), int(user[k])), (int(user[k]), int(source[k]))):
+            if may[a] and not out[k] and left:
+                left -= 1
+                out[k] = apart(problem, a, b) >= below
+    return out
+
+
+def apart(problem: PipelineProblem, inside: int, outside: int) -> float:
+    """Least compute time on the largest group plus transfer of any set with one layer and without another; rounded down.
+
+    A minimum cut, as in :func:`nmsolve.solvers.pipeline.bounds.cheapest_company`, with ``outside`` at the sink.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_flow
+
+    tail, head, cost = network(problem, inside)
+    total = float(cost[np.isfinite(cost)].sum())
+    if total == 0:
+        return 0.0
+    scale = CAPACITY / total
+    capacity = np.floor(np.where(np.isfinite(cost), cost * scale, CAPACITY)).astype(np.int32)
+    capacity[len(capacity) - problem.count + outside] = CAPACITY
+    size = problem.count + 2 * problem.tensors.count + 1
+    graph = csr_array((capacity, (tail, head)), shape=(size, size))
+    return float(maximum_flow(graph, inside, size - 1).flow_value) / scale
+
+
+def _least(problem: PipelineProblem) -> FloatArray:
+    """(L,) time of layers on the largest group; a copy."""
+    return np.array(problem.time[:, problem.largest_group - 1])
+
+
+def _host(problem: PipelineProblem) -> FloatArray:
+    """(L,) time of layers on a host, inf where none can take them."""
+    if problem.host_time is None or not problem.hosts:
+        return np.full(problem.count, np.inf)
+    return problem.host_time
+
+
+def _components(count: int, u: IntArray, v: IntArray) -> IntArray:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    graph = csr_array((np.ones(len(u)), (u, v)), shape=(count, count))
+    label: IntArray = connected_components(graph, directed=False)[1].astype(np.int64)
+    return label
