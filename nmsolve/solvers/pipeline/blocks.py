@@ -133,28 +133,28 @@ def best_prices(cover: Cover, blocks: BoolArray, ceiling: int) -> tuple[FloatArr
     from scipy import optimize, sparse
 
     linprog: Any = optimize.linprog  # its stubs know no sparse rows
-    csr_array, eye_array, bmat = sparse.csr_array, sparse.eye_array, cast(Any, sparse.bmat)
-
-    count, host = cover.data.count, cover.host
+    csr_array, eye_array, bmat = sparse.csr_array, cast(Any, sparse.eye_array), cast(Any, sparse.bmat)
+    count, host, most = cover.data.count, cover.host, cover.groups + 1.0
     if not cover.hosts:
         end = linprog(
             -np.ones(count),
             csr_array(blocks.astype(float)),
             np.ones(len(blocks)),
-            bounds=(0, 1),
+            bounds=(0, most),
             method="highs",
         )
         return np.maximum(0.0, end.x), -float(end.fun)
-    unit = max(1, ceiling)
-    slope = csr_array(np.where(host >= 0, -host / unit, -1e6)[:, None])
+    able = np.flatnonzero(host >= 0)
+    each = eye_array(count, format="csr")[able]
+    slope = csr_array((-host[able] / max(1, ceiling))[:, None])
     rows = bmat([
         [csr_array(blocks.astype(float)), None, csr_array((len(blocks), 1))],
-        [eye_array(count), -eye_array(count), slope],
+        [each, -each, slope],
     ])  # fmt: skip
     gain = np.concatenate([-np.ones(count), np.ones(count), [float(cover.hosts)]])
-    limit = np.concatenate([np.ones(len(blocks)), np.zeros(count)])
+    limit = np.concatenate([np.ones(len(blocks)), np.zeros(len(able))])
     end = linprog(
-        gain, rows, limit, bounds=[(0, 1)] * count + [(0, None)] * count + [(0, None)], method="highs"
+        gain, rows, limit, bounds=[(0, most)] * count + [(0, None)] * count + [(0, None)], method="highs"
     )
     return np.maximum(0.0, end.x[:count]), -float(end.fun)
 

@@ -130,8 +130,12 @@ def _layer(problem: PipelineProblem, layer: int) -> float:
     graph.add_node("sink")
     for k in mine:
         graph.add_edge("source", k)
+    first = {k: group.index(k) for k in set(group)}
     for k in range(problem.count):
         graph.add_edge(k, "sink", capacity=compute[k])
+        if first[group[k]] != k:  # other companions are not parted either
+            graph.add_edge(k, first[group[k]])
+            graph.add_edge(first[group[k]], k)
     for t in range(tensors.count):
         ends = {int(tensors.source[t]), *tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()}
         graph.add_edge(("in", t), ("out", t), capacity=Fraction(float(tensors.time[t])))
@@ -156,7 +160,7 @@ def _cover(problem: PipelineProblem, certificate: Mapping[str, Any], seconds: fl
     worth = np.zeros(problem.count)
     worth[np.unique(item, return_index=True)[1]] = price
     least = math.ceil(
-        (worth.sum() - _hosted(problem, worth, ceiling)) / min(problem.cores, problem.stages) - 1e-6
+        (worth.sum() - _hosted(problem, worth, ceiling, below)) / min(problem.cores, problem.stages) - 1e-6
     )
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
@@ -218,14 +222,17 @@ def _rules(problem: PipelineProblem, model: Any, x: list[Any], ceiling: float, b
         model.addConstr(load <= 1)
 
 
-def _hosted(problem: PipelineProblem, worth: Any, ceiling: float) -> float:
-    """Most worth that hosts can hold, layers taken in part."""
+def _hosted(problem: PipelineProblem, worth: Any, ceiling: float, below: float) -> float:
+    """Most worth that hosts can hold, what stays together taken in part."""
     if not problem.hosts or problem.host_time is None:
         return 0.0
+    host, value = dict[int, float](), dict[int, float]()
+    for layer, k in enumerate(_companions(problem, below)):
+        host[k] = host.get(k, 0.0) + float(problem.host_time[layer])
+        value[k] = value.get(k, 0.0) + float(worth[layer])
     room, out = problem.hosts * ceiling, 0.0
-    host = problem.host_time
-    for k in sorted(range(problem.count), key=lambda k: -worth[k] / host[k] if host[k] > 0 else -math.inf):
+    for k in sorted(host, key=lambda k: -value[k] / host[k] if host[k] > 0 else -math.inf):
         if math.isfinite(host[k]):
             part = 1.0 if host[k] <= room else room / host[k]
-            out, room = out + part * worth[k], room - part * host[k]
+            out, room = out + part * value[k], room - part * host[k]
     return out
