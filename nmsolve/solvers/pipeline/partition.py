@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.heuristics.pipeline.baselines import one_group
-from nmsolve.heuristics.pipeline.chain import best_in_order
+from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.downsets import best_contiguous
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
@@ -34,7 +34,8 @@ class Chain:
         if plan_complaint(problem, single) is None:
             context.offer(single.packed(problem), "one group")
         merged = merge(problem if exact else replace(problem, split="contiguous"))
-        plan, value = best_in_order(merged.problem, np.arange(merged.problem.count))
+        order = np.arange(merged.problem.count)
+        plan, value = ChainPartition(merged.problem).in_order(order, fewest_stages=exact)
         if plan is not None:
             context.offer(merged.lift(plan).packed(problem), "one order")
         if exact:
