@@ -67,6 +67,17 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     code, text, _ = call("verify", out, "--graph", moved)
     assert code == 0 and "FAILED" not in text and "rules" in text and "objective" in text
     moved.rename(source)
+    proofs = (out / "certificates.json").read_text()
+    for change, words in (
+        ({"value": 7.9}, "claimed 7.9"),
+        ({"certificate": {}}, "the certificate is broken"),
+    ):
+        content = json.loads(proofs)
+        next(b for b in content["bounds"] if b["method"] == "work").update(change)
+        (out / "certificates.json").write_text(json.dumps(content))
+        code, text, _ = call("verify", out)
+        assert code == 1 and words in next(line for line in text.splitlines() if line.startswith("FAILED"))
+    (out / "certificates.json").write_text(proofs)
     plan = json.loads((out / "plan.json").read_text())
     (out / "plan.json").write_text(json.dumps({**plan, "stage": [1, 0, 0, 1]}))
     code, text, _ = call("verify", out / "plan.json")
