@@ -27,6 +27,9 @@ class PipelineCpSat:
     name = "pipeline-cpsat"
     finds = "both"
 
+    def __init__(self) -> None:
+        self._level = 1
+
     def refuses(self, problem: PipelineProblem) -> str | None:
         """Models that are too large."""
         return refuses_model(problem, MAX_VARIABLES)
@@ -55,7 +58,7 @@ class PipelineCpSat:
             if not np.isfinite(hard) or hard - low <= CLOSE * hard or context.should_stop():
                 return
             goal = (low + hard) / 2
-            status = self._solve(problem, context, goal, effort, asks=True)
+            status = self._ask(problem, context, goal, effort)
             _, now = context.incumbent()
             if status == "INFEASIBLE":
                 continue
@@ -71,10 +74,18 @@ class PipelineCpSat:
         """Ask for anything better than the best known, once the gap is small: answered sooner than the whole model."""
         _, best = context.incumbent()
         while np.isfinite(best) and best - context.bound() <= CLOSE * best and not context.should_stop():
-            self._solve(problem, context, best, effort, asks=True)
+            self._ask(problem, context, best, effort)
             before, best = best, context.incumbent()[1]
             if best >= before:
                 return
+
+    def _ask(self, problem: PipelineProblem, context: Context, below: float, effort: float) -> str:
+        """A question, with the linear relaxation that answered the last one; if it does not, with the other one."""
+        status = self._solve(problem, context, below, effort, asks=True)
+        if status == "UNKNOWN" and not context.should_stop():
+            self._level = 3 - self._level
+            status = self._solve(problem, context, below, effort, asks=True)
+        return status
 
     def _solve(
         self, problem: PipelineProblem, context: Context, below: float, effort: float, *, asks: bool
@@ -98,6 +109,7 @@ class PipelineCpSat:
             on_plan=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
             on_bound=lambda value: None if asks else raise_to(built.whole.bound(value), "running"),
             effort=effort,
+            level=self._level,
         )
         if end.status == "INFEASIBLE":
             raise_to(

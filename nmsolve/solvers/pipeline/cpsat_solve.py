@@ -26,13 +26,15 @@ def solve(
     workers: int = 1,
     seconds: float = np.inf,
     effort: float = np.inf,
+    level: int = 1,
     should_stop: Callable[[], bool] = lambda: False,
     on_plan: Callable[[IntArray], object] = lambda plan: None,
     on_bound: Callable[[float], object] = lambda bound: None,
 ) -> Outcome:
     """Solve ``built``; ``on_plan`` (packed) and ``on_bound`` (model objective) are called from the caller's thread.
 
-    ``effort`` is a limit in CP-SAT's own measure of work, about CPU seconds. ``core`` of the outcome is a packed plan.
+    ``effort`` is a limit in CP-SAT's own measure of work, about CPU seconds; ``level`` how much of the model its linear
+    relaxation holds (1 or 2). ``core`` of the outcome is a packed plan.
 
     Raises
     ------
@@ -47,6 +49,7 @@ def solve(
     if np.isfinite(effort):
         solver.parameters.max_deterministic_time = effort
     solver.parameters.num_workers = max(1, workers)
+    solver.parameters.linearization_level = level
     solver.parameters.random_seed = seed % (2**31)
     solver.parameters.presolve_inclusion_work_limit = 0
 
