@@ -94,7 +94,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--split", default="contiguous", choices=["contiguous", "any"])
     parser.add_argument("--engines", type=lambda text: text.split(","))
-    parser.add_argument("--bind", action="append", default=[])
+    parser.add_argument("--bind", default="")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     print("| graph | layers | best | bound | bound / best | by | CPU s |\n|---|---|---|---|---|---|---|")

@@ -161,14 +161,36 @@ def best_prices(cover: Cover, blocks: BoolArray, ceiling: int) -> tuple[FloatArr
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """Is there a block with a load of at most ``ceiling`` whose prices add up to ``least``? Asks for the most valuable."""
+    """A CP-SAT model of one block; ``x[i]``: item i belongs to it."""
 
     model: Any
     x: list[Any]
 
 
 def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
-    """The question as a CP-SAT model. A piece along the order lies between two downsets: ``low`` before, ``high`` with it."""
+    """Is there a block with a load of at most ``ceiling`` whose prices add up to ``least``? Asks for the most valuable."""
+    asked, worth, load = _block(cover, price, least)
+    for row in load:
+        asked.model.add(row <= ceiling)
+    asked.model.maximize(worth)
+    return asked
+
+
+def lightest(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
+    """The least load, if it is at most ``ceiling``, of blocks whose prices add up to ``least``."""
+    asked, _, load = _block(cover, price, least)
+    worst = asked.model.new_int_var(0, ceiling, "worst")
+    for row in load:
+        asked.model.add(row <= worst)
+    asked.model.minimize(worst)
+    return asked
+
+
+def _block(cover: Cover, price: IntArray, least: int) -> tuple[Question, Any, list[Any]]:
+    """A block worth ``least``: its variables, its worth, and what its load is the largest of.
+
+    A piece along the order lies between two downsets: ``low`` before it, ``high`` with it.
+    """
     from ortools.sat.python import cp_model
 
     data, model = cover.data, cp_model.CpModel()
@@ -190,11 +212,9 @@ def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Questio
             model.add_bool_or(x[a], ~x[b], y)
     compute = sum(int(w) * v for w, v in zip(cover.time, x, strict=True) if w)
     move = sum(int(w) * v for w, v in zip(cover.cost, cut, strict=True) if w)
-    for row in (compute, move) if data.problem.overlap else (compute + move,):
-        model.add(row <= ceiling)
     if cover.memory or cover.storage.any():
         model.add(sum(int(w) * v for w, v in zip(cover.storage, x, strict=True) if w) <= cover.memory)
     worth = sum(int(w) * v for w, v in zip(price, x, strict=True) if w)
     model.add(worth >= least)
-    model.maximize(worth)
-    return Question(model, x)
+    load = [compute, move] if data.problem.overlap else [compute + move]
+    return Question(model, x), worth, load
