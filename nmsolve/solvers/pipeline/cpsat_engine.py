@@ -17,8 +17,10 @@ MAX_VARIABLES = 100_000
 #: Effort of the first questions (CP-SAT's measure, about a CPU second), how many times that the model with its objective
 #: gets, and by how much both grow from round to round.
 EFFORT, WHOLE, MORE = 1.0, 4.0, 3.0
-#: No questions where the gap is no more than this; and most questions in a row.
-CLOSE, QUESTIONS = 1e-3, 12
+#: No questions where the gap is no more than this; most questions in a row, and most for anything better.
+CLOSE, QUESTIONS, BETTER = 1e-3, 12, 4
+#: "Better" is better by more than what rounding to whole numbers hides, and by less than what the search takes for a gap.
+MARGIN = 1 - 3e-9
 
 
 class PipelineCpSat:
@@ -35,7 +37,7 @@ class PipelineCpSat:
         return refuses_model(problem, MAX_VARIABLES)
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
-        """Rounds of questions, of the model with its objective, and of the question for anything better, until one ends.
+        """Rounds of questions, of the question for anything better, and of the model with its objective, until one ends.
 
         Below a value that is asked for, more tensors cannot be cut than below the best known, and fewer large items fit in a
         stage; so questions are far easier than the proof that nothing is better, and the bound rises early. Each round
@@ -44,9 +46,9 @@ class PipelineCpSat:
         effort = EFFORT
         while not context.should_stop():
             self._questions(problem, context, effort)
+            self._better(problem, context, WHOLE * effort)
             if context.should_stop() or self._whole(problem, context, WHOLE * effort):
                 return
-            self._better(problem, context, WHOLE * effort)
             effort *= MORE
 
     def _questions(self, problem: PipelineProblem, context: Context, effort: float) -> None:
@@ -71,24 +73,41 @@ class PipelineCpSat:
         return self._solve(problem, context, best, effort, asks=False) in ("OPTIMAL", "INFEASIBLE")
 
     def _better(self, problem: PipelineProblem, context: Context, effort: float) -> None:
-        """Ask for anything better than the best known, once the gap is small: answered sooner than the whole model."""
-        _, best = context.incumbent()
-        while np.isfinite(best) and best - context.bound() <= CLOSE * best and not context.should_stop():
-            self._ask(problem, context, best, effort)
-            before, best = best, context.incumbent()[1]
-            if best >= before:
+        """Ask for anything better than the best known, once the gap is small: answered sooner than the whole model.
+
+        Only a few times: where plans differ in the last digits only, the model with its objective is quicker.
+        """
+        self._level = 1
+        for _ in range(BETTER):
+            _, best = context.incumbent()
+            far = not np.isfinite(best) or best - context.bound() > CLOSE * best
+            if (
+                far
+                or context.should_stop()
+                or self._ask(problem, context, best * MARGIN, effort) != "OPTIMAL"
+            ):
                 return
 
     def _ask(self, problem: PipelineProblem, context: Context, below: float, effort: float) -> str:
         """A question, with the linear relaxation that answered the last one; if it does not, with the other one."""
-        status = self._solve(problem, context, below, effort, asks=True)
-        if status == "UNKNOWN" and not context.should_stop():
-            self._level = 3 - self._level
-            status = self._solve(problem, context, below, effort, asks=True)
+        status = "UNKNOWN"
+        for level in (self._level, 3 - self._level):
+            status = self._solve(problem, context, below, effort, asks=True, level=level)
+            if status != "UNKNOWN":
+                self._level = level
+            if status != "UNKNOWN" or context.should_stop():
+                break
         return status
 
     def _solve(
-        self, problem: PipelineProblem, context: Context, below: float, effort: float, *, asks: bool
+        self,
+        problem: PipelineProblem,
+        context: Context,
+        below: float,
+        effort: float,
+        *,
+        asks: bool,
+        level: int = 1,
     ) -> str:
         """Look for plans with values under ``below``, any such plan if ``asks``; tells what comes; CP-SAT's status."""
         data = pipeline_data(problem, below)
@@ -109,7 +128,7 @@ class PipelineCpSat:
             on_plan=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
             on_bound=lambda value: None if asks else raise_to(built.whole.bound(value), "running"),
             effort=effort,
-            level=self._level,
+            level=level,
         )
         if end.status == "INFEASIBLE":
             raise_to(
