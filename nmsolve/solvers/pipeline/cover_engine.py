@@ -51,9 +51,9 @@ class CoverBound:
         return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
-        """Raise the bound until prices prove no more; with a plan known, for better ones only."""
+        """Raise the bound until prices prove no more, or no plan is better than the one known."""
         known, value = context.incumbent()
-        data = pipeline_data(problem, value)
+        data = pipeline_data(problem)
         cover = cover_of(data)
         if not cover.time.any():
             return
@@ -151,12 +151,12 @@ class Climb:
         return solver, status
 
     def offer(self, price: IntArray, ceiling: int, below: float) -> None:
-        """The bound that prices prove, no more than the value of the plan that the items were made with."""
+        """The bound that prices prove; ``below`` is the value of the plan known, if any."""
         self.low = max(self.low, ceiling + 1)
         value = self.cover.bound(ceiling, below)
         layers = self.cover.data.item
         certificate = {
             "method": "cover", "ceiling": ceiling, "factor": self.cover.factor,
-            "price": price.tolist(), "item": layers.tolist(), "below": below, "seed": self.context.seed,
+            "price": price.tolist(), "item": layers.tolist(), "seed": self.context.seed,
         }  # fmt: skip
         self.context.raise_bound(Bound(value, "cover", certificate=certificate))

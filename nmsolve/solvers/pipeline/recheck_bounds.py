@@ -56,12 +56,8 @@ def _work(problem: PipelineProblem, rate: float) -> float:
     return float(total / (cores + Fraction(rate) * hosts))
 
 
-def _companions(problem: PipelineProblem, below: float = math.inf) -> list[int]:
-    """Group of every layer, from ``together`` and cycles of the order alone.
-
-    Without an order also from ``below``: in plans of a lower value the ends of a tensor stay together if a group with one of
-    them, its companions and the tensor cut has a load of ``below`` or more, and no host takes them.
-    """
+def _companions(problem: PipelineProblem) -> list[int]:
+    """Group of every layer, from ``together`` and cycles of the order alone."""
     import networkx as nx
 
     graph = nx.DiGraph()
@@ -73,44 +69,11 @@ def _companions(problem: PipelineProblem, below: float = math.inf) -> list[int]:
         if number >= 0 and first.setdefault(number, layer) != layer:
             graph.add_edge(layer, first[number])
             graph.add_edge(first[number], layer)
-    while True:
-        group = [0] * problem.count
-        for k, members in enumerate(nx.strongly_connected_components(graph)):
-            for layer in members:
-                group[layer] = k
-        new = [] if problem.split != "any" or math.isinf(below) else _heavy(problem, group, below)
-        if not new:
-            return group
-        graph.add_edges_from(new)
-        graph.add_edges_from((b, a) for a, b in new)
-
-
-def _heavy(problem: PipelineProblem, group: list[int], below: float) -> list[tuple[int, int]]:
-    """Pairs of layers in two groups that plans of a value under ``below`` do not part."""
-    count, tensors = max(group) + 1, problem.tensors
-    time, host = [0.0] * count, [0.0] * count
-    for layer, k in enumerate(group):
-        time[k] += float(problem.time[layer, problem.largest_group - 1])
-        host[k] += (
-            math.inf if not problem.hosts or problem.host_time is None else float(problem.host_time[layer])
-        )
-    sums: dict[tuple[int, frozenset[int]], float] = {}
-    ends: dict[tuple[int, frozenset[int]], tuple[int, list[int]]] = {}
-    for t in range(tensors.count):
-        maker = int(tensors.source[t])
-        users = tensors.targets[tensors.indptr[t] : tensors.indptr[t + 1]].tolist()
-        key = (group[maker], frozenset(group[u] for u in users) - {group[maker]})
-        sums[key] = sums.get(key, 0.0) + float(tensors.time[t])
-        ends[key] = (maker, [u for u in users if group[u] != group[maker]])
-    out = []
-    for (home, away), cost in sums.items():
-        maker, users = ends[home, away]
-        for user in users:
-            for end in (home, group[user]):
-                load = max(time[end], cost) if problem.overlap else time[end] + cost
-                if load >= below and host[end] >= below:
-                    out.append((maker, user))
-    return out
+    group = [0] * problem.count
+    for k, members in enumerate(nx.strongly_connected_components(graph)):
+        for layer in members:
+            group[layer] = k
+    return group
 
 
 def _layer(problem: PipelineProblem, layer: int) -> float:
@@ -156,11 +119,11 @@ def _cover(problem: PipelineProblem, certificate: Mapping[str, Any], seconds: fl
     price, item = certificate["price"], certificate["item"]
     if len(item) != problem.count or min(item) < 0 or max(item) >= len(price):
         raise InputError("items do not fit the layers", "certificate", "a cover of this problem")
-    below, ceiling = float(certificate["below"]), certificate["ceiling"] / certificate["factor"]
+    ceiling = certificate["ceiling"] / certificate["factor"]
     worth = np.zeros(problem.count)
     worth[np.unique(item, return_index=True)[1]] = price
     least = math.ceil(
-        (worth.sum() - _hosted(problem, worth, ceiling, below)) / min(problem.cores, problem.stages) - 1e-6
+        (worth.sum() - _hosted(problem, worth, ceiling)) / min(problem.cores, problem.stages) - 1e-6
     )
     model = highspy.Highs()
     model.setOptionValue("output_flag", False)
@@ -169,11 +132,11 @@ def _cover(problem: PipelineProblem, certificate: Mapping[str, Any], seconds: fl
         model.setOptionValue(tolerance, 1e-9)
     x = [model.addBinary() for _ in range(problem.count)]
     limit, value = _limit(problem, certificate["ceiling"], certificate["factor"])
-    _rules(problem, model, x, limit, below)
+    _rules(problem, model, x, limit)
     model.addConstr(sum(float(w) * v for w, v in zip(worth, x, strict=True)) >= least - 0.5)
     model.solve()
     status = model.getModelStatus()
-    return min(below, value) if status == highspy.HighsModelStatus.kInfeasible else None
+    return value if status == highspy.HighsModelStatus.kInfeasible else None
 
 
 def _limit(problem: PipelineProblem, ceiling: int, factor: float) -> tuple[float, float]:
@@ -189,9 +152,9 @@ def _limit(problem: PipelineProblem, ceiling: int, factor: float) -> tuple[float
     return ceiling / factor * (1 - MARGIN), ceiling / factor * (1 - MARGIN)
 
 
-def _rules(problem: PipelineProblem, model: Any, x: list[Any], ceiling: float, below: float) -> None:
+def _rules(problem: PipelineProblem, model: Any, x: list[Any], ceiling: float) -> None:
     """A block: what must be together, one piece along the order, memory, load."""
-    group = _companions(problem, below)
+    group = _companions(problem)
     first: dict[int, int] = {}
     for k in range(problem.count):
         if first.setdefault(group[k], k) != k:
@@ -222,12 +185,12 @@ def _rules(problem: PipelineProblem, model: Any, x: list[Any], ceiling: float, b
         model.addConstr(load <= 1)
 
 
-def _hosted(problem: PipelineProblem, worth: Any, ceiling: float, below: float) -> float:
+def _hosted(problem: PipelineProblem, worth: Any, ceiling: float) -> float:
     """Most worth that hosts can hold, what stays together taken in part."""
     if not problem.hosts or problem.host_time is None:
         return 0.0
     host, value = dict[int, float](), dict[int, float]()
-    for layer, k in enumerate(_companions(problem, below)):
+    for layer, k in enumerate(_companions(problem)):
         host[k] = host.get(k, 0.0) + float(problem.host_time[layer])
         value[k] = value.get(k, 0.0) + float(worth[layer])
     room, out = problem.hosts * ceiling, 0.0
