@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import nmsolve
+from nmsolve.solvers.search.cpsat import new_solver
 
 CPSAT = """
 from ortools.sat.python import cp_model
@@ -34,3 +38,10 @@ def test_both_solvers_work_in_one_process(order: tuple[str, str]) -> None:
         [sys.executable, "-c", "".join(order)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_solver_leaves_out_the_step_that_overflows() -> None:
+    """CpSolver() is called in one place only, so no model is solved without its settings."""
+    calls = [p for p in Path(nmsolve.__file__).parent.rglob("*.py") if "CpSolver()" in p.read_text()]
+    assert [str(p.relative_to(Path(nmsolve.__file__).parent)) for p in calls] == ["solvers/search/cpsat.py"]
+    assert new_solver().parameters.presolve_inclusion_work_limit == 0

@@ -59,7 +59,8 @@ def fewest_moves(
 
     from nmsolve.solvers.mapping.explain.classes import classes_of
     from nmsolve.solvers.mapping.explain.limits import limits_of
-    from nmsolve.solvers.mapping.explain.model import add_limit, new_solver, place_variables, values
+    from nmsolve.solvers.mapping.explain.model import add_limit, place_variables, values
+    from nmsolve.solvers.search.cpsat import new_solver
 
     classes = classes_of(problem, problem.sizes, _origin(problem))
     if classes is None or seconds <= 0:
@@ -77,7 +78,7 @@ def fewest_moves(
         for j in range(indptr[u], indptr[u + 1])
     ]
     model.minimize(len(problem.migration.reference) - cp_model.LinearExpr.sum(stay))
-    solver = new_solver(seconds, 0)
+    solver = new_solver(seconds)
     status = solver.status_name(solver.solve(model))
     if status not in ("OPTIMAL", "FEASIBLE"):
         return start, 0

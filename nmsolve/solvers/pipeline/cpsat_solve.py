@@ -1,9 +1,4 @@
-"""Running CP-SAT on a pipeline model, with the one step of its presolve left out that is known to err on such numbers.
-
-Times are whole numbers up to 2^40. CP-SAT 9.15 adds up coefficients of Boolean variables in 32 bits where it removes
-conditions of rows (or-tools issue 5293, repaired after that release), and then calls plans optimal that are not. With
-``presolve_inclusion_work_limit = 0`` that step does not run.
-"""
+"""Running CP-SAT on a pipeline model."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.solve import Outcome
 from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
 from nmsolve.solvers.pipeline.cpsat import PipelineModel
+from nmsolve.solvers.search.cpsat import new_solver
 
 
 def solve(
@@ -43,15 +39,8 @@ def solve(
     import ortools
     from ortools.sat.python import cp_model
 
-    solver = cp_model.CpSolver()
-    if np.isfinite(seconds):
-        solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    if np.isfinite(effort):
-        solver.parameters.max_deterministic_time = effort
-    solver.parameters.num_workers = max(1, workers)
+    solver = new_solver(seconds, workers, seed, effort)
     solver.parameters.linearization_level = level
-    solver.parameters.random_seed = seed % (2**31)
-    solver.parameters.presolve_inclusion_work_limit = 0
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def __init__(self, tell: Tell) -> None:

@@ -19,6 +19,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.routing.columns import path_columns
+from nmsolve.solvers.search.cpsat import new_solver
 
 #: Flows set free at first, at least and at most; paths per flow; how much loads vary while they are looked for.
 FIRST, LEAST, MOST, PATHS, NOISE = 40, 10, 200, 16, 0.15
@@ -190,10 +191,7 @@ def choose(
         model.add(sum(some) <= room + excess)  # type: ignore[arg-type,operator]
         over.append(excess)
     model.minimize(sum(over))
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
-    solver.parameters.num_workers = 1
-    solver.parameters.random_seed = seed
+    solver = new_solver(seconds, seed=seed)
     status = solver.solve(model)
     done = status == cp_model.OPTIMAL
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -11,6 +11,7 @@ import numpy as np
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
+from nmsolve.solvers.search.cpsat import new_solver
 
 
 class CpSatModel(Protocol):
@@ -63,14 +64,9 @@ def solve(
     import ortools
     from ortools.sat.python import cp_model
 
-    solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    solver.parameters.num_workers = max(1, workers)
-    solver.parameters.random_seed = seed % (2**31)
+    solver = new_solver(seconds, workers, seed, effort)
     if not linear:
         solver.parameters.linearization_level = 0
-    if np.isfinite(effort):
-        solver.parameters.max_deterministic_time = effort
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def __init__(self, tell: Tell) -> None:

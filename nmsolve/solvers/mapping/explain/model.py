@@ -24,6 +24,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.axons import add_axons, states_axons
 from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
 from nmsolve.solvers.mapping.explain.limits import Limit, restricted
+from nmsolve.solvers.search.cpsat import new_solver
 
 #: Part of the time for a first mapping, where that takes more than a moment.
 REPAIR_PART = 0.2
@@ -76,7 +77,7 @@ def _solve(
     for x, on in zip(limits, switch, strict=True):
         add_limit(model, problem, classes, y, x, on)
     model.add_assumptions(switch)
-    solver = new_solver(seconds, seed)
+    solver = new_solver(seconds, seed=seed)
     status = solver.status_name(solver.solve(model))
     if status == "INFEASIBLE":
         named = set(solver.sufficient_assumptions_for_infeasibility())
@@ -91,17 +92,6 @@ def _solve(
     ):  # sizes were forgotten, or a merged class was split in a way that does not fit
         return Answer("unknown")
     return Answer("feasible", core)
-
-
-def new_solver(seconds: float, seed: int) -> Any:
-    """CP-SAT on one thread."""
-    from ortools.sat.python import cp_model
-
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
-    solver.parameters.random_seed = seed % (2**31)
-    return solver
 
 
 def place_variables(model: Any, classes: Classes, cores: int) -> list[list[Any]]:

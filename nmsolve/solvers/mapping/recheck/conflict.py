@@ -14,6 +14,7 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
+from nmsolve.solvers.search.cpsat import new_solver
 
 #: Most variables "node u on core p" of the second model; larger conflicts have their witnesses checked only.
 MOST_PLACES = 100_000
@@ -95,9 +96,7 @@ def _status(problem: MappingProblem, seconds: float) -> str:
             if c.kind == "apart":
                 model.add(cp_model.LinearExpr.sum([x[u, p] for u in c.nodes if allowed[u, p]]) <= 1)
     _axon_tables(model, problem, x)
-    solver = cp_model.CpSolver()
-    solver.parameters.num_workers = 1
-    solver.parameters.max_time_in_seconds = max(0.01, seconds)
+    solver = new_solver(seconds)
     return str(solver.status_name(solver.solve(model)))
 
 
