@@ -23,6 +23,7 @@ from nmsolve.solvers.pipeline.blocks import (
 )
 from nmsolve.solvers.pipeline.bounds import work_bound
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.search.cpsat import new_solver
 
 #: Most items: a question has three variables for each.
 MOST = 3000
@@ -140,11 +141,7 @@ class Climb:
             def on_solution_callback(self) -> None:
                 found.append(np.array([self.boolean_value(v) for v in asked.x]))
 
-        solver = cp_model.CpSolver()
-        solver.parameters.num_workers = max(1, self.context.workers)
-        solver.parameters.random_seed = self.context.seed % 2**31
-        solver.parameters.max_time_in_seconds = max(0.01, self.context.time_left())
-        solver.parameters.max_deterministic_time = effort
+        solver = new_solver(self.context.time_left(), self.context.workers, self.context.seed, effort)
         status = str(solver.status_name(solver.solve(asked.model, Listener())))
         for block in found:
             self.add(block)
