@@ -64,16 +64,16 @@ class Cover:
         return max(0, int(np.floor(bound * self.factor)) - slack)
 
     def most(self, below: float) -> int:
-        """Largest whole load of plans that are better than ``below`` by more than rounding (``SAME``)."""
+        """Largest whole load of plans that are better than ``below`` by more than rounding (``SAME``); of all, if that is inf."""
         if not np.isfinite(below):
-            return int(self.time.sum() + self.cost.sum())
+            return int(max(self.time.sum() + self.cost.sum(), np.maximum(0, self.host).sum()))
         if self.exact:
             return max(0, int(np.rint(below * self.factor)) - 1)
         return max(0, int(np.floor(below * self.factor * (1 - SAME))))
 
     def bound(self, ceiling: int, below: float) -> float:
-        """What it means that no plan keeps a ceiling."""
-        if self.exact and ceiling >= self.most(below):
+        """What it means that no plan keeps a ceiling; inf: there is none."""
+        if (self.exact or not np.isfinite(below)) and ceiling >= self.most(below):
             return below
         return min(below, (ceiling + 1) / self.factor * (1 - 2e-12))
 

@@ -148,7 +148,9 @@ def _limit(problem: PipelineProblem, ceiling: int, factor: float) -> tuple[float
     times = np.concatenate([problem.time[:, 0], host, problem.tensors.time]) * factor
     whole = bool((np.abs(times - np.rint(times)) <= 1e-12 * times).all())
     if whole and MARGIN * ceiling < 0.1:
-        return (ceiling + 0.25) / factor, (ceiling + 1) / factor
+        all_work = math.fsum(problem.time[:, 0]) + math.fsum(problem.tensors.time)
+        none = ceiling >= max(all_work, math.fsum(host)) * factor  # no plan has a larger load
+        return (ceiling + 0.25) / factor, math.inf if none else (ceiling + 1) / factor
     return ceiling / factor * (1 - MARGIN), ceiling / factor * (1 - MARGIN)
 
 
