@@ -29,8 +29,8 @@ MELT = 0.35
 RISE_COARSEST = 1.0
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
-#: A descent at the end of a phase may take this part of the phase's time on top.
-AFTER = 0.25
+#: A descent looks at every core for every node; above so many pairs it may take, on top of a phase, this part of its time.
+LONG, AFTER = 2**26, 0.25
 #: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
 #: refined at this level, and from one that was.
 RISE_FRESH, RISE_AGAIN = 0.0, 0.15
@@ -126,16 +126,18 @@ def run_cycle(
 def anneal_level(net: Net, s: State, highest: float, rise: float, until: float, bench: Bench) -> None:
     """Anneal ``s`` from at most ``highest``, less if that raises the cost by more than ``rise``; then descend.
 
-    Nothing if the run is past ``until``: a descent from far off takes longer than the annealing of a later phase.
+    Where a descent may be long, it gets a part of the phase's time, and none if the run is past ``until`` already.
     """
     begin = bench.budget.done()
-    if begin >= until:
-        return
-    unit = line_step(bench.board, s)
-    hot = bearable(net, s, highest, rise, bench)
-    cold = min(COLD * unit, hot / 4)
-    anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
-    polish(net, s, bench, until + AFTER * (until - begin))
+    if begin < until:
+        unit = line_step(bench.board, s)
+        hot = bearable(net, s, highest, rise, bench)
+        cold = min(COLD * unit, hot / 4)
+        anneal(net, bench.board, s, hot, cold, until, bench.budget, bench.rng, bench.scratch)
+    if len(s.pos) * len(s.held) <= LONG:
+        polish(net, s, bench)
+    elif begin < until:
+        polish(net, s, bench, until + AFTER * (until - begin))
 
 
 def _coarsest(net: Net, s: State, again: bool, until: float, bench: Bench) -> None:

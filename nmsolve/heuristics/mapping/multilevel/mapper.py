@@ -29,11 +29,11 @@ SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
 #: With a given mapping that costs, after a descent, at most CLOSE times what the short first start does: a V-cycle from it
 #: up to the first share, one more start up to the second; then V-cycles from the best as always.
 CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
-#: If the first start took so many times its share (on 65,536 cores the splits alone take 13 s), only one follows.
-LATE = 1.5
-#: The share of a start that the initial bisection gets: with coarser levels, and where the graph is too small for any and
-#: the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters, one per core).
-BISECTION, FLAT_BISECTION = 0.1, 0.8
+#: From so many cores on only one start follows the first: on 65,536 the splits of one take 13 s.
+MANY_CORES = 16_384
+#: The share of a start that the initial bisection gets; and where so many nodes have no coarser level, because there are
+#: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
+BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
 #: The shares of the run at which V-cycles from the best start end.
 CYCLES = (0.74, 0.97)
 
@@ -74,7 +74,7 @@ def map_multilevel(
     if close is not None:
         _v_cycle(best, close, CONTINUE, bench)
         others = [FRESH]
-    if budget.done() > LATE * first:
+    if problem.cores >= MANY_CORES:
         others = [CYCLES[-1]]
     for until in others:
         if not budget.stop():
@@ -88,7 +88,8 @@ def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
     """A mapping from scratch; the first one also decides the numbering of the finest level."""
     begin = bench.budget.done()
     levels = coarsen(best.net, bench)
-    share = FLAT_BISECTION if len(levels.nets) == 1 else BISECTION
+    flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES
+    share = FLAT_BISECTION if flat else BISECTION
     start = dual_bisection(levels.nets[-1], machine, begin + share * (until - begin), bench)
     if not best.sorted:
         start = _sort_by_core(levels, start, best)
