@@ -12,7 +12,19 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
 ROOMS = ["model", "hw", "heuristics", "learn", "solvers", "cli"]
-HEAVY = {"onnx", "sympy", "ortools", "highspy", "pyomo", "torch", "numba", "matplotlib", "scipy", "networkx", "pandas"}
+HEAVY = {
+    "onnx",
+    "sympy",
+    "ortools",
+    "highspy",
+    "pyomo",
+    "torch",
+    "numba",
+    "matplotlib",
+    "scipy",
+    "networkx",
+    "pandas",
+}
 
 
 def imported(path: Path) -> list[tuple[int, str]]:

@@ -196,5 +196,7 @@ def route_words(report: RouteReport) -> list[str]:
     if any(c.name == "flow-deadlock" and c.ok for c in report.checks):
         words.append("No deadlock is possible: channels are numbered so that every route climbs.")
     if report.long_messages:
-        words.append(f"Multicast messages of many flits can block each other, though: {report.long_messages}.")
+        words.append(
+            f"Multicast messages of many flits can block each other, though: {report.long_messages}."
+        )
     return words
