@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable
 
 import pytest
@@ -14,9 +15,10 @@ Called = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
-    """``nmsolve ARGUMENTS`` without a process of its own: exit code, stdout, stderr. Time limits count from the import."""
+    """``nmsolve ARGUMENTS`` without a process of its own: exit code, stdout, stderr."""
 
     def called(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("nmsolve.cli.main.STARTED", time.monotonic())  # time limits count from here
         monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()

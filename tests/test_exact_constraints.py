@@ -160,7 +160,7 @@ def mip_least_cost(data: ExactData, core: tuple[int, ...], *rules: Any) -> float
             fix.add(model.x[u, p] == int(core[u] == p))
     end = solve_highs(
         MipModel(model, data, None), seed=1, workers=1, seconds=20, should_stop=lambda: False,
-        on_mapping=lambda core: None, on_bound=lambda bound: None,
+        on_solution=lambda core: None, on_bound=lambda bound: None,
     )  # fmt: skip
     return np.inf if end.bound is None or end.status != "optimal" else end.bound
 

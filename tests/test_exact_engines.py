@@ -265,11 +265,14 @@ def test_bounds_are_reported_while_searching() -> None:
     proof = Recorder(problem)
     BranchBound().run(problem, proof)
     for engine in (Mip(), CpSat()):
-        context = Recorder(problem)
-        engine.run(problem, context)
-        assert context.low == context.value == proof.value
-        assert any(b.certificate["status"] == "running" for b in context.bounds)
-        assert max(b.value for b in context.bounds) <= proof.value
+        running = False
+        for _ in range(5):  # a solver may be through before its first bound is told
+            context = Recorder(problem)
+            engine.run(problem, context)
+            assert context.low == context.value == proof.value
+            assert max(b.value for b in context.bounds) <= proof.value
+            running = running or any(b.certificate["status"] == "running" for b in context.bounds)
+        assert running
 
 
 def test_start_values_are_the_pyomo_values() -> None:

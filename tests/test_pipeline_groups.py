@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipelines_support import random_dag
 
 from nmsolve.heuristics.pipeline.actions import act, even
 from nmsolve.heuristics.pipeline.groups import GroupsEnv, Reward
@@ -16,28 +17,11 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
 
 
 def random_problem(seed: int, layers: int, cores: int, largest: int, **settings: object) -> PipelineProblem:
-    """Whole times that fall with the group, tensors to one to three later layers."""
-    rng = np.random.default_rng(seed)
-    time = np.sort(rng.integers(1, 40, (layers, largest)), axis=1)[:, ::-1].astype(np.float64)
-    source, targets, indptr = [], [], [0]
-    for u in range(layers - 1):
-        for _ in range(int(rng.integers(0, 3))):
-            users = np.unique(rng.integers(u + 1, layers, int(rng.integers(1, 4))))
-            source.append(u)
-            targets.extend(users.tolist())
-            indptr.append(len(targets))
-    tensors = Tensors(
-        np.array(source, np.int64), np.array(indptr, np.int64), np.array(targets, np.int64),
-        rng.integers(0, 9, len(source)).astype(np.float64), np.ones(len(source)),
-    )  # fmt: skip
-    given: dict[str, object] = {"stages": cores, "split": "chain", "memory": None} | settings
-    storage = rng.integers(0, 9, layers).astype(np.float64)
-    labels = tuple(f"layer {k}" for k in range(layers))
-    return PipelineProblem("random", labels, time, storage, tensors, cores, **given)  # type: ignore[arg-type]
+    """A random graph of layers as a chain."""
+    return random_dag(seed, layers, cores, largest, **({"split": "chain"} | settings))
 
 
 @given(

@@ -21,7 +21,6 @@ from nmsolve.model.pipeline.tensors import Tensors
 from nmsolve.solvers.mapping.mip.solve import solve_highs
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.cpsat_engine import PipelineCpSat
-from nmsolve.solvers.pipeline.cpsat_solve import solve
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.joining import apart
 from nmsolve.solvers.pipeline.mip_engine import PipelineMip
@@ -30,6 +29,7 @@ from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
+from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.incumbent import Incumbent
 
 SLOW = settings(
@@ -122,7 +122,7 @@ def by_highs(problem: PipelineProblem, below: float = math.inf) -> tuple[str, fl
     """Status and value."""
     end = solve_highs(
         mip.build(pipeline_data(problem, below), below=below), seed=0, workers=1, seconds=30, should_stop=lambda: False,
-        on_mapping=lambda m: None, on_bound=lambda b: None,
+        on_solution=lambda m: None, on_bound=lambda b: None,
     )  # fmt: skip
     if end.core is None:
         return end.status, math.inf

@@ -58,7 +58,9 @@ def test_a_search_above_its_budget_ends_with_its_best_answer():
     incumbent, budget, memory, seconds = searched(engine, 100)
     assert engine.stopped and budget.starved and incumbent.objective == 20
     assert seconds < 8 and memory.budget < memory.peak
-    assert 90 * MIB < engine.told <= 110 * MIB  # what was free already is given back before
+    assert (
+        90 * MIB < engine.told <= 150 * MIB
+    )  # what was free already is given back before; memory is looked at now and then
 
 
 def test_what_other_processes_hold_counts():

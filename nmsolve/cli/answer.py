@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
@@ -177,11 +177,33 @@ def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
     """The exit code of a finished run (docs/files.md)."""
     from nmsolve.cli.check import disagreements
 
-    if disagreements(report.checks):
+    agreed = not disagreements(report.checks)
+    return code_of(result, agreed, result.core is not None, wanted_gap)
+
+
+class Ended(Protocol):
+    """What every result says of how its run ended."""
+
+    @property
+    def status(self) -> str:
+        """``optimal``, ``feasible``, ``infeasible`` or ``unknown``."""
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the search stopped."""
+
+    @property
+    def gap(self) -> float | None:
+        """The proven gap, or None."""
+
+
+def code_of(result: Ended, agreed: bool, found: bool, wanted_gap: float | None) -> int:
+    """The exit code: do the independent checks agree, was an answer found, and is its gap the one that was asked for?"""
+    if not agreed:
         return INTERNAL
     if result.status == "infeasible":
         return INFEASIBLE
-    if result.core is None:
+    if not found:
         return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
     if wanted_gap is not None and (result.gap is None or result.gap > wanted_gap):
         return FEASIBLE

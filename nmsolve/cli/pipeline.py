@@ -14,11 +14,8 @@ import msgspec
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import (
     FEASIBLE,
-    INFEASIBLE,
-    INTERNAL,
-    INTERRUPTED,
     OK,
-    UNKNOWN,
+    code_of,
     prepare_file,
     prepare_folder,
 )
@@ -92,7 +89,7 @@ def run_pipeline(o: PipelineOptions) -> int:
     with Patience() as patience:
         report = write_pipeline(o, given, result, patience)
     say_pipeline(o.out, report, o.json)
-    code = _exit_code(result, report, wanted)
+    code = code_of(result, all(c.ok for c in report.checks), result.plan is not None, wanted)
     if o.place and result.plan is not None and code in (OK, FEASIBLE):
         from nmsolve.cli.pipeline_place import place_tiles
 
@@ -192,16 +189,3 @@ def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
     print(f"report: {out / PAGE if (out / PAGE).exists() else out / REPORT}", file=stream)
-
-
-def _exit_code(result: PipelineResult, report: PipelineReport, wanted: float | None) -> int:
-    """The exit code (docs/files.md), as of ``nmsolve map``."""
-    if any(not c.ok for c in report.checks):
-        return INTERNAL
-    if result.status == "infeasible":
-        return INFEASIBLE
-    if result.plan is None:
-        return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
-    if wanted is not None and (result.gap is None or result.gap > wanted):
-        return FEASIBLE
-    return OK

@@ -12,7 +12,7 @@ import msgspec
 
 from nmsolve import __version__
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import FEASIBLE, INFEASIBLE, INTERNAL, INTERRUPTED, OK, UNKNOWN, prepare_folder
+from nmsolve.cli.answer import code_of, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import event_to_json, number, percent, watching
@@ -96,7 +96,7 @@ def run_route(o: RouteOptions) -> int:
     with Patience() as patience:
         report = write_routing(o, loaded, problem, result, patience)
     say_routing(o.out, report, o.json)
-    return _exit_code(result, report, wanted)
+    return code_of(result, all(c.ok for c in report.checks), result.routes is not None, wanted)
 
 
 def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
@@ -222,16 +222,3 @@ def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
     if report.long_messages:
         print(f"  multicast messages of many flits can block each other: {report.long_messages}", file=stream)
     print(f"report: {out / 'route.html'}", file=stream)
-
-
-def _exit_code(result: RoutingResult, report: RouteReport, wanted: float | None) -> int:
-    """The exit code (docs/files.md), as of ``nmsolve map``."""
-    if any(not c.ok for c in report.checks):
-        return INTERNAL
-    if result.status == "infeasible":
-        return INFEASIBLE
-    if result.routes is None:
-        return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
-    if wanted is not None and (result.gap is None or result.gap > wanted):
-        return FEASIBLE
-    return OK

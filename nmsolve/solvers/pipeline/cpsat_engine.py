@@ -9,8 +9,8 @@ from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.cpsat import build
-from nmsolve.solvers.pipeline.cpsat_solve import solve
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.search.cpsat import solve
 
 #: Most variables of a model, about.
 MAX_VARIABLES = 100_000
@@ -125,7 +125,7 @@ class PipelineCpSat:
             workers=context.workers,
             seconds=context.time_left(),
             should_stop=context.should_stop,
-            on_plan=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
+            on_solution=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
             on_bound=lambda value: None if asks else raise_to(built.whole.bound(value), "running"),
             effort=effort,
             level=level,

@@ -49,7 +49,7 @@ class PipelineMip:
             workers=context.workers,
             seconds=context.time_left(),
             should_stop=context.should_stop,
-            on_mapping=lambda solution: context.offer(solution, "search"),
+            on_solution=lambda solution: context.offer(solution, "search"),
             on_bound=lambda bound: raise_to(safe(bound), "running"),
         )
         if end.core is not None:

@@ -18,8 +18,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.pipeline.cpsat import build_part
 from nmsolve.solvers.pipeline.cpsat_engine import MAX_VARIABLES, refuses_model
-from nmsolve.solvers.pipeline.cpsat_solve import solve
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.search.cpsat import solve
 
 #: CP-SAT's effort (about CPU seconds) of one division, and how many in a row may change nothing before it grows.
 EFFORT, MORE = 0.5, 2.0

@@ -14,11 +14,11 @@ from nmsolve.model.engine import Context
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.engine import run_model
-from nmsolve.solvers.mapping.cpsat.solve import solve
 from nmsolve.solvers.mapping.joint.links import Scale
 from nmsolve.solvers.routing.cpsat import build
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.referee import RoutingReferee
+from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.incumbent import judge
 
 #: Most variables of legs and trees.
@@ -96,9 +96,9 @@ def _ask(
         workers=context.workers,
         seconds=context.time_left(),
         should_stop=context.should_stop,
-        on_mapping=lambda solution: context.offer(solution, "at a goal"),
+        on_solution=lambda solution: context.offer(solution, "at a goal"),
         on_bound=lambda value: None,
-        linear=False,
+        level=0,
         effort=effort,
     )
     if end.status == "INFEASIBLE":
@@ -145,7 +145,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
             workers=context.workers,
             seconds=context.time_left(),
             should_stop=context.should_stop,
-            on_mapping=lambda solution: context.offer(solution, "search"),
+            on_solution=lambda solution: context.offer(solution, "search"),
             on_bound=lambda value: None,
         )
         if end.status == "INFEASIBLE":

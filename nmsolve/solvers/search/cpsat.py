@@ -1,10 +1,27 @@
-"""A CP-SAT solver with the settings that all models here share."""
+"""Running CP-SAT: solutions and bounds as they come, and an end that is read only behind its status."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+
+from nmsolve.model.errors import BackendError
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.listen import Tell, run_and_listen
+
+
+class CpSatModel(Protocol):
+    """What the solver needs of a built model."""
+
+    @property
+    def model(self) -> Any:
+        """The ``cp_model.CpModel``."""
+
+    def mapping(self, value: Any) -> IntArray:
+        """A solution as engines offer it; ``value(x)`` tells the value of a Boolean variable."""
 
 
 def new_solver(seconds: float = np.inf, workers: int = 1, seed: int = 0, effort: float = np.inf) -> Any:
@@ -26,3 +43,69 @@ def new_solver(seconds: float = np.inf, workers: int = 1, seed: int = 0, effort:
     parameters.random_seed = seed % 2**31
     parameters.presolve_inclusion_work_limit = 0
     return solver
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a CP-SAT run ended.
+
+    ``status``: ``OPTIMAL``, ``FEASIBLE``, ``INFEASIBLE`` or ``UNKNOWN``. ``bound`` is the best proven lower bound on
+    the *model* objective, ``core`` the best solution; both are None unless a solution was found, because CP-SAT then
+    says 0 for either (bounds proven on the way were reported by ``on_bound``).
+    """
+
+    status: str
+    bound: float | None
+    core: IntArray | None
+    version: str
+
+
+def solve(
+    built: CpSatModel,
+    *,
+    seed: int = 0,
+    workers: int = 1,
+    seconds: float = np.inf,
+    should_stop: Callable[[], bool] = lambda: False,
+    on_solution: Callable[[IntArray], object] = lambda solution: None,
+    on_bound: Callable[[float], object] = lambda bound: None,
+    effort: float = np.inf,
+    level: int = 1,
+) -> Outcome:
+    """Solve ``built``; ``on_solution`` and ``on_bound`` (model objective) are called from the caller's thread.
+
+    ``effort``: a limit in CP-SAT's own measure of work, about CPU seconds, which does not depend on what else the machine does.
+    ``level``: how much of the model its linear relaxation holds; 0: none, which is faster where it says nothing.
+
+    Raises
+    ------
+    BackendError : CP-SAT found the model invalid or failed inside
+    """
+    import ortools
+    from ortools.sat.python import cp_model
+
+    solver = new_solver(seconds, workers, seed, effort)
+    solver.parameters.linearization_level = level
+
+    class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
+        def __init__(self, tell: Tell) -> None:
+            super().__init__()
+            self.tell = tell
+
+        def on_solution_callback(self) -> None:
+            self.tell("solution", built.mapping(self.boolean_value))
+
+    def work(tell: Tell) -> None:
+        solver.best_bound_callback = lambda bound: tell("bound", bound)
+        solver.solve(built.model, Listener(tell))
+
+    run_and_listen(
+        work, stop=solver.stop_search, should_stop=should_stop, on_solution=on_solution, on_bound=on_bound
+    )
+    status = solver.status_name(solver.response_proto.status)
+    if status == "MODEL_INVALID":
+        raise BackendError(f"CP-SAT refuses the model: {built.model.validate()}")
+    core, bound = None, None
+    if status in ("OPTIMAL", "FEASIBLE"):  # under any other status these read as 0
+        core, bound = built.mapping(solver.boolean_value), solver.best_objective_bound
+    return Outcome(status, bound, core, ortools.__version__)

@@ -220,7 +220,9 @@ class Incumbent:
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
         missing = self._objective - bound
-        near = ROUNDING * abs(self._objective)  # a claim: in small units an absolute part would be more than rounding
+        near = ROUNDING * abs(
+            self._objective
+        )  # a claim: in small units an absolute part would be more than rounding
         return missing <= near or missing < self._referee.lattice * (1 - 1e-6)
 
     def _contradiction(self, bound: Bound) -> str | None:

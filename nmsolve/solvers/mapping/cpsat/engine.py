@@ -15,8 +15,8 @@ from nmsolve.model.errors import BackendError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.model import build
-from nmsolve.solvers.mapping.cpsat.solve import CpSatModel, solve
 from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.search.cpsat import CpSatModel, solve
 
 
 class CpSat:
@@ -84,7 +84,7 @@ def run_model(built: CpSatModel, claim: Claim, name: str, context: Context, wort
     def on_bound(model_bound: float) -> None:
         raise_to(claim.bound(model_bound), "running")
 
-    def on_mapping(solution: IntArray) -> None:
+    def on_solution(solution: IntArray) -> None:
         if np.isfinite(worth(solution)):
             context.offer(solution, "search")
 
@@ -94,7 +94,7 @@ def run_model(built: CpSatModel, claim: Claim, name: str, context: Context, wort
         workers=context.workers,
         seconds=context.time_left(),
         should_stop=context.should_stop,
-        on_mapping=on_mapping,
+        on_solution=on_solution,
         on_bound=on_bound,
     )
     if end.status == "INFEASIBLE":

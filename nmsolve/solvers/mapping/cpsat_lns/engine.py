@@ -17,8 +17,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
 from nmsolve.solvers.mapping.cpsat.model import MappingModel, build
-from nmsolve.solvers.mapping.cpsat.solve import Outcome, solve
 from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.search.cpsat import Outcome, solve
 
 #: Nodes set free at first, at least and at most.
 FIRST, LEAST, MOST = 6, 3, 24
@@ -111,7 +111,7 @@ class _Repairs:
             workers=context.workers,
             seconds=min(REPAIR, context.time_left()),
             should_stop=context.should_stop,
-            on_mapping=lambda _: None,
+            on_solution=lambda _: None,
             on_bound=lambda _: None,
         )
 

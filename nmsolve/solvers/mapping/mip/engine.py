@@ -75,7 +75,7 @@ def run_model(
     def on_bound(bound: float) -> None:
         raise_to(safe(bound), "running", solver)
 
-    def on_mapping(solution: IntArray) -> None:
+    def on_solution(solution: IntArray) -> None:
         if fits(solution):
             context.offer(solution, "search")
 
@@ -86,7 +86,7 @@ def run_model(
             workers=context.workers,
             seconds=context.time_left(),
             should_stop=context.should_stop,
-            on_mapping=on_mapping,
+            on_solution=on_solution,
             on_bound=on_bound,
         )
     else:
@@ -96,6 +96,6 @@ def run_model(
             raise BackendError(f"{end.solver} calls the problem infeasible, but a mapping is known")
         raise_to(np.inf, "infeasible", end.solver)
     if end.core is not None:
-        on_mapping(end.core)
+        on_solution(end.core)
     if end.bound is not None:
         raise_to(safe(end.bound), end.status, end.solver)

@@ -10,8 +10,8 @@ import numpy as np
 
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact.listen import Tell, run_and_listen
 from nmsolve.solvers.mapping.mip.model import Solvable
+from nmsolve.solvers.search.listen import Tell, run_and_listen
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,10 @@ def solve_highs(
     workers: int,
     seconds: float,
     should_stop: Callable[[], bool],
-    on_mapping: Callable[[IntArray], object],
+    on_solution: Callable[[IntArray], object],
     on_bound: Callable[[float], object],
 ) -> Outcome:
-    """Solve with HiGHS in this process; ``on_mapping`` and ``on_bound`` are called from the caller's thread.
+    """Solve with HiGHS in this process; ``on_solution`` and ``on_bound`` are called from the caller's thread.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def solve_highs(
 
     def work(tell: Tell) -> None:
         def improved(event: Any) -> None:
-            tell("mapping", built.mapping(np.asarray(event.data_out.mip_solution)[column]))
+            tell("solution", built.mapping(np.asarray(event.data_out.mip_solution)[column]))
 
         best = -np.inf
 
@@ -75,7 +75,7 @@ def solve_highs(
         highs.run()
 
     run_and_listen(
-        work, stop=highs.cancelSolve, should_stop=should_stop, on_mapping=on_mapping, on_bound=on_bound
+        work, stop=highs.cancelSolve, should_stop=should_stop, on_solution=on_solution, on_bound=on_bound
     )
     status, info = highs.getModelStatus(), highs.getInfo()
     name = f"highs {highs.version()}"

@@ -12,7 +12,7 @@ from nmsolve.model.types import IntArray
 #: Seconds between two looks at the news and at ``should_stop``.
 _PERIOD = 0.05
 
-#: ``tell("mapping", core)`` or ``tell("bound", value)``; safe from any thread.
+#: ``tell("solution", array)`` or ``tell("bound", value)``; safe from any thread.
 Tell = Callable[[str, Any], None]
 
 
@@ -21,12 +21,12 @@ def run_and_listen(
     *,
     stop: Callable[[], object],
     should_stop: Callable[[], bool],
-    on_mapping: Callable[[IntArray], object],
+    on_solution: Callable[[IntArray], object],
     on_bound: Callable[[float], object],
 ) -> None:
     """Run ``work`` in a thread until it returns; call ``stop`` as long as ``should_stop()`` holds.
 
-    ``on_mapping`` and ``on_bound`` run in the caller's thread. What ``work`` raises is raised here.
+    ``on_solution`` and ``on_bound`` run in the caller's thread. What ``work`` raises is raised here.
     """
     news: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
 
@@ -44,8 +44,8 @@ def run_and_listen(
             kind, what = news.get(timeout=_PERIOD)
         except queue.Empty:
             kind, what = "", None
-        if kind == "mapping":
-            on_mapping(what)
+        if kind == "solution":
+            on_solution(what)
         elif kind == "bound":
             on_bound(what)
         elif kind == "end":
