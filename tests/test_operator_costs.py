@@ -351,3 +351,10 @@ def test_binding_before_and_after_counting_is_the_same(batch: int, seq: int) -> 
     for a, b in zip(before, operator_costs(s.graph()), strict=True):
         for field in ("macs", "elements", "parameters", "weight_bytes", "input_bytes", "output_bytes"):
             assert getattr(a, field) == bind(getattr(b, field), bindings)
+
+
+def test_attention_with_keys_of_one_axis_is_not_counted() -> None:
+    """A damaged model: no figure, and no crash."""
+    assert macs_of("Attention", [(2, 8, 64), (64,), (2, 8, 64)], [(2, 8, 64)], {}) is None
+    past = [(2, 8, 64)] * 3 + [None, (64,)]
+    assert macs_of("Attention", past, [(2, 8, 64)], {}) is None

@@ -99,10 +99,15 @@ def _recurrent(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Ma
     return product((*x[:2], *w)) + product((*x[:2], *r))
 
 
-def _attention(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count:
+def _attention(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> Count | None:
     """Scores and weighted values: every element of Q and of the result meets all keys, past ones included."""
+    past = len(inputs) > 4 and bool(inputs[4])
+    if len(inputs[1]) < 2 or (past and len(inputs[4]) < 2):
+        return None
     keys = inputs[1][-2]
-    if len(inputs) > 4 and inputs[4]:
+    if past:
         keys = keys + inputs[4][-2]
     return product((*inputs[0], keys)) + product((*outputs[0], keys))
 
