@@ -116,8 +116,18 @@ def test_a_solver_status_is_said_to_be_its_word(single: MappingProblem) -> None:
     """What cannot be recomputed passes only while no known mapping contradicts it, and says what it rests on."""
     bound = Bound(10.0, "cpsat", certificate={"status": "OPTIMAL", "seed": 1})
     check = check_bound(single, bound)
-    assert check.ok and "word of cpsat (status OPTIMAL)" in check.text
+    assert check.ok and check.trusted and "word of cpsat (status OPTIMAL)" in check.text
     assert not check_bound(single, replace(bound, value=1e9), np.arange(30)).ok
+    assert check_bound(single, bound, about=single.hash).ok
+    assert "given about" in check_bound(single, bound, about="0" * 16).text
+    assert not check_bound(single, star_bound(single)).trusted
+
+
+def test_nobody_is_believed_whose_name_is_not_an_engines(single: MappingProblem) -> None:
+    """Only engines of this program have a word; a bound of "my-blog" is refused, whatever it says."""
+    for value in (0.0, 6916.0, np.inf):
+        check = check_bound(single, Bound(value, "my-blog", certificate={"status": "optimal"}))
+        assert not check.ok and not check.trusted and "my-blog" in check.text
 
 
 def test_placement_bound_is_of_its_scope_and_needs_its_parts(several: MappingProblem) -> None:

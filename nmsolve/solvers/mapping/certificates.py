@@ -47,22 +47,31 @@ RECHECKS = {
     "slots": recheck_slots,
     "exchange": recheck_exchange,
 }
-#: Of these, the one for an objective that is no sum; all others are about sums.
+#: Engines that prove optimality or infeasibility by a search of their own, and leave only a status; the last four with
+#: routes that are free, which no mapping with the machine's own routes can beat.
+WORDS = ("cpsat", "mip", "branch-bound", "joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
+#: Of the re-checks, those for an objective that is no sum; all others are about sums.
 NO_SUM = {"max-link": "link-load", "reward": "exchange"}
-#: Of these, the ones that are recomputed message by message, so also from disk; placement bounds look at parts only.
+#: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"
 
 
 class BoundCheck(NamedTuple):
-    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why."""
+    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why.
+
+    ``trusted``: the claim stands, but on a solver's word alone; nothing was recomputed.
+    """
 
     ok: bool
     value: float
     text: str
+    trusted: bool = False
 
 
-def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = None) -> BoundCheck:
+def check_bound(
+    problem: MappingProblem, bound: Bound, core: IntArray | None = None, about: str | None = None
+) -> BoundCheck:
     """Re-check a bound from its certificate.
 
     Parameters
@@ -70,12 +79,15 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
     problem : what was bounded (``together`` groups merged for scope ``full``)
     core : (n,) mapping; needed for scope ``placement`` (the parts are its parts), and if given no bound of scope
         ``full`` may exceed its objective
+    about : hash of the problem that the bound was stored with; None for a bound that was just found
 
     Notes
     -----
-    Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass if no
-    known mapping contradicts them, and the text says that they rest on the solver's word.
+    Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass as *trusted*
+    if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts.
     """
+    if bound.method not in RECHECKS and bound.method not in WORDS:
+        return BoundCheck(False, np.nan, f"no engine is called {bound.method!r}, its word counts for nothing")
     method = bound.certificate.get("method", bound.method)
     if method != bound.method:
         return BoundCheck(
@@ -98,7 +110,7 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
     if bound.method not in RECHECKS:
-        return _on_trust(bound)
+        return _on_trust(problem, bound, about)
     if uses_links(problem) and (bound.method != NO_SUM[problem.objective] or bound.scope != "full"):
         text = f"{bound.method} bounds sums, not the objective {problem.objective}"
         return BoundCheck(False, np.nan, text)
@@ -115,10 +127,12 @@ def check_bound(problem: MappingProblem, bound: Bound, core: IntArray | None = N
     return BoundCheck(True, value, f"recomputed from the certificate: {value:.10g}")
 
 
-def _on_trust(bound: Bound) -> BoundCheck:
+def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:
+    if about is not None and about != problem.hash:
+        return BoundCheck(False, np.nan, f"given about problem {about}, this one is {problem.hash}")
     status = bound.certificate.get("status", "none")
     text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
-    return BoundCheck(True, bound.value, text)
+    return BoundCheck(True, bound.value, text, trusted=True)
 
 
 def _rounded(value: float, step: float) -> float:
