@@ -118,7 +118,7 @@ def test_sizes_may_be_given_in_three_ways(tmp_path: Path) -> None:
     graph = load_graph(put(tmp_path, "a.json", node_link(nodes=nodes, edges=[])))
     assert graph.resources == ("neurons", "age") and graph.sizes.tolist() == [[3, 4], [2, 0]]
     assert graph.rate.tolist() == [0, 1.5] and graph.multicast.tolist() == [False, True]
-    nodes = [{"id": 0, "size": 3}, {"id": 1, "sizes": {"bytes": 10}}]
+    nodes = [{"id": 0, "size": 3}, {"id": 1, "sizes": {"neurons": 1, "bytes": 10}}]
     graph = load_graph(put(tmp_path, "b.json", node_link(nodes=nodes, edges=[])))
     assert graph.resources == ("neurons", "bytes") and graph.sizes.tolist() == [[3, 0], [1, 10]]
     listed = {"resources": ["cells"]}

@@ -11,26 +11,10 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.json_schema import Edge, NodeLink
-from nmsolve.model.formats.json_values import NodeIndex, amounts, whole
+from nmsolve.model.formats.json_sizes import node_sizes
+from nmsolve.model.formats.json_values import NodeIndex, amounts
 from nmsolve.model.graph import LogicGraph, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-
-#: Keys of a node that are resources in any file, so that a wrong value there is an error.
-RESOURCES = (
-    "neurons",
-    "synapses",
-    "axons",
-    "axons_in",
-    "axons_out",
-    "fan_in",
-    "fan_out",
-    "compartments",
-    "bytes",
-    "memory",
-    "macs",
-)
-#: Keys of a node that are never resources.
-RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
 
 
 def build(content: NodeLink, path: Path) -> LogicGraph:
@@ -46,7 +30,7 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
     index = NodeIndex(_ids(nodes, where), f"{where}: $.nodes", ".id")
     source, target, weight = _edges(content, index, where)
     multicast, rate = _messages(nodes, content.directed, where)
-    resources, sizes = _sizes(nodes, content.graph, where)
+    resources, sizes = node_sizes(nodes, content.graph, where)
     graph = LogicGraph.from_edges(
         len(nodes),
         source,
@@ -129,52 +113,6 @@ def _messages(
     return multicast, rate
 
 
-def _sizes(
-    nodes: list[dict[str, Any]], attributes: dict[str, Any], where: str
-) -> tuple[tuple[str, ...], IntArray | None]:
-    """Resource names and (n, R) sizes; 1 ``neurons`` each if no node states anything."""
-    keys = set(chain.from_iterable(nodes))
-    columns: dict[str, IntArray] = {}
-    n = len(nodes)
-    if "size" in keys:
-        values = (whole(node.get("size", 1), f"{where}: $.nodes[{i}].size") for i, node in enumerate(nodes))
-        columns["neurons"] = np.fromiter(values, np.int64, n)
-    if "sizes" in keys:
-        for i, node in enumerate(nodes):
-            sizes = node.get("sizes", {})
-            if not isinstance(sizes, dict):
-                raise InputError(
-                    f"found {sizes!r}", f"{where}: $.nodes[{i}].sizes", "resource names with whole numbers"
-                )
-            for name, value in sizes.items():
-                column = columns.setdefault(name, np.zeros(n, np.int64))
-                column[i] = whole(value, f"{where}: $.nodes[{i}].sizes.{name}")
-    for name in _resource_keys(nodes, keys, attributes, where):
-        values = (whole(node.get(name, 0), f"{where}: $.nodes[{i}].{name}") for i, node in enumerate(nodes))
-        columns[name] = np.fromiter(values, np.int64, n)
-    if not columns:
-        return ("neurons",), None
-    names = tuple(sorted(columns, key=lambda r: (RESOURCES.index(r) if r in RESOURCES else 99, r)))
-    return names, np.stack([columns[r] for r in names], axis=1)
-
-
-def _resource_keys(
-    nodes: list[dict[str, Any]], keys: set[str], attributes: dict[str, Any], where: str
-) -> list[str]:
-    """Top-level node keys that are resources: ``graph.resources`` if given, else well-known and whole-number ones."""
-    listed = attributes.get("resources")
-    if listed is not None:
-        if not (isinstance(listed, list) and all(isinstance(r, str) for r in listed)):
-            raise InputError(f"found {listed!r}", f"{where}: $.graph.resources", "a list of names")
-        return [r for r in listed if r in keys and r not in RESERVED]
-    out = []
-    for key in sorted(keys - RESERVED):
-        values = [node[key] for node in nodes if key in node]
-        if key in RESOURCES or all(type(v) is int and v >= 0 for v in values):
-            out.append(key)
-    return out
-
-
 def content(graph: LogicGraph) -> dict[str, object]:
     """What a node-link file of an ordinary graph holds, ready for encoding."""
     ids = list(range(graph.n)) if graph.ids is None else list(graph.ids)
@@ -182,7 +120,7 @@ def content(graph: LogicGraph) -> dict[str, object]:
     for u in np.flatnonzero(graph.multicast).tolist():
         nodes[u]["multicast"] = True
         nodes[u]["rate"] = _number(float(graph.rate[u]))
-    if graph.resources != ("neurons",) or bool((graph.sizes != 1).any()):
+    if graph.resources != ("neurons",) or bool((graph.sizes != 1).any()) or "resources" in graph.meta:
         for node, row in zip(nodes, graph.sizes.tolist(), strict=True):
             node["sizes"] = dict(zip(graph.resources, row, strict=True))
     columns = (graph.edge_source.tolist(), graph.targets.tolist(), graph.weights.tolist())

@@ -34,8 +34,12 @@ class NodeLink(msgspec.Struct):
     links: list[Edge] | None = None
 
 
-class NodeColumns(msgspec.Struct):
-    """Columns of nodes, all of equal length; ``n`` is needed only where no column says it."""
+class NodeColumns(msgspec.Struct, forbid_unknown_fields=True):
+    """Columns of nodes, all of equal length; ``n`` is needed only where no column says it.
+
+    A column of another name (``neurons`` beside ``sizes``, ``weights`` of edges) is refused: it may be a size or a weight
+    that would not count.
+    """
 
     n: int | None = None
     id: list[Id] | None = None
@@ -44,7 +48,7 @@ class NodeColumns(msgspec.Struct):
     sizes: dict[str, list[int]] = {}
 
 
-class EdgeColumns(msgspec.Struct):
+class EdgeColumns(msgspec.Struct, forbid_unknown_fields=True):
     """Columns of edges, all of equal length."""
 
     source: list[Id]
@@ -52,7 +56,7 @@ class EdgeColumns(msgspec.Struct):
     weight: list[float] | None = None
 
 
-class NetColumns(msgspec.Struct):
+class NetColumns(msgspec.Struct, forbid_unknown_fields=True):
     """Messages that are not one per node: row ``i`` has targets ``target[indptr[i]:indptr[i+1]]``."""
 
     indptr: list[int]

@@ -73,13 +73,15 @@ def amounts(
 
 
 def whole(value: Any, where: str) -> int:
-    """``value`` if it is a whole number from 0 to 2^62.
+    """``value`` if it is a whole number from 0 to 2^62; 32.0 is one, true and "32" are none.
 
     Raises
     ------
     InputError : anything else
     """
-    if isinstance(value, float) and value.is_integer():
+    if (
+        isinstance(value, float) and value.is_integer() and value < 2**53
+    ):  # beyond, decimals may have been lost
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**62:
         raise InputError(f"found {value!r}", where, "a whole number >= 0")

@@ -1,0 +1,172 @@
+"""Sizes of the nodes of a node-link file: one rule (``docs/files.md``), and whatever has two readings is refused.
+
+A node names a resource at top level, in ``sizes``, or, ``neurons`` alone, as ``size``. What it does not name counts 0,
+unless another reading is as likely.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.json_values import whole
+from nmsolve.model.types import IntArray
+
+#: Keys of a node that are resources in any file, so that a wrong value there is an error.
+RESOURCES = (
+    "neurons",
+    "synapses",
+    "axons",
+    "axons_in",
+    "axons_out",
+    "fan_in",
+    "fan_out",
+    "compartments",
+    "bytes",
+    "memory",
+    "macs",
+)
+#: Keys of a node that are never resources.
+RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
+
+Node = dict[str, Any]
+
+
+def node_sizes(
+    nodes: list[Node], attributes: dict[str, Any], where: str
+) -> tuple[tuple[str, ...], IntArray | None]:
+    """Resource names and (n, R) sizes; ``neurons`` and None (1 each) if no node names a resource.
+
+    Parameters
+    ----------
+    nodes : as decoded
+    attributes : the file's ``graph``, which may name resources (``resources``, ``capacity``)
+    where : the file, for errors
+
+    Raises
+    ------
+    InputError : no whole number, two unlike sizes of one resource, or a node of which it is not clear whether it has
+        none of a resource or names it elsewhere; with the JSON path
+    """
+    keys = set(chain.from_iterable(nodes))
+    listed = _listed(attributes, keys, where)
+    objects = _objects(nodes, where) if "sizes" in keys else None
+    named = {} if objects is None else dict.fromkeys(chain.from_iterable(objects))
+    known = {*RESOURCES, *named, *(listed or ())}
+    if isinstance(attributes.get("capacity"), dict):
+        known |= attributes["capacity"].keys()
+    top = _top_keys(nodes, keys, listed, known, where)
+    sources: dict[str, list[tuple[str, list[Any]]]] = {}
+    if objects is not None:
+        for name in named:
+            sources.setdefault(name, []).append((f".sizes.{name}", [o.get(name, _NONE) for o in objects]))
+    if "size" in keys:
+        sources.setdefault("neurons", []).append((".size", [node.get("size", _NONE) for node in nodes]))
+    for name in top:
+        sources.setdefault(name, []).append((f".{name}", [node.get(name, _NONE) for node in nodes]))
+    if not sources:
+        return ("neurons",), None
+    with_object = np.array(["sizes" in node for node in nodes])
+    columns = {
+        name: _column(name, places, with_object, name in known, where) for name, places in sources.items()
+    }
+    names = tuple(sorted(columns, key=lambda r: (RESOURCES.index(r) if r in RESOURCES else 99, r)))
+    return names, np.stack([columns[r] for r in names], axis=1)
+
+
+#: What a node has in a place where it names nothing (None is a value, and a wrong one).
+_NONE = object()
+
+
+def _column(
+    name: str,
+    places: list[tuple[str, list[Any]]],
+    with_object: np.ndarray[tuple[int, ...], np.dtype[np.bool_]],
+    known: bool,
+    where: str,
+) -> IntArray:
+    """(n,) what every node takes of one resource, from all the places where nodes name it."""
+    n = len(with_object)
+    out, said, at_top = np.zeros(n, np.int64), np.full(n, -1), False
+    for k, (key, values) in enumerate(places):
+        at_top = at_top or not key.startswith(".sizes.")
+        for i, value in enumerate(values):
+            if value is _NONE:
+                continue
+            size = whole(value, f"{where}: $.nodes[{i}]{key}")
+            if said[i] >= 0 and size != out[i]:
+                raise InputError(
+                    f"{size} {name}, but {places[said[i]][0][1:]} says {out[i]}",
+                    f"{where}: $.nodes[{i}]{key}",
+                    "one of them, or both alike",
+                )
+            out[i], said[i] = size, k
+    # With an object of sizes a node has said all; then 0 is plain unless others do not keep this resource there.
+    unclear = (said < 0) & (with_object & at_top if name != "neurons" else ~with_object | at_top)
+    if known and unclear.any():
+        i, other = int(np.argmax(unclear)), int(np.argmax(said >= 0))
+        raise InputError(
+            f"the node names no {name}, node {other} does ({places[said[other]][0][1:]})",
+            f"{where}: $.nodes[{i}]",
+            f"{name} of every node, 0 if it has none",
+        )
+    return out
+
+
+def _objects(nodes: list[Node], where: str) -> list[dict[str, Any]]:
+    """The ``sizes`` of every node, empty where it has none."""
+    out = [node.get("sizes", {}) for node in nodes]
+    for i, sizes in enumerate(out):
+        if not isinstance(sizes, dict):
+            raise InputError(
+                f"found {sizes!r}", f"{where}: $.nodes[{i}].sizes", "resource names with whole numbers"
+            )
+    return out
+
+
+def _listed(attributes: dict[str, Any], keys: set[str], where: str) -> list[str] | None:
+    """``graph.resources``, or None; every name must be there, and a top-level ``neurons`` be among them."""
+    listed = attributes.get("resources")
+    if listed is None:
+        return None
+    place = f"{where}: $.graph.resources"
+    if not (isinstance(listed, list) and all(isinstance(r, str) for r in listed)):
+        raise InputError(f"found {listed!r}", place, "a list of names")
+    for name in listed:
+        if name in RESERVED:
+            raise InputError(f"{name!r} is no resource", place, "no " + ", ".join(sorted(RESERVED)))
+    if "neurons" in keys and "neurons" not in listed:
+        raise InputError("nodes have neurons, which are not in the list", place, "neurons in the list, too")
+    return listed
+
+
+def _top_keys(
+    nodes: list[Node], keys: set[str], listed: list[str] | None, known: set[str], where: str
+) -> list[str]:
+    """Top-level keys that are resources: ``graph.resources`` if given, else known and whole-number ones."""
+    if listed is not None:
+        for name in listed:
+            if name not in keys and not any(name in node.get("sizes", ()) for node in nodes):
+                raise InputError(f"no node names {name!r}", f"{where}: $.graph.resources", "keys of nodes")
+        return [r for r in dict.fromkeys(listed) if r in keys]
+    out = []
+    for key in sorted(keys - RESERVED):
+        if key in known:
+            out.append(key)
+            continue
+        values = {i: node[key] for i, node in enumerate(nodes) if key in node}
+        whole_ones = [type(v) is int and v >= 0 for v in values.values()]
+        if all(whole_ones):
+            out.append(key)
+        elif any(whole_ones):
+            mixed = next((i for i, v in values.items() if type(v) is float), None)
+            if mixed is not None:
+                raise InputError(
+                    f"found {values[mixed]!r} where other nodes have whole numbers, as of a resource",
+                    f"{where}: $.nodes[{mixed}].{key}",
+                    "whole numbers, or the names of all resources in graph.resources",
+                )
+    return out
