@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.bounds.pairs import PairForm, nearest, pair_form, r
 MAX_CORES, MAX_PAIRS, MAX_ROWS = 4096, 60_000, 700_000
 #: Pairs per node that are enough.
 PAIRS_PER_NODE = 50
-#: Costs stay below 2 ** COST_BITS, weights get at most UNIT_BITS binary places.
+#: Costs stay below 2 ** COST_BITS, the largest weight gets at most UNIT_BITS binary places.
 COST_BITS, UNIT_BITS, DISTANCE_BITS = 46, 24, 10
 #: Slots round a core that are told apart; later ones count as the last.
 MAX_SLOTS = 128
@@ -116,7 +116,8 @@ def build_form(problem: MappingProblem) -> Form:
     whole = d.integral and farthest < 2.0**DISTANCE_BITS
     scale = 1.0 if whole else 2.0**DISTANCE_BITS / farthest
     total = max(1e-300, float(weights.sum()) * farthest * scale)
-    unit = 2.0 ** min(UNIT_BITS, COST_BITS - int(np.ceil(np.log2(total))))
+    below = max(0, -int(np.floor(np.log2(weights.max()))))  # places that the largest weight itself leaves empty
+    unit = 2.0 ** min(UNIT_BITS + below, COST_BITS - int(np.ceil(np.log2(total))))
     ends = np.concatenate([pair[:, 0], pair[:, 1]])
     degree = np.bincount(ends, minlength=pairs.n)
     near, class_of = _classes(pairs, scale, int(degree.max()))

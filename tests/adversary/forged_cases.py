@@ -1,0 +1,392 @@
+"""Tiny mapping problems as plain data, with their optimum by trying every mapping in whole numbers or fractions.
+
+The costs here are written from docs/objectives.md and share no code with the package. The only thing taken from it is
+:meth:`Case.problem`, the problem in the package's own terms, which is what a certificate is checked against.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import MappingProblem
+
+Edge = tuple[int, int, float]
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One tiny problem.
+
+    ``edges``: (sender, target, weight), at most one per ordered pair; ``multicast``: senders whose edges are one message
+    of rate ``rates[sender]`` (its largest weight if not given); ``per``: most nodes on a core; ``limits``: constraints as
+    (kind, nodes, cores); ``energy``: figures in pJ.
+    """
+
+    name: str
+    n: int
+    mesh: tuple[int, int]
+    edges: tuple[Edge, ...]
+    objective: str = "hops"
+    per: int = 1
+    multicast: frozenset[int] = frozenset()
+    rates: tuple[tuple[int, float], ...] = ()
+    torus: bool = False
+    columns_per_chip: int = 0
+    crossing: float = 1.0
+    link: float = 1.0
+    dead_cores: tuple[int, ...] = ()
+    dead_links: tuple[Link, ...] = ()
+    matrix: tuple[tuple[float, ...], ...] = ()
+    limits: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
+    energy: tuple[tuple[str, float], ...] = field(default=())
+
+    @property
+    def cores(self) -> int:
+        """How many cores there are, dead ones too."""
+        return self.mesh[0] * self.mesh[1]
+
+    def problem(self) -> MappingProblem:
+        """The same in the package's terms."""
+        flags = np.array([u in self.multicast for u in range(self.n)])
+        rate = [self.rate(u) for u in range(self.n)]
+        graph = LogicGraph.from_edges(
+            self.n,
+            [e[0] for e in self.edges],
+            [e[1] for e in self.edges],
+            np.array([e[2] for e in self.edges], float),
+            multicast=flags,
+            rate=np.array(rate, float),
+            name=self.name,
+        )
+        rows, cols = self.mesh
+        chips, inside = (1, 1), self.mesh
+        if self.columns_per_chip:
+            chips, inside = (1, cols // self.columns_per_chip), (rows, self.columns_per_chip)
+        machine = Machine(
+            self.name,
+            chips,
+            inside,
+            torus=self.torus,
+            link_weight=self.link,
+            crossing_weight=self.crossing,
+            faulty_cores=self.dead_cores,
+            faulty_links=self.dead_links,
+            energy={key: Figure(value) for key, value in self.energy},
+            distance_matrix=np.array(self.matrix, float) if self.matrix else None,
+        )
+        limits = tuple(
+            SideConstraint(f"limit {i}", kind, nodes, cores)
+            for i, (kind, nodes, cores) in enumerate(self.limits)
+        )
+        return MappingProblem(graph, machine, self.objective, limits, self.per)
+
+    def rate(self, u: int) -> float:
+        """Rate of the message of node ``u``."""
+        weights = [w for a, _, w in self.edges if a == u]
+        return dict(self.rates).get(u, max(weights, default=0.0))
+
+    def allowed(self, core: tuple[int, ...]) -> bool:
+        """True if no core holds too many nodes and every limit is kept."""
+        if any(core.count(p) > self.per for p in set(core)) or set(core) & set(self.dead_cores):
+            return False
+        for kind, nodes, cores in self.limits:
+            places = [core[u] for u in nodes]
+            if kind == "together" and len(set(places)) > 1:
+                return False
+            if kind == "apart" and len(set(places)) < len(places):
+                return False
+            if kind in ("pin", "region") and not set(places) <= set(cores):
+                return False
+            if kind == "forbid" and set(places) & set(cores):
+                return False
+        return True
+
+    @functools.cached_property
+    def optimum(self) -> Fraction | float:
+        """Least cost of all mappings, exact; for the reward, which holds an exponential, as a float."""
+        cost = {"max-link": _max_link, "reward": _reward}.get(self.objective, _sum)(self)
+        every = itertools.product(range(self.cores), repeat=self.n)
+        return min(cost(core) for core in every if self.allowed(core))
+
+
+# -- the network ------------------------------------------------------------------------------------------------
+
+
+def _links(case: Case, energy: bool) -> dict[Link, Fraction]:
+    """What every working directed link costs."""
+    rows, cols = case.mesh
+    figures = {key: Fraction(value) for key, value in case.energy}
+    dead, out = set(case.dead_links), {}
+    for p in range(case.cores):
+        r, c = divmod(p, cols)
+        for dr, dc in ((0, 1), (0, -1), (1, 0), (-1, 0)):
+            rr, cc = r + dr, c + dc
+            if case.torus:
+                rr, cc = rr % rows, cc % cols
+            if not (0 <= rr < rows and 0 <= cc < cols) or (rr, cc) == (r, c):
+                continue
+            q = rr * cols + cc
+            crosses = (
+                dc != 0
+                and case.columns_per_chip > 0
+                and (c // case.columns_per_chip != cc // case.columns_per_chip)
+            )
+            weight = Fraction(case.crossing if crosses else case.link)
+            if energy and figures:
+                weight = figures.get("router", Fraction(0)) + figures.get(
+                    "link_x" if dc else "link_y", Fraction(0)
+                )
+                weight += figures.get("crossing", Fraction(0)) if crosses else 0
+            elif energy:
+                weight = 1 + weight / 10
+            if (p, q) not in dead:
+                out[p, q] = weight
+    return out
+
+
+def _once(case: Case) -> Fraction:
+    """What every remote core costs on top of the links."""
+    figures = {key: Fraction(value) for key, value in case.energy}
+    if case.objective != "energy":
+        return Fraction(0)
+    return (
+        figures.get("message", Fraction(0)) + figures.get("router", Fraction(0)) if figures else Fraction(1)
+    )
+
+
+def _distances(case: Case) -> list[list[Fraction]]:
+    """Least cost of a route between any two cores."""
+    energy = case.objective == "energy"
+    if case.matrix:
+        per = Fraction(1)
+        figures = {key: Fraction(value) for key, value in case.energy}
+        if energy:
+            per = figures.get("router", Fraction(0)) + figures.get("link_x", Fraction(0))
+        return [[per * Fraction(d) for d in row] for row in case.matrix]
+    links = _links(case, energy)
+    out = []
+    for start in range(case.cores):
+        far: dict[int, Fraction] = {}
+        heap = [(Fraction(0), start)]
+        while heap:
+            d, p = heapq.heappop(heap)
+            if p in far:
+                continue
+            far[p] = d
+            for (a, b), w in links.items():
+                if a == p and b not in far:
+                    heapq.heappush(heap, (d + w, b))
+        out.append([far[q] for q in range(case.cores)])
+    return out
+
+
+def _way(case: Case, p: int, q: int) -> list[Link]:
+    """Links of the XY route; on a torus the shorter way round, of two equal ones the growing one."""
+    rows, cols = case.mesh
+    out = []
+    (r, c), (rr, cc) = divmod(p, cols), divmod(q, cols)
+
+    def step(at: int, to: int, size: int) -> int:
+        if not case.torus:
+            return 1 if to > at else -1
+        ahead = (to - at) % size
+        return 1 if 2 * ahead <= size else -1
+
+    while c != cc:
+        new = (c + step(c, cc, cols)) % cols
+        out.append((r * cols + c, r * cols + new))
+        c = new
+    while r != rr:
+        new = (r + step(r, rr, rows)) % rows
+        out.append((r * cols + c, new * cols + c))
+        r = new
+    return out
+
+
+# -- the objectives ---------------------------------------------------------------------------------------------
+
+
+def _whole(values: list[Fraction]) -> int:
+    """A number that makes all of them whole."""
+    return math.lcm(*(Fraction(v).denominator for v in values)) if values else 1
+
+
+def _sum(case: Case):
+    """Cost of a mapping under the objectives that are sums, as a function."""
+    once = _once(case)
+    flat = case.objective in ("cut", "connectivity")
+    distance = None if flat else _distances(case)
+    links = {} if case.matrix or flat else _links(case, case.objective == "energy")
+    trees = case.objective in ("multicast-hops", "energy") and bool(case.multicast)
+    pairs = [(u, v, Fraction(w)) for u, v, w in case.edges if not (trees and u in case.multicast)]
+    messages = []
+    if trees or case.objective == "connectivity":
+        senders = range(case.n) if case.objective == "connectivity" else sorted(case.multicast)
+        for u in senders:
+            messages.append((u, [v for a, v, _ in case.edges if a == u], Fraction(case.rate(u))))
+    if case.objective == "connectivity":
+        pairs = []
+    scale = _whole([w for *_, w in pairs] + [r for *_, r in messages])
+    values = [once, *links.values(), *(x for row in distance or [] for x in row)]
+    unit = _whole(values)
+    price = (
+        [[0 if p == q else 1 for q in range(case.cores)] for p in range(case.cores)]
+        if flat
+        else [
+            [
+                0 if p == q and not case.matrix else int(unit * (d + (once if p != q else 0)))
+                for q, d in enumerate(row)
+            ]
+            for p, row in enumerate(distance)
+        ]
+    )
+    unit = 1 if flat else unit
+    whole_pairs = [(u, v, int(w * scale)) for u, v, w in pairs]
+    whole_messages = [(u, t, int(r * scale)) for u, t, r in messages]
+
+    @functools.cache
+    def tree(at: int, remote: frozenset[int]) -> int:
+        if case.objective == "connectivity":
+            return len(remote)
+        if case.matrix:
+            return sum(price[at][q] for q in remote)
+        union = {link for q in remote for link in _way(case, at, q)}
+        return int(unit * (once * len(remote) + sum(links[x] for x in union)))
+
+    def cost(core: tuple[int, ...]) -> Fraction:
+        total = sum(w * price[core[u]][core[v]] for u, v, w in whole_pairs)
+        for u, targets, rate in whole_messages:
+            total += rate * tree(core[u], frozenset(core[t] for t in targets) - {core[u]})
+        return Fraction(total, scale * unit)
+
+    return cost
+
+
+def _loads(case: Case, core: tuple[int, ...]) -> dict[Link, Fraction]:
+    """What every link carries."""
+    load: dict[Link, Fraction] = {}
+    for u in range(case.n):
+        mine = [(v, Fraction(w)) for a, v, w in case.edges if a == u]
+        if u in case.multicast:
+            for link in {x for v, _ in mine for x in _way(case, core[u], core[v])}:
+                load[link] = load.get(link, Fraction(0)) + Fraction(case.rate(u))
+            continue
+        for v, w in mine:
+            for link in _way(case, core[u], core[v]):
+                load[link] = load.get(link, Fraction(0)) + w
+    return load
+
+
+def _max_link(case: Case):
+    return lambda core: max(_loads(case, core).values(), default=Fraction(0))
+
+
+def _reward(case: Case):
+    """Sum of the greater sides of every core times e^(turns / channels)."""
+    cols = case.mesh[1]
+    links = {p: [b for a, b in _links(case, False) if a == p] for p in range(case.cores)}
+    turns = 0
+    for p in range(case.cores):
+        along = sum(q // cols == p // cols for q in links[p])
+        turns += along * (len(links[p]) - along)
+
+    def cost(core: tuple[int, ...]) -> float:
+        sides = [[Fraction(0)] * 4 for _ in range(case.cores)]
+        channels = set()
+        flows = set()
+        for u in range(case.n):
+            mine = [(core[v], Fraction(w)) for a, v, w in case.edges if a == u and core[v] != core[u]]
+            if u in case.multicast:
+                remote = frozenset(q for q, _ in mine)
+                mine = [(q, Fraction(case.rate(u))) for q in remote]
+                if len(remote) > 1 and case.rate(u) > 0:
+                    flows.add((core[u], remote))
+            for q, w in mine:
+                p = core[u]
+                dx, dy = q % cols - p % cols, q // cols - p // cols
+                for here, x, y in ((p, dx, dy), (q, -dx, -dy)):
+                    sides[here][0 if x < 0 else 1] += w * abs(x)
+                    sides[here][2 if y < 0 else 3] += w * abs(y)
+        total = sum(max(a, b) + max(c, d) for a, b, c, d in sides)
+        channels = sum(len({x for q in remote for x in _way(case, p, q)}) for p, remote in flows)
+        return float(total) * (math.exp(min(500.0, turns / channels)) if channels else 1.0)
+
+    return cost
+
+
+# -- the cases --------------------------------------------------------------------------------------------------
+
+
+def _edges(rng: np.random.Generator, n: int, m: int, kind: str = "whole") -> tuple[Edge, ...]:
+    """Random edges, at most one per ordered pair, so that no node is left out."""
+    pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
+    chosen = {tuple(int(x) for x in pairs[i]) for i in rng.choice(len(pairs), m, replace=False)}
+    chosen |= {(u, (u + 1) % n) for u in range(n)}
+    draw = {
+        "whole": lambda: float(rng.integers(1, 6)),
+        "parts": lambda: float(rng.random() * 3),
+        "tiny": lambda: float(rng.random() * 1e-9),
+        "huge": lambda: float(rng.integers(1, 6)) * 2.0**40,
+    }[kind]
+    return tuple((u, v, draw()) for u, v in sorted(chosen))
+
+
+def cases() -> list[Case]:
+    """All cases; the same at every call."""
+    rng = np.random.default_rng(17)
+    pj = (("message", 5.0), ("router", 1.0), ("link_x", 3.0), ("link_y", 4.2))
+
+    def given(k: int, symmetric: bool) -> tuple[tuple[float, ...], ...]:
+        d = rng.integers(1, 9, (k, k)).astype(float)
+        np.fill_diagonal(d, 0.0)
+        return tuple(map(tuple, np.maximum(d, d.T).tolist() if symmetric else d.tolist()))
+
+    def flags(n: int) -> frozenset[int]:
+        return frozenset(int(u) for u in range(n) if u % 4 != 3)
+
+    return [
+        Case("line", 4, (1, 4), _edges(rng, 4, 4)),
+        Case("mesh", 5, (2, 3), _edges(rng, 5, 6)),
+        Case("spare", 3, (2, 3), _edges(rng, 3, 2), link=0.7),
+        Case("parts of weights", 4, (2, 2), _edges(rng, 4, 5, "parts")),
+        Case("tiny weights", 4, (1, 4), _edges(rng, 4, 5, "tiny")),
+        Case("huge weights", 4, (2, 2), _edges(rng, 4, 5, "huge")),
+        Case("torus", 4, (2, 4), _edges(rng, 4, 5), torus=True),
+        Case("chips", 4, (2, 4), _edges(rng, 4, 5), columns_per_chip=2, crossing=3.0),
+        Case("dead core", 4, (2, 3), _edges(rng, 4, 5), dead_cores=(4,)),
+        Case("dead links", 4, (2, 3), _edges(rng, 4, 5), dead_links=((1, 4), (4, 1), (0, 1), (1, 0))),
+        Case("matrix", 4, (1, 4), _edges(rng, 4, 5), matrix=given(4, True)),
+        Case("one-way matrix", 4, (1, 5), _edges(rng, 4, 5, "parts"), matrix=given(5, False)),
+        Case("pins", 5, (2, 3), _edges(rng, 5, 6), limits=(("pin", (0,), (4,)), ("region", (1, 2), (0, 1, 2)))),
+        Case("two per core", 6, (2, 2), _edges(rng, 6, 8), per=2),
+        Case("two per core, parts", 5, (2, 2), _edges(rng, 5, 8, "parts"), per=2),
+        Case("loose", 6, (2, 3), _edges(rng, 6, 8), per=3),
+        Case("apart", 5, (1, 3), _edges(rng, 5, 7), per=2, limits=(("apart", (0, 1), ()), ("forbid", (2,), (1,)))),
+        Case("cut", 7, (2, 2), _edges(rng, 7, 10), "cut", per=3),
+        Case("cut, tiny", 5, (1, 3), _edges(rng, 5, 7, "tiny"), "cut", per=2),
+        Case("energy", 5, (2, 3), _edges(rng, 5, 6), "energy", energy=pj),
+        Case("energy, several", 5, (2, 2), _edges(rng, 5, 7, "parts"), "energy", per=2, energy=pj),
+        Case("trees", 5, (2, 3), _edges(rng, 5, 9), "multicast-hops", multicast=flags(5)),
+        Case("trees, several", 6, (2, 2), _edges(rng, 6, 14), "multicast-hops", per=2, multicast=flags(6)),
+        Case("trees, energy", 5, (2, 2), _edges(rng, 5, 9, "parts"), "energy", per=2, multicast=flags(5), energy=pj),
+        Case("trees, matrix", 5, (1, 4), _edges(rng, 5, 9), "multicast-hops", per=2, multicast=flags(5), matrix=given(4, False)),
+        Case("connectivity", 6, (2, 2), _edges(rng, 6, 14), "connectivity", per=2),
+        Case("connectivity, parts", 6, (1, 3), _edges(rng, 6, 14, "parts"), "connectivity", per=3, multicast=flags(6)),
+        Case("max-link", 5, (2, 3), _edges(rng, 5, 6), "max-link"),
+        Case("max-link, trees", 5, (2, 2), _edges(rng, 5, 9), "max-link", per=2, multicast=flags(5)),
+        Case("max-link, parts", 5, (2, 2), _edges(rng, 5, 8, "parts"), "max-link", per=2),
+        Case("reward", 5, (2, 3), _edges(rng, 5, 6), "reward"),
+        Case("reward, trees", 5, (2, 3), _edges(rng, 5, 9), "reward", multicast=flags(5)),
+        Case("reward, several", 5, (2, 2), _edges(rng, 5, 8, "parts"), "reward", per=2),
+    ]  # fmt: skip
