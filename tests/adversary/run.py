@@ -13,8 +13,6 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from forger import KINDS, Count, batch, plain
 
 #: Tries between two looks at the clock.
