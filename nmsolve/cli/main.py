@@ -10,6 +10,7 @@ import typer
 
 from nmsolve import __version__
 from nmsolve.cli import commands, commands_pipeline, commands_routing
+from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
 
 #: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
@@ -70,6 +71,7 @@ def main() -> None:
         os.environ.setdefault(
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
+    read_by()  # no time limit but the one that the command is given
     try:
         app()
     except NmsolveError as error:

@@ -17,6 +17,9 @@ T = TypeVar("T")
 #: No input file may be larger than this (bytes); it is also the most an archive may unpack to.
 LARGEST_FILE = 64 * 2**30
 
+#: A file may promise so many nodes of which it says nothing else, whatever its size, and so many for every byte of it.
+NODES, NODES_PER_BYTE = 2**20, 4
+
 
 def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
     """The bytes of the file ``path``.
@@ -36,6 +39,11 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
     if len(data) > limit:
         raise InputError("the input does not end", str(path), f"at most {limit} bytes")
     return data
+
+
+def believed_nodes(size: int) -> int:
+    """How many nodes a file of ``size`` bytes may promise without a word about each of them."""
+    return min(2**31 - 1, max(NODES, NODES_PER_BYTE * size))
 
 
 @contextmanager

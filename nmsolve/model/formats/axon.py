@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import LARGEST_FILE, input_file, write_atomic
+from nmsolve.model.files import LARGEST_FILE, believed_nodes, input_file, write_atomic
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Connections, Network, graph
@@ -135,11 +135,7 @@ def _header(file: BinaryIO, path: Path) -> tuple[int, int]:
     words = np.frombuffer(file.read(8), "<u4") if size >= 8 else np.zeros(2, np.uint32)
     nodes, edges = (int(w) for w in words)
     # A node needs no pin, so the nodes cannot be checked against the length; they only have to be believable.
-    if (
-        size > LARGEST_FILE
-        or not 1 <= nodes <= min(2**31 - 1, max(2**22, 64 * size))
-        or 8 + 12 * edges > size
-    ):
+    if size > LARGEST_FILE or not 1 <= nodes <= believed_nodes(size) or 8 + 12 * edges > size:
         raise InputError(
             f"the header promises {edges} hyperedges over {nodes} nodes, the file has {size} bytes",
             str(path),

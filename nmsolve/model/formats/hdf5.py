@@ -1,10 +1,15 @@
-"""What the readers of HDF5 files share: the optional package, damage as one line, and sizes that are believed."""
+"""What the readers of HDF5 files share: the optional package, damage as one line, sizes that are believed, no other files.
+
+The library is native code that trusts what it reads: use all of this in a contained process only
+(:mod:`nmsolve.model.contained`).
+"""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +30,10 @@ DAMAGE = (
     IndexError,
     AssertionError,
     ArithmeticError,
-    RecursionError,
-    UnicodeDecodeError,
-    MemoryError,
 )
+
+#: Filters that the library has built in; any other would be loaded from a folder that the environment names.
+FILTERS = {1: "deflate", 2: "shuffle", 3: "fletcher32", 4: "szip", 5: "nbit", 6: "scaleoffset", 32000: "lzf"}
 
 
 def package(name: str, extra: str, path: Path) -> Any:
@@ -52,26 +57,38 @@ def package(name: str, extra: str, path: Path) -> Any:
 
 @contextmanager
 def opened(path: Path, extra: str) -> Iterator[Any]:
-    """The HDF5 file, open for reading, every data set in it no larger than what is stored of it allows.
+    """The HDF5 file, open for reading, every data set in it in the file itself and no larger than what is stored allows.
 
     Raises
     ------
-    InputError : no HDF5 file, damaged, or a data set that promises more than is there
+    InputError : no HDF5 file, damaged, a data set that promises more than is there, or anything that leads to other files
     """
     h5py = package("h5py", extra, path)
     with damage(path), h5py.File(path, "r") as file:
+        if (name := file.id.links.visit(partial(_elsewhere, h5py), info=True)) is not None:
+            where = f"{path}: {name.decode(errors='replace')}"
+            raise InputError("it is a link to another file", where, "everything in one file")
         file.visititems(
-            lambda name, item: _check(path, name, item) if isinstance(item, h5py.Dataset) else None
+            lambda name, item: _check(path, name, item, h5py) if isinstance(item, h5py.Dataset) else None
         )
         yield file
 
 
-def _check(path: Path, name: str, dataset: Any) -> None:
+def _elsewhere(h5py: Any, name: bytes, info: Any) -> bytes | None:
+    """The name of a link that is neither of the file nor within it; any other is passed by."""
+    return None if info.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
+
+
+def _check(path: Path, name: str, dataset: Any, h5py: Any) -> None:
+    where, made = f"{path}: {name}", dataset.id.get_create_plist()
+    if made.get_external_count() or made.get_layout() == h5py.h5d.VIRTUAL:
+        raise InputError("its data lie in other files", where, "everything in one file")
+    filters = [made.get_filter(k)[0] for k in range(made.get_nfilters())]
+    if unknown := [number for number in filters if number not in FILTERS]:
+        raise InputError(f"it is packed by filter {unknown[0]}", where, ", ".join(FILTERS.values()))
     stored, promised = dataset.id.get_storage_size(), dataset.size * dataset.dtype.itemsize
     if promised > min(LARGEST_FILE, PACKING * stored):
-        raise InputError(
-            f"{promised} bytes are promised, {stored} are stored", f"{path}: {name}", "a complete data set"
-        )
+        raise InputError(f"{promised} bytes are promised, {stored} are stored", where, "a complete data set")
 
 
 @contextmanager
@@ -79,7 +96,7 @@ def damage(path: Path) -> Iterator[None]:
     """Whatever goes wrong in the block is the file's fault."""
     try:
         yield
-    except InputError:
+    except (InputError, RecursionError):
         raise
     except DAMAGE as error:
         reason = " ".join(str(error).split()) or type(error).__name__

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import write_atomic
+from nmsolve.model.files import believed_nodes, write_atomic
 from nmsolve.model.formats import axon
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
@@ -82,7 +82,7 @@ def _header(lines: IntegerLines) -> tuple[int, int, int]:
     if (
         n < 1
         or 2 * nets > lines.size + 1
-        or n > max(2**22, 64 * lines.size)
+        or n > believed_nodes(lines.size)
         or (fmt >= 10 and 2 * n > lines.size)
     ):
         raise InputError(

@@ -12,19 +12,16 @@ from nmsolve.model.formats.json_values import NodeIndex, amounts, whole
 from nmsolve.model.graph import LogicGraph, compress_rows, row_max
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-#: A file without any column of nodes may not promise more nodes than this.
-MOST_BARE_NODES = 2**26
 
-
-def build(content: Columns, path: Path) -> LogicGraph:
-    """The graph that a decoded column file describes.
+def build(content: Columns, path: Path, most: int) -> LogicGraph:
+    """The graph that a decoded column file describes; ``most`` nodes are believed that no column bears out.
 
     Raises
     ------
     InputError : with the JSON path of the value
     """
     where = str(path)
-    n = _count(content.nodes, where)
+    n = _count(content.nodes, where, most)
     ids = content.nodes.id if content.nodes.id is not None else range(n)
     index = NodeIndex(ids, f"{where}: $.nodes.id")
     resources, sizes = _sizes(content.nodes, n, where)
@@ -57,7 +54,7 @@ def build(content: Columns, path: Path) -> LogicGraph:
     )
 
 
-def _count(nodes: NodeColumns, where: str) -> int:
+def _count(nodes: NodeColumns, where: str, most: int) -> int:
     """Number of nodes, the same in every column."""
     lengths = {
         "id": nodes.id,
@@ -72,8 +69,8 @@ def _count(nodes: NodeColumns, where: str) -> int:
     for key, length in known.items():
         if length != n:
             raise InputError(f"{length} values", f"{where}: $.nodes.{key}", f"{n}, one per node")
-    if n < 1 or (not known and n > MOST_BARE_NODES):
-        raise InputError(f"{n} nodes", f"{where}: $.nodes.n", f"1..{MOST_BARE_NODES}")
+    if n < 1 or (not known and n > most):
+        raise InputError(f"{n} nodes", f"{where}: $.nodes.n", f"1..{most} in a file of this size")
     return n
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import decode_json, read_limited, write_atomic
+from nmsolve.model.files import believed_nodes, decode_json, read_limited, write_atomic
 from nmsolve.model.formats import json_columns, json_node_link
 from nmsolve.model.formats.json_schema import Columns, Form, NodeLink
 from nmsolve.model.graph import LogicGraph
@@ -30,7 +30,7 @@ def load(path: Path) -> LogicGraph:
     if form.nmsolve not in (None, 1):
         raise InputError(f"the file has version {form.nmsolve}", f"{path}: $.nmsolve", "1")
     if form.form == "columns":
-        return json_columns.build(decode_json(data, Columns, path), path)
+        return json_columns.build(decode_json(data, Columns, path), path, believed_nodes(len(data)))
     if form.form != "node-link":
         raise InputError(f"found {form.form!r}", f"{path}: $.form", "'columns' or 'node-link'")
     return json_node_link.build(decode_json(data, NodeLink, path), path)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited, write_atomic
+from nmsolve.model.files import believed_nodes, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -76,7 +76,7 @@ def _header(data: bytes, path: Path) -> Header:
         raise InputError(f"the matrix is {rows} x {cols}", where, "a square matrix with at least one row")
     entries = int(words[2]) if not dense else rows * (rows + 1) // 2 if symmetric else rows * rows
     least = 2 if dense else 4 if pattern else 6
-    if entries * least > len(data) or rows > max(2**22, 64 * len(data)):
+    if entries * least > len(data) or rows > believed_nodes(len(data)):
         raise InputError(
             f"the size line promises {rows} rows and {entries} entries, the file has {len(data)} bytes",
             where,

@@ -10,13 +10,16 @@ import graphlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from nmsolve.model.contained import Piece, one_piece
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats.hdf5 import damage, opened, package
 from nmsolve.model.formats.nir_layers import MATRICES, Shape, matrix, shape_behind
 from nmsolve.model.graph import LogicGraph
@@ -38,14 +41,27 @@ def load(path: Path) -> LogicGraph:
     InputError : the package nir is not installed; a damaged file, a kind of node that is not known here, shapes that do
         not fit, a cycle without neurons
     """
+    package("nir", "nir", path)
+    populations, ends = one_piece(partial(_read, path), path)
+    n, receivers = sum(size for _, size in populations), ends["target"]
+    return LogicGraph.from_edges(
+        n, ends["source"], receivers,
+        multicast=np.ones(n, bool), rate=np.ones(n), resources=("neurons", "synapses"),
+        sizes=np.stack([np.ones(n, np.int64), np.bincount(receivers, minlength=n)], axis=1),
+        ids=tuple(f"{name}/{i}" for name, size in populations for i in range(size)), name=path.stem,
+    )  # fmt: skip
+
+
+def _read(path: Path) -> Piece:
+    """Name and size of every population, and numbers of the neurons at both ends of every connection."""
     nir = package("nir", "nir", path)
     with opened(path, "nir"):
-        pass  # no data set promises more than there is
+        pass  # no data set promises more than there is, or lies elsewhere
     with damage(path):
         content = nir.read(path, type_check=False)
-        graph = _Flat(str(path), min(2**31 - 1, max(2**22, 64 * path.stat().st_size)))
+        graph = _Flat(str(path), believed_nodes(path.stat().st_size))
         graph.add(content, "")
-    return _expanded(graph, path.stem)
+        return _expanded(graph)
 
 
 @dataclass
@@ -131,7 +147,7 @@ class _Flat:
         return int(np.prod(self.shape(name), dtype=object))
 
 
-def _expanded(graph: _Flat, name: str) -> LogicGraph:
+def _expanded(graph: _Flat) -> Piece:
     """One node per element of every population, and what is connected."""
     populations = [node for node in graph.nodes if graph.sends(node)]
     between = _order(graph, [node for node in graph.nodes if not graph.sends(node)])
@@ -162,13 +178,8 @@ def _expanded(graph: _Flat, name: str) -> LogicGraph:
                 ends = into.tocoo()
                 source.append(ends.col.astype(np.int64) + first[p])
                 target.append(ends.row.astype(np.int64) + first[q])
-    senders, receivers = np.concatenate(source), np.concatenate(target)
-    return LogicGraph.from_edges(
-        n, senders, receivers,
-        multicast=np.ones(n, bool), rate=np.ones(n), resources=("neurons", "synapses"),
-        sizes=np.stack([np.ones(n, np.int64), np.bincount(receivers, minlength=n)], axis=1),
-        ids=tuple(f"{p}/{i}" for p in populations for i in range(graph.size(p))), name=name,
-    )  # fmt: skip
+    sizes = [(str(p), graph.size(p)) for p in populations]
+    return Piece(sizes, {"source": np.concatenate(source), "target": np.concatenate(target)})
 
 
 def _order(graph: _Flat, between: list[str]) -> list[str]:

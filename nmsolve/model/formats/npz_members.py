@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import lzma
 import struct
 import zipfile
@@ -20,7 +19,7 @@ from nmsolve.model.files import LARGEST_FILE
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Above this many unpacked bytes an archive may not shrink by more than PACKING.
-UNSUSPICIOUS = 2**30
+UNSUSPICIOUS = 2**26
 PACKING = 100
 
 #: What the standard library raises for damaged, encrypted or exotic archives.
@@ -82,11 +81,10 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> An
         left = member.file_size - file.tell()
         if promised != left:
             raise InputError(f"the header promises {promised} bytes, the member has {left}", where)
-        data = file.read(promised)
-        if len(data) != promised:
-            raise InputError(f"only {len(data)} of {promised} bytes are there", where, "a complete member")
     with archive.open(member) as file:
-        array: AnyArray = np.lib.format.read_array(io.BytesIO(file.read()), allow_pickle=False)
+        array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
+        if file.read(1):  # at its end the checksum is compared
+            raise InputError("there is more behind the array", where, "a complete member")
     return array
 
 

@@ -8,8 +8,9 @@ installed package does not know it, nodes get the same number as metadata.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from nmsolve.model.files import write_atomic
 from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import IntArray
+
+if TYPE_CHECKING:
+    from nmsolve.model.contained import Piece
 
 #: Name of the configuration in the model, and of the key in the metadata of nodes.
 CONFIGURATION, KEY = "nmsolve", "pipeline_stage"
@@ -43,16 +47,27 @@ def write_onnx_plan(
     ------
     InputError : ``source`` is no model, ``target`` is ``source`` or cannot be written
     """
-    from nmsolve.model.formats.onnx.parse import read_model
+    from nmsolve.model.contained import one_piece
+    from nmsolve.model.formats.onnx import require_package
 
     if Path(source).resolve() == Path(target).resolve():
         raise InputError("the copy would overwrite the model", str(target), "another file")
-    model = read_model(source)
+    require_package(source)
     stages = operator_stages(graph, operators, plan.stage)
     makers = {t.name: stages[t.producer] for t in graph.tensors if t.producer >= 0}
+    marked, copy = one_piece(partial(_copy, source, makers, plan), source)
+    write_atomic(target, copy["model"].tobytes())
+    return int(marked)
+
+
+def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Piece:
+    """The model with stages, and how many operators have one."""
+    from nmsolve.model.contained import Piece
+    from nmsolve.model.formats.onnx.parse import read_model
+
+    model = read_model(source)
     marked = _mark(model, makers, plan)
-    write_atomic(target, model.SerializeToString())
-    return marked
+    return Piece(marked, {"model": np.frombuffer(model.SerializeToString(), np.uint8)})
 
 
 def operator_stages(

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nmsolve.model.contained import Piece, contained, one_piece
 from nmsolve.model.errors import InputError
-from nmsolve.model.formats.hdf5 import opened
+from nmsolve.model.files import believed_nodes
+from nmsolve.model.formats.hdf5 import opened, package
 from nmsolve.model.formats.sorting import rows_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import BLOCK, Connections, Network, graph
@@ -22,6 +25,9 @@ from nmsolve.model.types import Int32Array, IntArray
 
 if TYPE_CHECKING:
     from nmsolve.model.store.records import Records
+
+#: Packed numbers are believed up to so many edges, whatever the file's size, and so many for every byte of it.
+EDGES, EDGES_PER_BYTE = 2**20, 8
 
 
 def load(path: Path) -> LogicGraph:
@@ -45,12 +51,8 @@ def stream(path: Path) -> Network:
     ------
     InputError : as :func:`load`
     """
-    with opened(path, "sonata") as file:
-        groups = _populations(file, path)
-        nodes: dict[str, int] = {}
-        for group in groups:
-            for end in (group.source, group.target):
-                nodes[end.nodes] = max(nodes.get(end.nodes, 0), _largest(group.edges, end, path) + 1)
+    package("h5py", "sonata", path)
+    nodes: dict[str, int] = one_piece(partial(_surveyed, path), path).value
     first, n = {}, 0
     for name in sorted(nodes):
         first[name] = n
@@ -69,6 +71,16 @@ def stream(path: Path) -> Network:
         ids=None if len(nodes) == 1 else tuple(f"{p}/{i}" for p in sorted(nodes) for i in range(nodes[p])),
         unit=1.0,
     )
+
+
+def _surveyed(path: Path) -> Piece:
+    """How many nodes every population has, by name."""
+    nodes: dict[str, int] = {}
+    with opened(path, "sonata") as file:
+        for group in _populations(file, path):
+            for end in (group.source, group.target):
+                nodes[end.nodes] = max(nodes.get(end.nodes, 0), _largest(group.edges, end, path) + 1)
+    return Piece(nodes, {})
 
 
 @dataclass(frozen=True)
@@ -115,6 +127,9 @@ def _populations(file: Any, path: Path) -> list[_Population]:
         if any(d is None or d.shape != (edges,) or d.dtype.kind not in "iu" for d in others):
             raise InputError("its data sets have different lengths", f"{where}/{name}", f"{edges} edges each")
         out.append(_Population(name, edges, ends[0], ends[1], synapses, group_of, index))
+    total, most = sum(p.edges for p in out), max(EDGES, EDGES_PER_BYTE * path.stat().st_size)
+    if total > most:  # packed numbers, or one data set under many names
+        raise InputError(f"there are {total} edges", where, f"at most {most} in a file of this size")
     return out
 
 
@@ -129,7 +144,7 @@ def _largest(edges: int, end: _End, path: Path) -> int:
     for piece in _pieces(edges):
         numbers = end.data[piece]
         most, least = max(most, int(numbers.max())), min(least, int(numbers.min()))
-    limit = min(2**31 - 1, max(2**22, 64 * path.stat().st_size))
+    limit = believed_nodes(path.stat().st_size)
     if least < 0 or most >= limit:
         raise InputError(
             f"found node {least if least < 0 else most}", f"{path}: {end.data.name}", f"0..{limit - 1}"
@@ -147,18 +162,23 @@ def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> I
     """Every edge as (source, target) with its number of synapses."""
     from nmsolve.model.store.records import Records
 
+    with contained(partial(_edges, path, first), path) as pieces:
+        for _, arrays in pieces:
+            source, target, size = arrays["source"], arrays["target"], arrays["size"]
+            np.add.at(synapses, target, size if len(size) else 1)
+            yield Records(source, target, np.ones(len(source)), size)
+
+
+def _edges(path: Path, first: dict[str, int]) -> Iterator[Piece]:
+    """(edges,) int32 numbers of nodes and of synapses, in pieces."""
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
             for piece in _pieces(group.edges):
-                source = (group.source.data[piece].astype(np.int64) + first[group.source.nodes]).astype(
-                    np.int32
-                )
-                target = (group.target.data[piece].astype(np.int64) + first[group.target.nodes]).astype(
-                    np.int32
-                )
-                size = _synapses(group, piece, path)
-                np.add.at(synapses, target, size if len(size) else 1)
-                yield Records(source, target, np.ones(len(source)), size)
+                ends = {
+                    name: (end.data[piece].astype(np.int64) + first[end.nodes]).astype(np.int32)
+                    for name, end in (("source", group.source), ("target", group.target))
+                }
+                yield Piece(None, ends | {"size": _synapses(group, piece, path)})
 
 
 def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
+from nmsolve.model.contained import MEMORY, Allowance, Piece, one_piece, time_left
+from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.formats.onnx.order import Needs, ordered
 from nmsolve.model.formats.onnx.values import dims_of, type_of
 from nmsolve.model.operators.shapes.facts import LARGEST_VALUE
 from nmsolve.model.operators.symbols import Names
 
-#: What the child process does: model in, model with shapes out.
-CHILD = (
-    "import sys, onnx; model = onnx.ModelProto.FromString(sys.stdin.buffer.read()); "
-    "sys.stdout.buffer.write(onnx.shape_inference.infer_shapes(model, data_prop=True).SerializeToString())"
-)
-
 #: Seconds after which the package's inference is given up.
-PATIENCE = 60
+PATIENCE = 20.0
 
 
 def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
@@ -32,23 +28,26 @@ def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
     InputError : the operators cannot be put in order
     """
     import onnx
-    from google.protobuf.message import DecodeError, EncodeError
 
-    result = onnx.ModelProto()
+    light = _light(model, where)
+
+    def work() -> Piece:
+        from google.protobuf.message import DecodeError, EncodeError
+
+        try:
+            done = onnx.shape_inference.infer_shapes(light, data_prop=True).SerializeToString()
+        except (OSError, ValueError, RuntimeError, TypeError, KeyError, DecodeError, EncodeError) as error:
+            raise InputError((str(error).strip().splitlines() or [type(error).__name__])[-1][:200]) from None
+        return Piece(None, {"model": np.frombuffer(done, np.uint8)})
+
+    allowance = Allowance(MEMORY, min(PATIENCE, time_left() / 2))
     try:
-        light = _light(model, where).SerializeToString()
-        done = subprocess.run(
-            [sys.executable, "-c", CHILD], input=light, capture_output=True, timeout=PATIENCE
-        )
-        if done.returncode == 0:
-            result.ParseFromString(done.stdout)
-            return result.graph, ()
-        words = done.stderr.decode(errors="replace").strip().splitlines() or [
-            f"it ended with {done.returncode}"
-        ]
-    except (OSError, ValueError, DecodeError, EncodeError, subprocess.TimeoutExpired) as error:
-        words = [str(error)]
-    return model.graph, (f"the onnx package cannot infer shapes of this model: {words[-1][:200]}",)
+        data = one_piece(work, where, allowance).arrays["model"].tobytes()
+    except NmsolveError as error:
+        return model.graph, (f"the onnx package cannot infer shapes of this model: {error}",)
+    result = onnx.ModelProto()
+    result.ParseFromString(data)
+    return result.graph, ()
 
 
 def stated_dtypes(graph: Any) -> dict[str, str]:

@@ -1,0 +1,306 @@
+"""Work on a file in a process of its own: what a damaged or hostile file does to a library ends there.
+
+The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
+What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import json
+import math
+import os
+import resource
+import select
+import signal
+import struct
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from nmsolve.model.errors import BackendError, InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.types import AnyArray
+
+#: Bytes of memory for work on any file, and for every byte of it.
+MEMORY, MEMORY_PER_BYTE = 2**30, 64
+#: Seconds for work on any file, and for every byte of it (2 s per MB).
+SECONDS, SECONDS_PER_BYTE = 20.0, 2e-6
+
+#: ``time.monotonic()`` at which all reading must be done; see :func:`read_by`.
+_last_moment = math.inf
+
+
+class Piece(NamedTuple):
+    """What comes back: a value that JSON can express, and arrays of numbers or truth values."""
+
+    value: Any
+    arrays: dict[str, AnyArray]
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a process may use: bytes beyond what this one holds already, seconds of waiting and of processor time."""
+
+    memory: int
+    seconds: float
+
+    @classmethod
+    def of(cls, path: str | Path, seconds: float = SECONDS) -> Allowance:
+        """For work on the file ``path``, by its size."""
+        try:
+            size = os.stat(path).st_size
+        except (OSError, ValueError):
+            size = 0
+        return cls(MEMORY + MEMORY_PER_BYTE * size, seconds + SECONDS_PER_BYTE * size)
+
+
+def read_by(moment: float = math.inf) -> None:
+    """From now on, reading must be done by ``moment`` (``time.monotonic()``): the command's time limit."""
+    global _last_moment
+    _last_moment = moment
+
+
+def time_left() -> float:
+    """Seconds until reading must be done."""
+    return max(0.0, _last_moment - time.monotonic())
+
+
+def one_piece(work: Callable[[], Piece], path: str | Path, allowance: Allowance | None = None) -> Piece:
+    """:func:`contained` for work that gives one piece."""
+
+    def single() -> Iterator[Piece]:
+        yield work()
+
+    with contained(single, path, allowance) as pieces:
+        return next(iter(pieces))
+
+
+@contextmanager
+def contained(
+    work: Callable[[], Iterator[Piece]], path: str | Path, allowance: Allowance | None = None
+) -> Iterator[Iterator[Piece]]:
+    """The pieces that ``work`` gives, made in a process of its own; it is gone at the end of the block.
+
+    Parameters
+    ----------
+    work : runs in the other process; anything that it changes there is lost
+    path : the file that it is about
+    allowance : by the size of the file if not given
+
+    Raises
+    ------
+    InputError : raised in ``work``; or the process died or took more memory or time than allowed
+    BackendError : any other error in ``work``
+    """
+    allowance = allowance or Allowance.of(path)
+    with tempfile.TemporaryFile() as errors:
+        into, out = os.pipe()
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            _run(work, out, errors, str(path), allowance, parent)
+        os.close(out)
+        pieces = _received(pid, into, str(path), allowance, errors)
+        try:
+            yield pieces
+        finally:
+            pieces.close()
+            os.close(into)
+
+
+# ------------------------------------------------------------------------------------------------ here
+
+
+def _received(
+    pid: int, pipe: int, path: str, allowance: Allowance, errors: IO[bytes]
+) -> Generator[Piece, None, None]:
+    """What arrives until the end; the process is waited for, or killed, whatever happens."""
+    source = _Source(pipe, path, allowance)
+    alive = True
+    try:
+        while True:
+            head = source.header()
+            if head is None:
+                break
+            if "error" in head:
+                raise InputError(*map(str, head["error"]))
+            arrays = {str(name): source.array(kind, shape) for name, kind, shape in head["arrays"]}
+            yield Piece(head["value"], arrays)
+        _, status = os.waitpid(pid, 0)
+        alive = False
+        code = os.waitstatus_to_exitcode(status)
+        if code:
+            raise _death(code, path, allowance, errors)
+    finally:
+        if alive:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+@dataclass
+class _Source:
+    """The near end of the pipe. Only time spent waiting counts."""
+
+    pipe: int
+    path: str
+    allowance: Allowance
+    waited: float = 0.0
+
+    def header(self) -> dict[str, Any] | None:
+        """The next message's head, None at the end."""
+        length = self._read(8)
+        if not length:
+            return None
+        found: dict[str, Any] = json.loads(bytes(self._read(struct.unpack("<Q", length)[0])))
+        return found
+
+    def array(self, kind: str, shape: list[int]) -> AnyArray:
+        """The next array."""
+        import numpy as np
+
+        dtype = np.dtype(str(kind))
+        if dtype.kind not in "biuf" or min(shape, default=0) < 0:
+            raise BackendError(f"{self.path}: the reader sent an array of {kind}, {shape}")
+        data = self._read(dtype.itemsize * math.prod(shape))
+        return np.frombuffer(data, dtype).reshape(shape)
+
+    def _read(self, size: int) -> bytearray:
+        """So many bytes; none at all at the end."""
+        if size > self.allowance.memory:
+            raise _too_much(self.path, self.allowance)
+        data = bytearray(size)
+        view, at = memoryview(data), 0
+        while at < size:
+            start = time.monotonic()
+            patience = min(self.allowance.seconds - self.waited, time_left())
+            if patience <= 0 or not select.select([self.pipe], [], [], patience)[0]:
+                raise _too_long(self.path, self.allowance)
+            self.waited += time.monotonic() - start
+            count = os.readv(self.pipe, [view[at:]])
+            if count == 0:
+                return bytearray()
+            at += count
+        return data
+
+
+def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exception:
+    """What a process that ended with this code stands for."""
+    if code == -signal.SIGXCPU:
+        return _too_long(path, allowance)
+    if code < 0:
+        return InputError(f"reading it crashed ({signal.Signals(-code).name})", path, "an undamaged file")
+    errors.seek(0)
+    lines = errors.read().decode(errors="replace").strip().splitlines() or [f"exit code {code}"]
+    return BackendError(f"{path}: reading it failed: {lines[-1][:300]}")
+
+
+def _too_long(path: str, allowance: Allowance) -> InputError:
+    if time_left() <= 0:
+        return InputError("it is not read by the end of the time limit", path, "a longer --time-limit")
+    return InputError(
+        f"reading it takes more than {allowance.seconds:.0f} s", path, "a file that is read faster"
+    )
+
+
+def _too_much(path: str, allowance: Allowance) -> InputError:
+    return InputError(
+        f"reading it takes more than {allowance.memory / 2**20:.0f} MiB of memory",
+        path,
+        "a file whose content is in proportion to its size",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ there
+
+
+def _run(
+    work: Callable[[], Iterator[Piece]], out: int, errors: IO[bytes], path: str, allowance: Allowance, parent: int
+) -> None:  # fmt: skip
+    """Do the work in the new process and end it; nothing of the old one is flushed or closed here."""
+    code = 1
+    try:
+        _confine(errors, allowance, parent)
+        code = _told(work, out, path, allowance)
+    except BrokenPipeError:
+        code = 0  # nobody wants more
+    finally:
+        kind, error, trace = sys.exc_info()
+        if error is not None:
+            place = traceback.extract_tb(trace)[-1]
+            last = "".join(traceback.format_exception_only(kind, error)).strip().replace("\n", " ")
+            line = f"{last} ({os.path.basename(place.filename)}:{place.lineno})\n"
+            os.write(2, line.encode(errors="replace"))
+        os._exit(code)
+
+
+def _told(work: Callable[[], Iterator[Piece]], out: int, path: str, allowance: Allowance) -> int:
+    """Send every piece, or the error that the file has."""
+    try:
+        for piece in work():
+            _send(out, {"value": piece.value}, piece.arrays)
+    except InputError as error:
+        wrong = error
+    except MemoryError:
+        wrong = _too_much(path, allowance)
+    except RecursionError:
+        wrong = InputError("what it holds is nested too deeply", path, "fewer levels")
+    else:
+        return 0
+    _send(out, {"error": [wrong.what, wrong.where, wrong.expected]}, {})
+    return 0
+
+
+def _send(out: int, head: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
+    import numpy as np
+
+    flat = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    listed = [[name, array.dtype.str, list(array.shape)] for name, array in flat.items()]
+    text = json.dumps(head | {"arrays": listed}).encode()
+    parts: list[Any] = [struct.pack("<Q", len(text)), text]
+    for part in (*parts, *(a.reshape(-1).view(np.uint8) for a in flat.values())):
+        data = memoryview(part)
+        while data:
+            data = data[os.write(out, data) :]
+
+
+def _confine(errors: IO[bytes], allowance: Allowance, parent: int) -> None:
+    """No terminal, limits of memory and time, and an end with the parent."""
+    faulthandler.disable()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG
+    if os.getppid() != parent:
+        os._exit(1)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's business
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.dup2(errors.fileno(), 2)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + allowance.seconds) + 1)
+    held, data = _held()
+    _limit(resource.RLIMIT_AS, held + allowance.memory)
+    _limit(resource.RLIMIT_DATA, data + allowance.memory)
+
+
+def _limit(what: int, most: int) -> None:
+    _, hard = resource.getrlimit(what)
+    soft = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(what, (soft, hard))
+
+
+def _held() -> tuple[int, int]:
+    """Bytes of address space and of private memory that this process has already."""
+    with open("/proc/self/status") as status:
+        found = dict(line.split(":", 1) for line in status if line.startswith(("VmSize", "VmData")))
+    return int(found["VmSize"].split()[0]) << 10, int(found["VmData"].split()[0]) << 10

@@ -1,0 +1,225 @@
+"""Work on files in a process of its own: whatever happens there is one line here, and nothing outlives the parent."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import onnx
+import pytest
+from formats_support import refused
+from onnx import TensorProto, helper
+
+from nmsolve.model.contained import Allowance, Piece, contained, one_piece, read_by
+from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.formats import load_graph
+from nmsolve.model.formats.onnx import load_onnx
+
+SMALL = Allowance(2**28, 5.0)
+
+
+def test_values_and_arrays_come_back_in_pieces() -> None:
+    def work() -> Iterator[Piece]:
+        for k in range(3):
+            yield Piece({"k": k, "text": "\udcff"}, {"a": np.arange(k * 10**5), "b": np.zeros((2, k), bool)})
+
+    with contained(work, "f", SMALL) as pieces:
+        for k, (value, arrays) in enumerate(pieces):
+            assert value == {"k": k, "text": "\udcff"}
+            assert np.array_equal(arrays["a"], np.arange(k * 10**5)) and arrays["b"].shape == (2, k)
+    assert k == 2
+
+
+def crash() -> Piece:
+    ctypes.string_at(0)
+    raise AssertionError
+
+
+def hog() -> Piece:
+    return Piece(len([bytearray(2**24) for _ in range(100)]), {})
+
+
+def sleep() -> Piece:
+    time.sleep(60)
+    raise AssertionError
+
+
+def spin() -> Piece:
+    while True:
+        pass
+
+
+def deep() -> Piece:
+    return deep()
+
+
+def wrong() -> Piece:
+    raise InputError("this is wrong", "f:3", "that")
+
+
+@pytest.mark.parametrize(
+    ("work", "line"),
+    [
+        (crash, "f: reading it crashed (SIGSEGV); expected an undamaged file"),
+        (
+            hog,
+            "f: reading it takes more than 256 MiB of memory; expected a file whose content is in proportion",
+        ),
+        (sleep, "f: reading it takes more than 1 s"),
+        (spin, "f: reading it takes more than 1 s"),
+        (deep, "f: what it holds is nested too deeply"),
+        (wrong, "f:3: this is wrong; expected that"),
+    ],
+)
+def test_every_bad_end_is_one_line(work: Callable[[], Piece], line: str) -> None:
+    with pytest.raises(InputError) as error:
+        one_piece(work, "f", Allowance(2**28, 1.0))
+    assert str(error.value).startswith(line) and "\n" not in str(error.value)
+
+
+def test_a_fault_of_ours_is_told_from_a_fault_of_the_file() -> None:
+    with pytest.raises(BackendError, match=r"f: reading it failed: ZeroDivisionError.*\(test_contained.py:"):
+        one_piece(lambda: Piece(1 // 0, {}), "f", SMALL)
+
+
+def test_leaving_early_ends_the_process() -> None:
+    def work() -> Iterator[Piece]:
+        while True:
+            yield Piece(os.getpid(), {"a": np.zeros(10**6)})
+
+    with contained(work, "f", SMALL) as pieces:
+        pid = next(pieces).value
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
+def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
+    code = (
+        "import os, sys, time\nfrom nmsolve.model.contained import Allowance, Piece, one_piece\n"
+        "def work():\n    open(sys.argv[1], 'w').write(str(os.getpid()))\n    time.sleep(60)\n    return Piece(0, {})\n"
+        "one_piece(work, 'f', Allowance(2**28, 60.0))"
+    )
+    told = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, "-c", code, str(told)])
+    while not (told.exists() and told.read_text()):
+        time.sleep(0.01)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    for _ in range(500):
+        if not running(int(told.read_text())):
+            return
+        time.sleep(0.01)
+    raise AssertionError("it lives on")
+
+
+def running(pid: int) -> bool:
+    """It is there and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_reading_ends_with_the_time_limit() -> None:
+    read_by(time.monotonic() + 0.3)
+    try:
+        with pytest.raises(InputError, match="not read by the end of the time limit"):
+            one_piece(sleep, "f", SMALL)
+    finally:
+        read_by()
+
+
+# ---- formats ------------------------------------------------------------------------------------------------
+
+
+def ends(file: h5py.File) -> h5py.Group:
+    return file.create_group("edges/a")
+
+
+def test_hdf5_opens_no_other_file(tmp_path: Path) -> None:
+    """Bytes of any file could be made edges of a graph by external storage, links and virtual data sets."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(bytes(range(100)))
+    with h5py.File(tmp_path / "other.h5", "w") as other:
+        for name in ("source_node_id", "target_node_id"):
+            other[f"edges/a/{name}"] = np.arange(4)
+    with h5py.File(tmp_path / "storage.h5", "w") as file:
+        group = ends(file)
+        for name in ("source_node_id", "target_node_id"):
+            group.create_dataset(name, shape=(100,), dtype="u1", external=[(str(secret), 0, 100)])
+    with h5py.File(tmp_path / "link.h5", "w") as file:
+        file["edges"] = h5py.ExternalLink("other.h5", "/edges")
+    with h5py.File(tmp_path / "virtual.h5", "w") as file:
+        layout = h5py.VirtualLayout(shape=(4,), dtype="i8")
+        layout[:] = h5py.VirtualSource(str(tmp_path / "other.h5"), "edges/a/source_node_id", shape=(4,))
+        group = ends(file)
+        for name in ("source_node_id", "target_node_id"):
+            group.create_virtual_dataset(name, layout)
+    assert load_graph(tmp_path / "other.h5").n == 4
+    assert "its data lie in other files; expected everything in one file" in refused(tmp_path / "storage.h5")
+    assert "edges: it is a link to another file" in refused(tmp_path / "link.h5")
+    assert "its data lie in other files" in refused(tmp_path / "virtual.h5")
+
+
+def test_one_data_set_under_many_names_is_not_believed(tmp_path: Path) -> None:
+    with h5py.File(tmp_path / "many.h5", "w") as file:
+        first = file.create_dataset("d", data=np.zeros(2**18, "u4"), chunks=True, compression="gzip")
+        for k in range(20):
+            file[f"edges/p{k}/source_node_id"] = first
+            file[f"edges/p{k}/target_node_id"] = first
+    assert f"there are {20 * 2**18} edges; expected at most {2**20} in a file of this size" in refused(
+        tmp_path / "many.h5"
+    )
+
+
+def einsum(path: Path, equation: str) -> Path:
+    graph = helper.make_graph(
+        [helper.make_node("Einsum", ["x"], ["y"], equation=equation)],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    onnx.save(helper.make_model(graph), path)
+    return path
+
+
+def test_an_endless_inference_keeps_the_time_limit(tmp_path: Path) -> None:
+    """The onnx package never ends on this equation."""
+    path = einsum(tmp_path / "m.onnx", ".i.")
+    start = time.monotonic()
+    read_by(start + 3)
+    try:
+        graph = load_onnx(path)
+    finally:
+        read_by()
+    assert time.monotonic() - start < 3
+    assert any("cannot infer shapes" in warning for warning in graph.warnings)
+
+
+def test_weights_in_other_files_are_not_opened(tmp_path: Path) -> None:
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [3], [1.0, 2.0, 3.0])
+    weight.ClearField("float_data")
+    weight.data_location = TensorProto.EXTERNAL
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)  # to open it would be to wait for ever
+    for key, value in (("location", "../" + tmp_path.name + "/fifo"), ("length", "12")):
+        entry = weight.external_data.add()
+        entry.key, entry.value = key, value
+    graph = helper.make_graph(
+        [helper.make_node("Constant", [], ["c"], value=weight), helper.make_node("Add", ["w", "c"], ["y"])],
+        "g",
+        [],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [weight],
+    )
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    found = load_onnx(tmp_path / "m.onnx")
+    assert [t.shape for t in found.tensors if t.name == "w"] == [(3,)]
