@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections import defaultdict
@@ -12,8 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from nmsolve.cli.map_routes import FILES, write_mapped_routes
 
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 #: Cores of the mesh that all mappings here are on: node i on core i.
@@ -168,8 +167,20 @@ def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -
     assert "Routes: xy" in (tmp_path / "report.html").read_text()
     code, text, _ = call("verify", tmp_path)
     assert code == 0 and "flow-deadlock" in text
-    write_mapped_routes(tmp_path, None)
-    assert not any((tmp_path / name).exists() for name in FILES)
+    (tmp_path / "route-report.json").write_text("{}")
+    run(
+        "map",
+        folder / "g.json",
+        "--machine",
+        "mesh:3x3",
+        "-t",
+        1,
+        "--engines",
+        "first-fit",
+        "--out",
+        tmp_path,
+    )
+    assert not [name for name in os.listdir(tmp_path) if "route" in name]
 
 
 def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> None:

@@ -13,11 +13,15 @@ from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import file_set, new_run, settle
+from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes
+    from nmsolve.hw.between import BetweenCores
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import MessageRoute
+    from nmsolve.model.types import IntArray
 
 #: Exit codes (docs/files.md).
 OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
@@ -32,6 +36,7 @@ def prepare_folder(folder: Path) -> None:
             f"cannot make the folder ({error.strerror})", str(folder), "a folder that can be written"
         ) from None
     _require_writable(folder)
+    settle(folder)
 
 
 def prepare_file(path: Path) -> None:
@@ -48,6 +53,16 @@ def _require_writable(folder: Path) -> None:
         raise InputError("the folder cannot be written", str(folder), "a folder that can be written")
 
 
+#: Names that files of a mapping may have; the last line are those of a routing, which a new mapping makes wrong.
+FILES = (
+    "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
+    "better.json", "routes.json",
+    "flow-routes.json", "route-events.jsonl", "route-report.json", "route.html",
+)  # fmt: skip
+#: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
+ROUTES = "routes"
+
+
 def write_answer(
     out: Path,
     problem: MappingProblem,
@@ -57,10 +72,13 @@ def write_answer(
     patience: Patience,
     routes: list[MessageRoute] | None = None,
     mapped: MappedRoutes | None = None,
+    better: IntArray | None = None,
+    run: str | None = None,
 ) -> Report:
-    """Write mapping, certificates, events and report; the page last, so that its failure costs nothing else.
+    """Write mapping, certificates, events and report; then check, draw, and write report and page with what that gave.
 
-    Whoever loses ``patience`` gets all of these without the checks and pictures that take long.
+    The first files appear all at once, and so do the second ones, with the same run's id: what happens in between costs no
+    more than checks and page. Whoever loses ``patience`` gets them without the checks and pictures that take long.
 
     Parameters
     ----------
@@ -69,62 +87,106 @@ def write_answer(
     turns : turn model that the routes are checked against, or None
     routes : the routes of all messages where they were chosen with the mapping
     mapped : routes that were added to the mapping
+    better : a better mapping than that of ``result``, which is about a given one
+    run : id of the run that these files belong to; a new one if not given
     """
-    import msgspec
-
-    from nmsolve.cli.check import independent_checks, routed_claims
-    from nmsolve.cli.map_routes import mapped_checks, write_mapped_routes
-    from nmsolve.cli.progress import event_to_json
     from nmsolve.hw.between import BetweenCores
-    from nmsolve.model.files import write_atomic
-    from nmsolve.model.mapping.files import write_mapping
-    from nmsolve.model.mapping.sln import is_qaplib, write_sln
-    from nmsolve.solvers.mapping.certificates import certificates_to_json
+    from nmsolve.hw.verify import STAGES
     from nmsolve.solvers.search.memory import own_peak
 
+    run, routing = run or new_run(), None if mapped is None else mapped.part
+    found = result.core is not None
+    left = [*STAGES, *([] if mapped is None else [ROUTES])] if found else []
+    report = build_report(problem, result, [], inputs, left, routing)
+    with file_set(out, FILES, run) as folder:
+        _write_found(folder, problem, result, routes, mapped, better)
+        _write_report(folder, report)
     checks: list[CheckPart] = []
-    left: list[str] = []
     between: BetweenCores | None = None
     if result.core is not None:
-        write_mapping(out / "mapping.json", problem.graph, problem.machine, result.core)
-        if problem.one_per_core and is_qaplib(problem.graph, problem.machine):
-            write_sln(out / "solution.sln", problem.graph, problem.machine, result.core)
-        file = None
-        if routes is not None:
-            from nmsolve.model.mapping.routes import read_routes, write_routes
-
-            write_routes(out / "routes.json", problem.graph, problem.machine, routes)
-            file = read_routes(out / "routes.json")
         between = BetweenCores(problem.graph, problem.machine, result.core)
-        write_mapped_routes(out, mapped)
-        routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
-        checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
-        if mapped is not None:
-            try:
-                with patience.optional():
-                    checks += mapped_checks(out, problem, result.core, mapped)
-            except KeyboardInterrupt:
-                left.append("routes")
-    routing = None if mapped is None else mapped.part
+        checks, left = _checks(out, problem, result, turns, patience, between, routes is not None, mapped)
     report = build_report(problem, result, checks, inputs, left, routing)
-    write_atomic(out / "certificates.json", certificates_to_json(problem, result.bounds))
-    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
-    write_atomic(out / "events.jsonl", lines)
-    write_atomic(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+    page = _page(out, problem, result, report, patience, between, mapped)
+    if own_peak() > report.memory.peak:  # the page itself took the most
+        report = build_report(problem, result, checks, inputs, left, routing)
+    with file_set(out, (), run) as folder:
+        _write_report(folder, report)
+        write_atomic(folder / "report.html", page)
+    return report
 
+
+def _write_found(
+    folder: Path, problem: MappingProblem, result: Result, routes: list[MessageRoute] | None, mapped: MappedRoutes | None,
+    better: IntArray | None,
+) -> None:  # fmt: skip
+    """Everything but the report."""
+    from nmsolve.cli.map_routes import write_mapped_routes
+    from nmsolve.cli.progress import event_to_json
+    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.model.mapping.routes import write_routes
+    from nmsolve.model.mapping.sln import is_qaplib, write_sln
+    from nmsolve.solvers.mapping.certificates import certificates_to_json
+
+    graph, machine = problem.graph, problem.machine
+    kept = {"mapping.json": result.core, "better.json": better}
+    if problem.migration is not None:
+        kept["reference.json"] = problem.migration.reference
+    for name, core in kept.items():
+        if core is not None:
+            write_mapping(folder / name, graph, machine, core)
+    if result.core is not None and problem.one_per_core and is_qaplib(graph, machine):
+        write_sln(folder / "solution.sln", graph, machine, result.core)
+    if routes is not None:
+        write_routes(folder / "routes.json", graph, machine, routes)
+    if mapped is not None:
+        write_mapped_routes(folder, mapped)
+    write_atomic(folder / "certificates.json", certificates_to_json(problem, result.bounds))
+    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+    write_atomic(folder / "events.jsonl", lines)
+
+
+def _write_report(folder: Path, report: Report) -> None:
+    import msgspec
+
+    write_atomic(folder / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+
+
+def _checks(
+    out: Path, problem: MappingProblem, result: Result, turns: str | None, patience: Patience, between: BetweenCores,
+    chosen: bool, mapped: MappedRoutes | None,
+) -> tuple[list[CheckPart], list[str]]:  # fmt: skip
+    """What the files in ``out`` are checked for, and what was left out; ``chosen``: routes were chosen with the mapping."""
+    from nmsolve.cli.check import independent_checks, routed_claims
+    from nmsolve.cli.map_routes import mapped_checks
+    from nmsolve.model.mapping.routes import read_routes
+
+    assert result.core is not None
+    file = read_routes(out / "routes.json") if chosen else None
+    routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
+    checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
+    if mapped is not None:
+        try:
+            with patience.optional():
+                checks += mapped_checks(out, problem, result.core, mapped)
+        except KeyboardInterrupt:
+            left.append(ROUTES)
+    return checks, left
+
+
+def _page(
+    out: Path, problem: MappingProblem, result: Result, report: Report, patience: Patience, between: BetweenCores | None,
+    mapped: MappedRoutes | None,
+) -> str:  # fmt: skip
+    """report.html, without link loads for whoever lost patience."""
     from nmsolve.cli.html import render_html
 
     command = f"nmsolve verify {out} --bound"
     try:
         with patience.optional():
-            page = render_html(problem, result, report, command, between, mapped=mapped)
+            return render_html(problem, result, report, command, between, mapped=mapped)
     except KeyboardInterrupt:
-        page = render_html(problem, result, report, command, links=False)
-    write_atomic(out / "report.html", page)
-    if own_peak() > report.memory.peak:  # the page itself took the most
-        report = build_report(problem, result, checks, inputs, left, routing)
-        write_atomic(out / "report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-    return report
+        return render_html(problem, result, report, command, links=False)
 
 
 def say(out: Path, report: Report, as_json: bool) -> None:
@@ -160,7 +222,7 @@ def say(out: Path, report: Report, as_json: bool) -> None:
     failed = [c for c in report.checks if not c.ok]
     if report.checks or report.not_checked:
         words = [f"{len(failed)} FAILED"] if failed else ["all passed"] if not report.not_checked else []
-        words += [f"not done (interrupted): {', '.join(report.not_checked)}"] if report.not_checked else []
+        words += [f"not done for lack of time: {', '.join(report.not_checked)}"] if report.not_checked else []
         print("independent checks: " + "; ".join(words), file=stream)
     for c in failed:
         print(f"  FAILED {c.name}: {c.text}", file=stream)

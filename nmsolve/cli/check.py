@@ -18,6 +18,7 @@ from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run, settle
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -77,6 +78,7 @@ def run_verify(
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
 
+    settle(mapping if mapping.is_dir() else mapping.parent)
     plan = plan_file(mapping)
     if plan is not None:
         given = (machine, chips, placement, constraints, balance, turns, routes)
@@ -136,6 +138,8 @@ def _route_checks(loaded: Loaded, mapping: Path, named: Path | None) -> list[Che
     path = named or loaded.folder / "flow-routes.json"
     if named is None and not (path.exists() and (mapping.is_dir() or mapping.name == "mapping.json")):
         return []
+    report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
+    require_one_run(path.parent, [path.name, report])
     claimed = _claimed_loads(path)
     found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, claimed)
     return [CheckPart(c.name, c.ok, c.text) for c in found]

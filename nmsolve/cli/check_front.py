@@ -65,10 +65,12 @@ def front_checks(
     InputError : not a front, or a file of a point is missing or wrong
     """
     from nmsolve.hw.verify import verify
+    from nmsolve.model.file_set import require_one_run
     from nmsolve.model.files import decode_json, read_limited
     from nmsolve.model.mapping.files import read_mapping
 
     front = decode_json(read_limited(path), FrontFile, path)
+    require_one_run(path.parent, [path.name, *(p.mapping for p in front.points)])
     if not front.points:
         raise InputError("it has no points", str(path), "a front that `nmsolve map --pareto` wrote")
     first = load_answer(path.parent / front.points[0].mapping, graph, machine, chips)

@@ -15,6 +15,7 @@ from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Bound
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -71,6 +72,7 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, as_json: boo
     from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
     from nmsolve.model.pipeline.files import read_plan
 
+    require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
     beside = path.parent / REPORT
     if not beside.exists():
         raise InputError(

@@ -237,12 +237,15 @@ def _inputs(o: FaultOptions, loaded: Loaded) -> dict[str, Any]:
 
 
 def write(out: Path, loaded: Loaded, study: FaultStudy, report: FaultReport, trials: list[Trial]) -> None:
-    """Write faults.json, then the page."""
+    """Write faults.json and the page, both at once."""
     from nmsolve.cli.faults_page import render_faults
+    from nmsolve.model.file_set import file_set
     from nmsolve.model.files import write_atomic
 
-    write_atomic(out / "faults.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-    write_atomic(out / "faults.html", render_faults(study, report, trials))
+    page = render_faults(study, report, trials)
+    with file_set(out, ("faults.json", "faults.html")) as folder:
+        write_atomic(folder / "faults.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+        write_atomic(folder / "faults.html", page)
 
 
 class _Progress:

@@ -48,7 +48,6 @@ def run_gap(o: GapOptions) -> int:
     InputError : anything wrong with the input, or the mapping breaks a rule
     """
     from nmsolve.cli.main import STARTED
-    from nmsolve.model.mapping.files import write_mapping
     from nmsolve.solvers.mapping.bounding import bounding, require_feasible
 
     limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
@@ -64,12 +63,18 @@ def run_gap(o: GapOptions) -> int:
         )  # fmt: skip
     inputs = _inputs(o, loaded, problem)
     with Patience() as patience:
-        report = write_answer(o.out, problem, bounded.result, inputs, loaded.inputs.prohibit_turns, patience)
+        report = write_answer(
+            o.out,
+            problem,
+            bounded.result,
+            inputs,
+            loaded.inputs.prohibit_turns,
+            patience,
+            better=bounded.better,
+        )
     say(o.out, report, o.json)
     if bounded.better is not None:
-        better = o.out / "better.json"
-        write_mapping(better, problem.graph, problem.machine, bounded.better)
-        print(f"a better mapping was met on the way: {better}", file=sys.stderr)
+        print(f"a better mapping was met on the way: {o.out / 'better.json'}", file=sys.stderr)
     return exit_code(bounded.result, report, wanted)
 
 

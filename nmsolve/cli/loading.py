@@ -11,6 +11,7 @@ import msgspec
 
 from nmsolve.cli.options import instance
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
@@ -138,6 +139,7 @@ def load_answer(
 
     folder = mapping if mapping.is_dir() else mapping.parent
     path = folder / "mapping.json" if mapping.is_dir() else mapping
+    require_one_run(folder, _siblings(path))
     content = report = None
     inputs = Inputs()
     beside = folder / ("pareto.json" if _POINT.fullmatch(path.name) else "report.json")
@@ -151,6 +153,13 @@ def load_answer(
     loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips, memory)
     core = read_any_mapping(path, loaded, board, placement)
     return Loaded(folder, loaded, board, core, report, inputs, content is not None)
+
+
+def _siblings(path: Path) -> tuple[str, ...]:
+    """The files beside a mapping that are believed to be of its run."""
+    if path.name == "mapping.json":
+        return ("mapping.json", "report.json", "certificates.json", "routes.json", "reference.json")
+    return (path.name, "pareto.json") if _POINT.fullmatch(path.name) else ()
 
 
 def load_certificates(path: Path) -> tuple[str, list[Bound]]:

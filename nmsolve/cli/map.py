@@ -87,10 +87,6 @@ def run_map(o: MapOptions) -> int:
     prepare_folder(o.out)
     if o.scratch is not None:
         prepare_folder(o.scratch)
-    if problem.migration is not None:
-        from nmsolve.model.mapping.files import write_mapping
-
-        write_mapping(o.out / "reference.json", problem.graph, problem.machine, problem.migration.reference)
     if o.write_model is not None:
         from nmsolve.model.mapping.reduce import merge_together
         from nmsolve.solvers.mapping.write_model import write_model

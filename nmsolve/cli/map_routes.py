@@ -32,8 +32,8 @@ CHOSEN = "chosen"
 AFTER = (*RULES, CHOSEN)
 #: Share of the time limit that is the mapping's where routes are chosen after it.
 MAPPING_SHARE = 0.7
-#: Files of a routing that a new mapping makes wrong.
-FILES = ("flow-routes.json", "route-events.jsonl", "route-report.json", "route.html")
+#: The routes of a mapping.
+FLOWS = "flow-routes.json"
 
 
 @dataclass(frozen=True)
@@ -167,21 +167,17 @@ def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
     return MappedRoutes(asked, routes, turns, proof.numbering if proof.free else None, part, "")
 
 
-def write_mapped_routes(out: Path, mapped: MappedRoutes | None) -> None:
-    """Write flow-routes.json beside the mapping, in place of what belonged to an earlier mapping in this folder."""
+def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
+    """Write flow-routes.json, and the events of a search for them, beside the mapping."""
     from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
 
-    for name in FILES:
-        (out / name).unlink(missing_ok=True)
-    if mapped is None:
-        return
     problem = mapped.problem
     worms = None
     if mapped.numbering is not None:
         worms, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
-    write_flow_routes(out / FILES[0], problem, mapped.routes, mapped.turns, mapped.numbering, worms)
+    write_flow_routes(out / FLOWS, problem, mapped.routes, mapped.turns, mapped.numbering, worms)
     if mapped.events:
         write_atomic(out / "route-events.jsonl", mapped.events)
 
@@ -193,5 +189,5 @@ def mapped_checks(
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     claimed = {o.name: o.value for o in mapped.part.objectives}
-    found = verify_flow_routes(problem.graph, problem.machine, core, out / FILES[0], claimed)
+    found = verify_flow_routes(problem.graph, problem.machine, core, out / FLOWS, claimed)
     return [CheckPart(c.name, c.ok, c.text) for c in found]

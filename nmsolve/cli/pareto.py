@@ -10,6 +10,7 @@ from nmsolve.cli import pictures
 from nmsolve.cli.check_front import FORMAT
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
+from nmsolve.model.file_set import file_set
 from nmsolve.model.files import write_atomic
 from nmsolve.model.mapping.files import write_mapping
 
@@ -18,13 +19,13 @@ if TYPE_CHECKING:
     from nmsolve.solvers.mapping.several import Front, Point
 
 
+#: Names that files of a front may have.
+FILES = ("pareto.json", "pareto.svg", "pareto.html", "point-*.json", "reference.json")
+
+
 def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any]) -> None:
-    """Write pareto.json, pareto.svg, pareto.html and one mapping per point (point-1.json, ...)."""
-    rows = []
-    for k, point in enumerate(front.points, 1):
-        name = f"point-{k}.json"
-        write_mapping(out / name, problem.graph, problem.machine, point.core)
-        rows.append(_row(front, point) | {"mapping": name})
+    """Write pareto.json, pareto.svg, pareto.html and one mapping per point (point-1.json, ...), all at once."""
+    rows = [_row(front, p) | {"mapping": f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
     content = {
         "format": FORMAT,
         "objectives": list(front.names),
@@ -36,12 +37,18 @@ def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[s
         "dominated": [_row(front, p) for p in front.dominated],
         "inputs": inputs,
     }
-    write_atomic(out / "pareto.json", json.dumps(content, indent=2) + "\n")
     picture = draw_front(front)
-    write_atomic(out / "pareto.svg", picture)
-    write_atomic(
-        out / "pareto.html", _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
-    )
+    page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
+    with file_set(out, FILES) as folder:
+        for row, point in zip(rows, front.points, strict=True):
+            write_mapping(folder / row["mapping"], problem.graph, problem.machine, point.core)
+        if problem.migration is not None:
+            write_mapping(
+                folder / "reference.json", problem.graph, problem.machine, problem.migration.reference
+            )
+        write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
+        write_atomic(folder / "pareto.svg", picture)
+        write_atomic(folder / "pareto.html", page)
 
 
 def _row(front: Front, point: Point) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from nmsolve.cli.patience import Patience
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import file_set, new_run
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_report import PipelineReport
@@ -86,15 +87,16 @@ def run_pipeline(o: PipelineOptions) -> int:
             given.problem, time_limit=search, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
             engines=opt.names(o.engines), memory=memory, observers=observers,
         )  # fmt: skip
+    run = new_run()
     with Patience() as patience:
-        report = write_pipeline(o, given, result, patience)
+        report = write_pipeline(o, given, result, patience, run)
     say_pipeline(o.out, report, o.json)
     code = code_of(result, all(c.ok for c in report.checks), result.plan is not None, wanted)
     if o.place and result.plan is not None and code in (OK, FEASIBLE):
         from nmsolve.cli.pipeline_place import place_tiles
 
         left = max(1.0, limit - (time.monotonic() - STARTED))
-        placed = place_tiles(o, given, result.plan, left, memory)
+        placed = place_tiles(o, given, result.plan, left, memory, run)
         return placed if placed != OK else code
     return code
 
@@ -121,12 +123,19 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
         prepare_file(o.write_onnx)
 
 
-def write_pipeline(
-    o: PipelineOptions, given: Given, result: PipelineResult, patience: Patience
-) -> PipelineReport:
-    """Write plan.json, the certificate, events, report and page; check the plan from its file alone.
+#: Names that files of a pipeline may have; a placement belongs to the plan before.
+FILES = (
+    "plan.json", "certificates.json", "events.jsonl", "pipeline-report.json", PAGE, "placement/*.json", "placement/*.jsonl",
+    "placement/report.html",
+)  # fmt: skip
 
-    Whoever loses ``patience`` gets all of it but the page.
+
+def write_pipeline(
+    o: PipelineOptions, given: Given, result: PipelineResult, patience: Patience, run: str
+) -> PipelineReport:
+    """Write plan.json, the certificate, events and report, checked from the plan's file alone; then the page.
+
+    Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
     """
     from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT, plan_certificates, plan_checks
     from nmsolve.cli.pipeline_page import render_pipeline_html
@@ -134,28 +143,39 @@ def write_pipeline(
     from nmsolve.model.files import write_atomic
     from nmsolve.model.pipeline.files import read_plan, write_plan
 
-    checks = []
-    path = o.out / PLAN
-    for earlier in (path, o.out / PAGE):
-        earlier.unlink(missing_ok=True)
-    if result.plan is not None:
-        write_plan(path, given.problem, result.plan)
-        checks = plan_checks(given.problem, read_plan(path, given.problem), result.objective, result.bounds)
-        if o.write_onnx is not None and given.graph is not None and given.layers is not None:
-            from nmsolve.model.formats.onnx_plan import write_onnx_plan
+    inputs = msgspec.to_builtins(_inputs(o))
+    with file_set(o.out, FILES, run) as folder:
+        if result.plan is not None:
+            write_plan(folder / PLAN, given.problem, result.plan)
+        left = [] if result.plan is None else ["plan"]
+        report = build_pipeline_report(given, result, [], o.batches, inputs, left)
+        write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
+        lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+        write_atomic(folder / "events.jsonl", lines)
+        write_atomic(folder / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
+    if (
+        result.plan is not None
+        and o.write_onnx is not None
+        and given.graph is not None
+        and given.layers is not None
+    ):
+        from nmsolve.model.formats.onnx_plan import write_onnx_plan
 
-            write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.plan)
-    report = build_pipeline_report(given, result, checks, o.batches, msgspec.to_builtins(_inputs(o)))
-    write_atomic(o.out / CERTIFICATES, plan_certificates(given.problem, result.bounds))
-    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
-    write_atomic(o.out / "events.jsonl", lines)
-    write_atomic(o.out / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
+        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.plan)
+    page = None
     try:
         with patience.optional():
+            if result.plan is not None:
+                plan = read_plan(o.out / PLAN, given.problem)
+                checks = plan_checks(given.problem, plan, result.objective, result.bounds)
+                report = msgspec.structs.replace(report, checks=checks, not_checked=[])
             page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
-            write_atomic(o.out / PAGE, page)
     except KeyboardInterrupt:
-        print("interrupted: no page is drawn", file=sys.stderr)
+        print("no time was left for the page", file=sys.stderr)
+    with file_set(o.out, (), run) as folder:
+        write_atomic(folder / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
+        if page is not None:
+            write_atomic(folder / PAGE, page)
     return report
 
 
@@ -188,4 +208,6 @@ def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
         print(line, file=stream)
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+    if report.not_checked:
+        print(f"not done for lack of time: {', '.join(report.not_checked)}", file=stream)
     print(f"report: {out / PAGE if (out / PAGE).exists() else out / REPORT}", file=stream)

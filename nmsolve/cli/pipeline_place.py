@@ -21,9 +21,9 @@ FOLDER, GRAPH = "placement", "tiles.json"
 
 
 def place_tiles(
-    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float, memory: int | None
+    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float, memory: int | None, run: str
 ) -> int:
-    """Map one tile to each core within ``seconds`` and write what ``nmsolve map`` writes; returns the exit code.
+    """Map one tile to each core within ``seconds`` and write what ``nmsolve map`` writes, signed ``run``; returns the exit code.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def place_tiles(
                 problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers, memory=memory,
                 observers=observers,
             )  # fmt: skip
-        report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience)
+        report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
     say(folder, report, o.json)
     return exit_code(result, report, None)
 

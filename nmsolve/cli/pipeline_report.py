@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -61,7 +62,8 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in pipeline-report.json.
 
     ``unit``: of all times, "" if the input does not say; ``assumed``: the cores' figures are of no machine; ``batch`` is null
-    where no stage takes a micro-batch in one piece; ``inputs`` holds what ``verify`` needs to state the problem again.
+    where no stage takes a micro-batch in one piece; ``not_checked``: what was
+    left out of the checks; ``inputs`` holds what ``verify`` needs to state the problem again.
     """
 
     version: str
@@ -86,6 +88,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
     engines: list[EnginePart]
     bounds: list[BoundPart]
     checks: list[CheckPart]
+    not_checked: list[str]
     wall_seconds: float
     cpu_seconds: float
     memory_peak: int
@@ -94,8 +97,9 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_pipeline_report(
-    given: Given, result: PipelineResult, checks: list[CheckPart], batches: int, inputs: dict[str, Any]
-) -> PipelineReport:
+    given: Given, result: PipelineResult, checks: list[CheckPart], batches: int, inputs: dict[str, Any],
+    not_checked: Sequence[str] = (),
+) -> PipelineReport:  # fmt: skip
     """The report of a run; all figures of stages are recomputed from the plan."""
     problem = given.problem
     return PipelineReport(
@@ -124,6 +128,7 @@ def build_pipeline_report(
         ],
         bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
         checks=checks,
+        not_checked=list(not_checked),
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),
         memory_peak=result.memory_peak,

@@ -51,9 +51,14 @@ class RouteOptions:
     json: bool
 
 
+#: The comparison with turn models, in ``not_checked``.
+TURN_MODELS = "turn models"
+
+
 class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in route-report.json.
 
+    ``not_checked``: what was left out for lack of time or patience, ``routes`` or ``turn models``;
     ``long_messages``: which multicast messages of many flits could block each other, "" if none can; ``inputs`` holds the
     paths and options that ``verify`` needs.
     """
@@ -66,6 +71,7 @@ class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     objectives: list[ObjectivePart]
     rules: dict[str, float]
     checks: list[CheckPart]
+    not_checked: list[str]
     long_messages: str
     wall_seconds: float
     cpu_seconds: float
@@ -118,28 +124,64 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
     return None if text == "chosen" else turn_set(text, machine)
 
 
+#: Names that files of a routing may have.
+FILES = ("flow-routes.json", "events.jsonl", "route-report.json", "route.html")
+
+
 def write_routing(
     o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult, patience: Patience
 ) -> RouteReport:
-    """Write flow-routes.json, events, report and page; check the routes from their file alone.
+    """Write flow-routes.json, events and report; then check the routes from their file alone, draw, and write report and page.
 
-    Whoever loses ``patience`` gets all of it but the page.
+    Whoever loses ``patience`` gets all of it but what is not done yet: checks, the comparison with turn models, the page.
     """
     from nmsolve.cli.routing_page import render_route_html
     from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.hw.verify_routes import verify_flow_routes
+    from nmsolve.model.file_set import file_set, new_run
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
 
-    checks: list[CheckPart] = []
-    uncovered = ""
-    if result.routes is not None:
-        path = o.out / "flow-routes.json"
-        worms, uncovered = cover_long_messages(problem.machine, problem.flows, result.routes)
-        write_flow_routes(path, problem, result.routes, result.turns, result.numbering, worms)
-        found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, result.objective)
-        checks = [CheckPart(c.name, c.ok, c.text) for c in found]
-    report = RouteReport(
+    run, path, uncovered = new_run(), o.out / "flow-routes.json", ""
+    with file_set(o.out, FILES, run) as folder:
+        if result.routes is not None:
+            worms, uncovered = cover_long_messages(problem.machine, problem.flows, result.routes)
+            write_flow_routes(
+                folder / path.name, problem, result.routes, result.turns, result.numbering, worms
+            )
+        lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
+        write_atomic(folder / "events.jsonl", lines)
+        report = _report(o, loaded, problem, result, uncovered)
+        write_atomic(folder / "route-report.json", _as_json(report))
+    page = None
+    try:
+        with patience.optional():
+            if result.routes is not None:
+                found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, result.objective)
+                checks = [CheckPart(c.name, c.ok, c.text) for c in found]
+                report = msgspec.structs.replace(report, checks=checks)
+            report = msgspec.structs.replace(report, not_checked=[TURN_MODELS])
+            report = msgspec.structs.replace(report, rules=max_link_by_rule(problem), not_checked=[])
+            command = f"nmsolve verify {o.mapping} --routes {path}"
+            page = render_route_html(loaded, problem, result, report, command)
+    except KeyboardInterrupt:
+        print("no time was left for the page", file=sys.stderr)
+    with file_set(o.out, (), run) as folder:
+        write_atomic(folder / "route-report.json", _as_json(report))
+        if page is not None:
+            write_atomic(folder / "route.html", page)
+    return report
+
+
+def _as_json(report: RouteReport) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(report), indent=2)
+
+
+def _report(
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult, uncovered: str
+) -> RouteReport:
+    """What the search says, before anything is checked."""
+    return RouteReport(
         version=__version__,
         status=result.status,
         stop_reason=result.stop_reason,
@@ -149,8 +191,9 @@ def write_routing(
             ObjectivePart(k, result.objective.get(k), result.bound.get(k), result.gap_of(k), result.proved[k])
             for k in result.names
         ],
-        rules=max_link_by_rule(problem),
-        checks=checks,
+        rules={},
+        checks=[],
+        not_checked=[*(["routes"] if result.routes is not None else []), TURN_MODELS],
         long_messages=uncovered,
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),
@@ -158,16 +201,6 @@ def write_routing(
         seed=result.seed,
         inputs=_inputs(o, loaded),
     )
-    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
-    write_atomic(o.out / "events.jsonl", lines)
-    write_atomic(o.out / "route-report.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-    command = f"nmsolve verify {o.mapping} --routes {o.out / 'flow-routes.json'}"
-    try:
-        with patience.optional():
-            write_atomic(o.out / "route.html", render_route_html(loaded, problem, result, report, command))
-    except KeyboardInterrupt:
-        print("interrupted: no page is drawn", file=sys.stderr)
-    return report
 
 
 def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
@@ -221,4 +254,7 @@ def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
     if report.long_messages:
         print(f"  multicast messages of many flits can block each other: {report.long_messages}", file=stream)
-    print(f"report: {out / 'route.html'}", file=stream)
+    if report.not_checked:
+        print(f"  not done for lack of time: {', '.join(report.not_checked)}", file=stream)
+    page = out / "route.html"
+    print(f"report: {page if page.exists() else out / 'route-report.json'}", file=stream)

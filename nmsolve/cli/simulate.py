@@ -58,6 +58,7 @@ def run_simulate(o: SimulateOptions) -> int:
     """
     from nmsolve.cli.simulation_page import render_simulation_html
     from nmsolve.hw.noc import saturation, simulate
+    from nmsolve.model.file_set import file_set
     from nmsolve.model.files import write_atomic
 
     limit = opt.seconds(o.time_limit)
@@ -82,8 +83,10 @@ def run_simulate(o: SimulateOptions) -> int:
         )  # fmt: skip
         runs = [(o.load, result)]
     report = build(setting, runs, edge, o.seed)
-    write_atomic(o.out / "simulation.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-    write_atomic(o.out / "simulation.html", render_simulation_html(setting, runs, report, _command(o)))
+    page = render_simulation_html(setting, runs, report, _command(o))
+    with file_set(o.out, ("simulation.json", "simulation.html")) as folder:
+        write_atomic(folder / "simulation.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+        write_atomic(folder / "simulation.html", page)
     say.result(o.out, report)
     return INTERNAL if report.deadlock else OK
 

@@ -35,7 +35,7 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
                 raise InputError(f"the file has {size} bytes", str(path), f"at most {limit}")
             data = file.read() if size else _drain(file, limit)
     except OSError as error:
-        raise InputError(_reason(error), str(path), "a readable file") from None
+        raise InputError(reason(error), str(path), "a readable file") from None
     if len(data) > limit:
         raise InputError("the input does not end", str(path), f"at most {limit} bytes")
     return data
@@ -58,7 +58,7 @@ def input_file(path: str | Path) -> Iterator[BinaryIO]:
         with open(path, "rb") as file:
             yield file
     except OSError as error:
-        raise InputError(_reason(error), str(path), "a readable file") from None
+        raise InputError(reason(error), str(path), "a readable file") from None
 
 
 def _drain(file: BinaryIO, limit: int) -> bytes:
@@ -98,25 +98,25 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:80]}.", suffix=".tmp")
     except OSError as error:
-        raise InputError(f"cannot write: {_reason(error)}", str(path), "a writable folder") from None
+        raise InputError(f"cannot write: {reason(error)}", str(path), "a writable folder") from None
     try:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
+        os.chmod(temporary, mode_of(target))
         os.replace(temporary, target)
     except OSError as error:
         _remove(temporary)
         raise InputError(
-            f"cannot write: {_reason(error)}", str(path), "a writable folder with enough space"
+            f"cannot write: {reason(error)}", str(path), "a writable folder with enough space"
         ) from None
     except BaseException:
         _remove(temporary)
         raise
 
 
-def _mode(target: Path) -> int:
+def mode_of(target: Path) -> int:
     """Permissions of the file that is replaced, or what an ordinary new file would get."""
     try:
         return target.stat().st_mode & 0o777
@@ -133,7 +133,7 @@ def _remove(path: str) -> None:
         return
 
 
-def _reason(error: OSError) -> str:
+def reason(error: OSError) -> str:
     """What the operating system says, without numbers and names that the location already gives."""
     return (error.strerror or str(error)).lower()
 

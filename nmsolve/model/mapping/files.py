@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -114,6 +115,7 @@ def read_mapping(
     InputError : made for another graph or machine (both hashes are named), a node unknown, missing or there twice,
         a core outside the board, columns of different lengths, a chip or route that contradicts them
     """
+    settle(Path(path).parent)
     content = decode_json(read_limited(path), MappingFile, path)
     _check_identity("graph", content.graph, graph.name, graph.hash, path)
     same_board = board_hash(machine) in (content.machine.board, content.machine.hash)

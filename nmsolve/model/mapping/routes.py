@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -57,6 +58,7 @@ def write_routes(path: str | Path, graph: LogicGraph, machine: Machine, messages
 
 def read_routes(path: str | Path) -> RoutesFile:
     """Read ``routes.json``; InputError if it is not of this shape. Contents are judged by :func:`routes_complaint`."""
+    settle(Path(path).parent)
     return decode_json(read_limited(path), RoutesFile, path)
 
 

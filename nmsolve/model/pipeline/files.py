@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.mapping.files import Identity
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -49,6 +50,7 @@ def read_plan(path: str | Path, problem: PipelineProblem) -> PipelinePlan:
     ------
     InputError : not of this shape, of another problem, other layers, or a stage that does not exist
     """
+    settle(Path(path).parent)
     file = decode_json(read_limited(path), PlanFile, path)
     if file.problem.hash not in ("", problem.content_hash):
         raise InputError(

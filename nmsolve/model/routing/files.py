@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -98,6 +99,7 @@ def read_flow_routes(path: str | Path, machine: Machine) -> FlowRoutes:
     ------
     InputError : not of this shape, for another machine, a core or link that does not exist, parents not first
     """
+    settle(Path(path).parent)
     file = decode_json(read_limited(path), FlowRoutesFile, path)
     if file.machine.hash not in ("", machine.hash):
         raise InputError("the routes are for another machine", f"{path}: $.machine", machine.name)

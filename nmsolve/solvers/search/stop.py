@@ -1,0 +1,63 @@
+"""Who asked for the end of a run, and when: the first signal ends everything that remains with the best answer."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+#: Ctrl-C, a batch system's way to say it, and a terminal that was closed.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Stop:
+    """Whether, and when (``time.monotonic()``), somebody asked for the end."""
+
+    def __init__(self) -> None:
+        self.asked_at: float | None = None
+        #: True while what runs may be cut off by the first signal already.
+        self.at_once = False
+
+    @property
+    def asked(self) -> bool:
+        """True once somebody asked for the end."""
+        return self.asked_at is not None
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Note the first signal; raise KeyboardInterrupt at the second, or where the first may cut off what runs."""
+        again = self.asked
+        if not again:
+            self.asked_at = time.monotonic()
+        if again or self.at_once:
+            raise KeyboardInterrupt
+
+
+_running: list[Stop] = []
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """While active, signals are kept in the :class:`Stop`. Inside another such block it is that one's: whoever asks for the end
+    of a part of a run asks for the end of the run.
+
+    Outside the main thread, where Python delivers no signals, nobody ever asks.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield Stop()
+        return
+    if _running:
+        yield _running[-1]
+        return
+    stop = Stop()
+    heard = [s for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN]  # nohup: nobody wants to hear of it
+    before = {s: signal.signal(s, stop.on_signal) for s in heard}
+    _running.append(stop)
+    try:
+        yield stop
+    finally:
+        _running.pop()
+        for number, handler in before.items():
+            signal.signal(number, handler)
