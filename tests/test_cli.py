@@ -110,6 +110,22 @@ def test_a_report_with_inputs_of_a_wrong_type_is_refused(
     assert len(done.stderr.splitlines()) == 1 and name in done.stderr
 
 
+@pytest.mark.parametrize("name", ["mapping.json", "certificates.json"])
+def test_files_of_different_runs_are_refused(mapped: Path, tmp_path: Path, name: str) -> None:
+    """One line, exit code 2, the files and their runs named; every file of a run says which one it is of."""
+    folder = copy(mapped, tmp_path)
+    runs = {
+        json.loads((folder / n).read_text())["run"]
+        for n in ("mapping.json", "report.json", "certificates.json")
+    }
+    runs |= {json.loads((folder / "events.jsonl").read_text().splitlines()[0])["run"]}
+    assert len(runs) == 1 and runs.pop() in (folder / "report.html").read_text()
+    content = json.loads((folder / name).read_text())
+    (folder / name).write_text(json.dumps(content | {"run": "another"}))
+    done = run("verify", folder, code=2)
+    assert len(done.stderr.splitlines()) == 1 and "another" in done.stderr and name in done.stderr
+
+
 def test_verify_rejects_a_mapping_that_breaks_a_rule(mapped: Path, tmp_path: Path) -> None:
     """A node moved off its pin is named with the constraint."""
     folder = copy(mapped, tmp_path)
