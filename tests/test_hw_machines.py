@@ -11,6 +11,7 @@ from nmsolve.hw.describe import preset_table, unverified
 from nmsolve.hw.energy import energy_lines, latency_lines, message_energy, message_latency
 from nmsolve.hw.machines import describe, list_presets, load_machine, squarest
 from nmsolve.model.errors import InputError
+from nmsolve.model.machine import Machine
 
 PRESETS = ["darwin3", "loihi1", "loihi2", "spinnaker1", "spinnaker2", "tianjic", "truenorth", "wormhole"]
 
@@ -144,6 +145,12 @@ def test_a_machine_file_with_everything(tmp_path):
     assert (message_energy(m), message_latency(m)) == (12, 0)
     assert latency_lines(m, 0).tolist() == [4] and latency_lines(m, 1).tolist() == [0] * 6
     assert not m.energy["router"].verified and m.figures["clock"].unit == "MHz"
+
+
+def test_whole_link_weights_do_not_round_the_others():
+    """From Python a weight may be a whole number beside a fraction; a crossing of 2.5 then counted 2."""
+    m = Machine("m", (1, 2), (1, 2), link_weight=1, crossing_weight=2.5)
+    assert m.line_weights(1).tolist() == [1, 2.5, 1]
 
 
 def test_files_that_are_no_text_and_folders_are_refused(tmp_path):

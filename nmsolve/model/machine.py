@@ -143,7 +143,7 @@ class Machine:
         lines, per_chip, chips = (self.rows, self.cores[0], self.chips[0])
         if axis == 1:
             lines, per_chip, chips = (self.cols, self.cores[1], self.chips[1])
-        w = np.full(lines - 1, self.link_weight)
+        w = np.full(lines - 1, self.link_weight, np.float64)
         w[per_chip - 1 :: per_chip] = self.crossing_weight
         if self.torus and lines > 2:  # two lines are neighbours already
             w = np.append(w, self.crossing_weight if chips > 1 else self.link_weight)

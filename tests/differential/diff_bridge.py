@@ -1,0 +1,147 @@
+"""From a case (plain JSON) to the package's objects, and to the files of the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.migration import Migration
+from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
+
+Case = dict[str, Any]
+
+
+def graph_of(case: Case) -> LogicGraph:
+    """The case's messages, one row each, exactly as they stand."""
+    rows, sizes = case["rows"], case["sizes"]
+    rate = [r["rate"] if r["multicast"] else max(r["weights"], default=0.0) for r in rows]
+    return LogicGraph(
+        n=case["n"],
+        indptr=np.cumsum([0] + [len(r["targets"]) for r in rows]).astype(np.int64),
+        targets=np.array([t for r in rows for t in r["targets"]], np.int32),
+        weights=np.array([w for r in rows for w in r["weights"]], np.float64),
+        source=np.array([r["source"] for r in rows], np.int32),
+        multicast=np.array([r["multicast"] for r in rows], bool),
+        rate=np.array(rate, np.float64),
+        resources=tuple(sizes),
+        sizes=np.array(list(sizes.values()), np.int64).T.copy(),
+        directed=case["directed"],
+        name="case",
+    )
+
+
+def machine_of(case: Case) -> Machine:
+    """The case's machine."""
+    m = case["machine"]
+    return Machine(
+        "m", tuple(m["chips"]), tuple(m["cores"]), m["torus"], m["capacity"], m["link_weight"], m["crossing_weight"],
+        tuple(m["faulty_cores"]), tuple(m["taken_cores"]), tuple((a, b) for a, b in m["faulty_links"]),
+        {k: Figure(v, "pJ") for k, v in m["energy"].items()},
+        distance_matrix=None if m["distances"] is None else np.array(m["distances"], np.float64),
+    )  # fmt: skip
+
+
+def problem_of(case: Case) -> MappingProblem:
+    """The case's problem, whether it has a solution or not."""
+    graph, machine = graph_of(case), machine_of(case)
+    rules = tuple(
+        SideConstraint(c["name"], c["kind"], tuple(c["nodes"]), tuple(c["cores"]))
+        for c in case["constraints"]
+    )
+    moved = case["migration"]
+    return MappingProblem(
+        graph, machine, case["objective"], rules, default_node_limit(graph, machine, case["balance"]),
+        None if moved is None else Migration.of(np.array(moved["reference"]), moved["budget"]),
+        tuple((name, most) for name, most in case["ceilings"]),
+    )  # fmt: skip
+
+
+def write_files(case: Case, folder: Path) -> list[str] | None:
+    """The case as graph, machine, constraints and warm start; options of ``nmsolve map``. None where files cannot say it."""
+    m = case["machine"]
+    dead = {(a, b) for a, b in m["faulty_links"]}
+    if m["distances"] is not None or case["ceilings"] or any((b, a) not in dead for a, b in dead):
+        return None
+    (folder / "case.json").write_text(json.dumps(_graph_file(case)))
+    (folder / "machine.toml").write_text(_machine_file(m, dead))
+    out = [
+        str(folder / "case.json"),
+        "--machine",
+        str(folder / "machine.toml"),
+        "--objective",
+        case["objective"],
+    ]
+    if case["constraints"]:
+        rules = [_rule(c, m) for c in case["constraints"]]
+        (folder / "constraints.json").write_text(json.dumps({"constraints": rules}))
+        out += ["--constraints", str(folder / "constraints.json")]
+    if case["balance"] is not None:
+        out += ["--balance", str(case["balance"])]
+    if case["migration"] is not None:
+        cores = "\n".join(map(str, case["migration"]["reference"])) + "\n"
+        (folder / "start.part.9").write_text(cores)
+        out += ["--warm-start", str(folder / "start.part.9")]
+        out += ["--migration-budget", str(case["migration"]["budget"])]
+    return out
+
+
+def _graph_file(case: Case) -> Case:
+    """Column form of JSON: nets where nodes send several messages, edges otherwise."""
+    rows, n = case["rows"], case["n"]
+    nodes: Case = {"n": n, "sizes": case["sizes"]}
+    out = {
+        "nmsolve": 1,
+        "form": "columns",
+        "directed": case["directed"],
+        "graph": {"name": "case"},
+        "nodes": nodes,
+    }
+    if [r["source"] for r in rows] != list(range(n)):
+        indptr = [0]
+        for r in rows:
+            indptr.append(indptr[-1] + len(r["targets"]))
+        rate = [r["rate"] if r["multicast"] else max(r["weights"], default=0) for r in rows]
+        nets = {
+            "source": [r["source"] for r in rows], "target": [t for r in rows for t in r["targets"]], "indptr": indptr,
+            "weight": [w for r in rows for w in r["weights"]], "rate": rate,
+            "multicast": [r["multicast"] for r in rows],
+        }  # fmt: skip
+        return out | {"nets": nets}
+    nodes |= {"multicast": [r["multicast"] for r in rows], "rate": [r["rate"] for r in rows]}
+    edges = [(r["source"], t, w) for r in rows for t, w in zip(r["targets"], r["weights"], strict=True)]
+    columns = {k: [e[i] for e in edges] for i, k in enumerate(("source", "target", "weight"))}
+    return out | {"edges": columns}
+
+
+def _machine_file(m: Case, dead: set[tuple[int, int]]) -> str:
+    cols = m["chips"][1] * m["cores"][1]
+
+    def at(p: int) -> list[int]:
+        return [p // cols, p % cols]
+
+    lines = [
+        f"{key} = {json.dumps(m[key])}"
+        for key in ("chips", "cores", "torus", "link_weight", "crossing_weight")
+    ]
+    lines += [f"{key} = {json.dumps([at(p) for p in m[key]])}" for key in ("faulty_cores", "taken_cores")]
+    lines.append(f"faulty_links = {json.dumps([[at(a), at(b)] for a, b in sorted(dead) if a < b])}")
+    for table in ("capacity", "energy"):
+        lines += [f"[{table}]"] + [f"{k} = {json.dumps(v)}" for k, v in m[table].items()]
+    return "\n".join(lines) + "\n"
+
+
+def _rule(c: Case, m: Case) -> Case:
+    cols = m["chips"][1] * m["cores"][1]
+    out = {"name": c["name"], "kind": c["kind"], "nodes": c["nodes"]}
+    if c["kind"] == "pin":
+        out["core"] = [c["cores"][0] // cols, c["cores"][0] % cols]
+    elif c["cores"]:
+        first, last = min(c["cores"]), max(c["cores"])
+        out["rectangle"] = [first // cols, first % cols, last // cols + 1, last % cols + 1]
+    return out

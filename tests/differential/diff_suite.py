@@ -1,0 +1,16 @@
+"""What the tests of the suite run: a fixed number of cases of a seed, chosen so that CI spends about a minute on all."""
+
+from __future__ import annotations
+
+from diff_cases import make_case
+from diff_checks import check_case
+from run import SPAN
+
+
+def run_cases(seed: int, first: int, last: int) -> None:
+    """Cases ``first`` to ``last`` of a seed, the last one through the command line, too; fails with all that disagrees."""
+    wrong = []
+    for number in range(seed * SPAN + first, seed * SPAN + last + 1):
+        found, _ = check_case(make_case(number), command=number == seed * SPAN + last)
+        wrong += [f"case {number}: {f.who}: {f.kind}: {f.text}" for f in found]
+    assert not wrong, "\n".join(wrong)
