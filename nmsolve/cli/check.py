@@ -261,11 +261,9 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
     something about whatever problem it is recomputed for, a word does not. The same holds for what is not re-checked because
     the graph lies on disk.
     """
-    from nmsolve.model.mapping.reduce import merge_together
     from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
 
     about, bounds = load_certificates(loaded.folder / "certificates.json")
-    merged = merge_together(problem)  # what the engines bounded: a `together` group is one node there
     checks = []
     recomputed, trusted = {"full": 0.0, "placement": 0.0}, {"full": 0.0, "placement": 0.0}
     unread = []
@@ -279,15 +277,10 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
             unread.append(b.method)
             trusted["full"] = max(trusted["full"], b.value)
             continue
-        if b.scope == "placement":
-            found = check_bound(problem, b, loaded.core)
-        else:
-            found = check_bound(merged.reduced, b, merged.restrict(loaded.core))
-        if found.ok and b.value > 0 and b.method not in RECHECKS and about != problem.hash:
-            found = found._replace(ok=False, text=f"given about problem {about}, this one is {problem.hash}")
+        found = check_bound(problem, b, loaded.core, about)
         checks.append(CheckPart(f"bound {b.method} ({b.scope})", found.ok, found.text))
         if found.ok and b.scope in recomputed:
-            proved = recomputed if b.method in RECHECKS else trusted
+            proved = trusted if found.trusted else recomputed
             proved[b.scope] = max(proved[b.scope], min(found.value, b.value))
     if unread:
         text = f"not re-checked, the graph lies on disk: {', '.join(unread)} (re-checked with more --memory)"

@@ -83,4 +83,7 @@ def _matrix(value: object, where: str) -> np.ndarray[tuple[int, ...], np.dtype[n
         raise InputError(f"found shape {matrix.shape}", where, "a square matrix")
     if not np.isfinite(matrix).all() or matrix.min() < 0:
         raise InputError("found a negative or infinite distance", where, "finite numbers >= 0")
+    if matrix.diagonal().any():  # what stays on its core never enters the network
+        p = int(np.flatnonzero(matrix.diagonal())[0])
+        raise InputError(f"core {p} is at distance {matrix[p, p]:g} from itself", f"{where}[{p}][{p}]", "0")
     return matrix

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph, compress_rows, row_max
+from nmsolve.model.graph import LogicGraph, compress_rows
 from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -46,7 +46,8 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
 
     Raises
     ------
-    InputError : there are such groups and the graph lies on disk, where nothing can be merged
+    InputError : there are such groups and the graph lies on disk, where nothing can be merged, or a given matrix charges for
+        traffic that stays on its core
     """
     group = problem.group_of
     k = int(group.max()) + 1
@@ -57,6 +58,12 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         raise InputError(
             "'together' constraints on a graph that lies on disk", graph.name, "more --memory, or none"
         )
+    far = problem.machine.distance_matrix
+    if far is not None and far.diagonal().any():
+        raise InputError(
+            "'together' constraints where cores are at a distance from themselves", problem.machine.name,
+            "a distance matrix whose diagonal is 0",
+        )  # fmt: skip
     sizes, resources = graph.sizes, graph.resources
     if problem.node_limit is not None:
         sizes = np.column_stack([sizes, np.ones(problem.n, np.int64)])
@@ -104,7 +111,6 @@ def _contract(
     src, dst = group[graph.edge_source], group[graph.targets]
     keep = src != dst
     indptr, targets, weights = compress_rows(graph.rows, row[keep], dst[keep], graph.weights[keep], k)
-    rate = np.where(graph.multicast, graph.rate, np.maximum(graph.rate, row_max(indptr, weights)))
     return LogicGraph(
         n=k,
         indptr=indptr,
@@ -112,7 +118,7 @@ def _contract(
         weights=weights,
         source=group[graph.source].astype(np.int32),
         multicast=graph.multicast.copy(),
-        rate=rate,
+        rate=graph.rate.copy(),  # also of an ordinary row: its largest weight as stated, not of what merging summed up
         resources=resources,
         sizes=sizes,
         directed=graph.directed,

@@ -16,7 +16,7 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, least_seconds, outdone
-from nmsolve.solvers.mapping.certificates import RECHECKS, check_bound
+from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.incumbent import Observer
@@ -123,18 +123,8 @@ def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
 
 def _recomputed(problem: MappingProblem, core: IntArray, known: Sequence[Bound]) -> list[Bound]:
     """Those of the bounds known before that their certificates prove."""
-    merged = merge_together(problem)
-    out = []
-    for bound in known:
-        if bound.method not in RECHECKS:
-            continue
-        if bound.scope == "placement":
-            found = check_bound(problem, bound, core)
-        else:
-            found = check_bound(merged.reduced, bound, merged.restrict(core))
-        if found.ok:
-            out.append(bound)
-    return out
+    found = ((bound, check_bound(problem, bound, core)) for bound in known)
+    return [bound for bound, check in found if check.ok and not check.trusted]
 
 
 def _about(problem: MappingProblem, core: IntArray, found: Result, known: Sequence[Bound]) -> Bounded:

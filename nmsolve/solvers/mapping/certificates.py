@@ -25,10 +25,11 @@ from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
-from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
+from nmsolve.solvers.mapping.recheck.parts import EPS, EXACT, CertificateError, granularity, risen
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.split import recheck_split
+from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
@@ -76,7 +77,7 @@ def check_bound(
 
     Parameters
     ----------
-    problem : what was bounded (``together`` groups merged for scope ``full``)
+    problem : the problem as stated; ``together`` groups are merged here, with code that the engines do not use
     core : (n,) mapping; needed for scope ``placement`` (the parts are its parts), and if given no bound of scope
         ``full`` may exceed its objective
     about : hash of the problem that the bound was stored with; None for a bound that was just found
@@ -93,6 +94,8 @@ def check_bound(
         return BoundCheck(
             False, np.nan, f"the certificate is for {method!r}, the bound claims {bound.method!r}"
         )
+    if np.isnan(bound.value):
+        return BoundCheck(False, np.nan, "the claim is no number")
     if bound.scope not in ("full", "placement"):
         return BoundCheck(False, np.nan, f"unknown scope {bound.scope!r}")
     if bound.scope == "placement" and not uses_links(problem):
@@ -100,29 +103,34 @@ def check_bound(
             return BoundCheck(False, np.nan, "a placement bound needs the mapping whose parts it keeps")
         if uses_nets(problem):  # parts are joined by pairs here, and trees cost less than all their pairs
             return BoundCheck(False, np.nan, "placement bounds are for sums over pairs")
+        if core.shape != (problem.n,) or core.min() < 0 or core.max() >= problem.cores:
+            return BoundCheck(False, np.nan, "a placement bound needs a core for every node")
         problem = _parts(problem, core)
-    elif bound.scope == "full" and core is not None and len(core) == problem.n:
+    elif bound.scope == "full" and core is not None:
         cost = objective_value(problem, core)
-        if bound.value > cost * (1 + 1e-9) + 1e-9:
+        if bound.value > cost * (1 + 1e-9):
             return BoundCheck(
                 False, cost, f"{bound.value:.10g} is above the cost {cost:.10g} of a known mapping"
             )
     if bound.value <= 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
-    if bound.method not in RECHECKS:
+    if bound.method not in RECHECKS and bound.scope == "full":
         return _on_trust(problem, bound, about)
+    if bound.method not in RECHECKS:
+        return BoundCheck(False, np.nan, f"{bound.method} says nothing about placements alone")
     if uses_links(problem) and (bound.method != NO_SUM[problem.objective] or bound.scope != "full"):
         text = f"{bound.method} bounds sums, not the objective {problem.objective}"
         return BoundCheck(False, np.nan, text)
     try:
+        problem = contracted(problem)
         value = RECHECKS[bound.method](problem, bound.certificate)
     except CertificateError as broken:
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: {broken}")
     if not np.isfinite(value):
         return BoundCheck(False, np.nan, f"certificate of {bound.method}: the numbers are too large")
-    value = _rounded(value, granularity(problem))
-    if bound.value > value * (1 + 1e-9) + 1e-9:
-        text = f"the certificate proves only {value:.10g}, the claim is {bound.value:.10g}"
+    value = risen(value, granularity(problem))
+    if not bound.value <= value:
+        text = f"the certificate proves only {value:.17g}, the claim is {bound.value:.17g}"
         return BoundCheck(False, value, text)
     return BoundCheck(True, value, f"recomputed from the certificate: {value:.10g}")
 
@@ -135,22 +143,21 @@ def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> Bound
     return BoundCheck(True, bound.value, text, trusted=True)
 
 
-def _rounded(value: float, step: float) -> float:
-    """Up to the next value the objective can take, after a margin for floating error."""
-    safe = value - 1e-9 * abs(value) - 1e-9
-    return max(0.0, float(np.ceil(safe / step - 1e-12)) * step if step > 0 else safe)
-
-
 def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
-    """The parts of a mapping as nodes, one per core."""
+    """The parts of a mapping as nodes, one per core; traffic between two parts is rounded down where it is not whole."""
     graph = problem.graph
     number = np.full(problem.cores, -1, np.int64)
     used = np.flatnonzero(np.bincount(core, minlength=problem.cores))
     number[used] = np.arange(len(used))
-    between = np.zeros((len(used), len(used)))
+    between, many = np.zeros((len(used), len(used))), np.zeros((len(used), len(used)))
+    whole = True
     for rows, row in pieces(graph):
         at = number[core[rows.source[row]]], number[core[rows.targets]]
         np.add.at(between, at, rows.weights)
+        np.add.at(many, at, 1.0)
+        whole &= bool((rows.weights == np.rint(rows.weights)).all())
+    if not (whole and between.sum() < EXACT):
+        between *= 1.0 - many * EPS
     np.fill_diagonal(between, 0.0)
     a, b = np.nonzero(between)
     parts = LogicGraph.from_edges(len(used), a, b, between[a, b], name=graph.name)

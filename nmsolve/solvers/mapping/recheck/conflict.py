@@ -9,11 +9,11 @@ import numpy as np
 
 from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
+from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.search.cpsat import new_solver
 
 #: Most variables "node u on core p" of the second model; larger conflicts have their witnesses checked only.
@@ -50,7 +50,7 @@ def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], se
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(alone) > MOST_PLACES:
         return False
-    status = _status(merge_together(alone).reduced, seconds)
+    status = _status(contracted(alone), seconds)
     if status in ("OPTIMAL", "FEASIBLE"):
         raise CertificateError("limits: there is a mapping that obeys them all")
     return status == "INFEASIBLE"

@@ -7,6 +7,7 @@ still be gained is read off the nodes that come later in it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum
 from typing import Any
 
 import numba as nb
@@ -16,11 +17,14 @@ from nmsolve.hw.cost import uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
+    EPS,
     CertificateError,
     both_ways,
     expect,
     least_apart,
+    lowered,
     numbers,
+    parallel,
     room_of,
     usable_cores,
 )
@@ -37,9 +41,9 @@ def recheck_cover(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     room = room_of(problem)
     price = numbers(certificate, "price", problem.n)
     inside, rate = _nets(problem)
-    whole = float(rate.sum())
-    if np.abs(price).max(initial=0.0) > MAX_PRICE * (whole + 1.0):
-        raise CertificateError("'price' holds a number beyond all rates")
+    whole = fsum(rate)
+    if np.abs(price).max(initial=0.0) > MAX_PRICE * whole:
+        raise CertificateError(f"'price' holds a number above {MAX_PRICE:g} times all rates")
     cores = len(usable_cores(problem))
     least = max(0, problem.n - (cores - 1) * room)
     order = np.argsort(
@@ -51,8 +55,12 @@ def recheck_cover(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     low, steps = cheapest(ptr, nets, rate, price[order], room, least, most)
     if steps < 0:
         raise CertificateError(f"'price' cannot be checked within {most} steps")
-    slack = 1e-12 * (whole + float(np.abs(price).sum())) * cores
-    return least_apart(problem) * (float(price.sum()) + cores * float(low) - whole - slack)
+    # A set's cost, and the promise that drops it, go through at most so many additions of numbers that sum to ``size``.
+    size = whole + fsum(np.abs(price))
+    roundings = (room + 2) * (int(np.diff(ptr).max(initial=0)) + 3) + 8
+    slack = (2 * cores * roundings + 4 * (cores + 2)) * EPS * size
+    value = fsum(price) + cores * float(low) - whole - slack
+    return lowered(problem, least_apart(problem) * max(0.0, value), parallel(problem) + 4)
 
 
 def _nets(problem: MappingProblem) -> tuple[BoolArray, FloatArray]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil, exp
+from fractions import Fraction
+from math import exp
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.link_load import INNER
-from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity
+from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, below, granularity, risen
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -29,11 +30,10 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
     value = INNER[inner](total, certificate)
     if not np.isfinite(value):
         raise CertificateError("the numbers are too large to prove anything")
-    step = granularity(total)
-    value -= 1e-9 * (1 + abs(value))
-    if step > 0:
-        value = ceil(value / step - 1e-12) * step
-    return value * min(problem.terms.horizontal, problem.terms.vertical) * _price(problem)
+    share = Fraction(risen(value, granularity(total))) * Fraction(
+        min(problem.terms.horizontal, problem.terms.vertical)
+    )
+    return below(share * Fraction(_price(problem)))
 
 
 def _never_above_rate(problem: MappingProblem) -> bool:
@@ -56,7 +56,10 @@ def _price(problem: MappingProblem) -> float:
             channels += min(machine.size - 1, targets * (machine.rows + machine.cols - 2))
     if channels == 0:
         return 1.0
-    return exp(min(500.0, problem.terms.deadlock * _turns_from_column_to_row(machine) / channels))
+    ratio = min(500.0, problem.terms.deadlock * _turns_from_column_to_row(machine) / channels)
+    return max(
+        1.0, exp(ratio) * (1.0 - 2000 * EPS)
+    )  # an exponent wrong by 2 EPS of 500, and what exp itself rounds
 
 
 def _turns_from_column_to_row(machine: Machine) -> int:

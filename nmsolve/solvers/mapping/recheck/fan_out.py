@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import fsum
 from typing import Any
 
 import numba as nb
@@ -13,7 +14,15 @@ from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
-from nmsolve.solvers.mapping.recheck.parts import all_distances, expect, limit_of, slot_rows
+from nmsolve.solvers.mapping.recheck.parts import (
+    EPS,
+    all_distances,
+    expect,
+    limit_of,
+    lowered,
+    slot_rows,
+    whole_distances,
+)
 
 
 def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -27,38 +36,43 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
     CertificateError : an objective over links, no usable core, or too many cores
     """
     expect(problem, fewest=1)
-    d = all_distances(problem)
+    d = all_distances(problem, down=True)
     near = slot_rows(np.minimum(d, d.T)).min(axis=0)
     tree = _trees(problem, near)
     trees = np.zeros(problem.graph.rows, bool)
     if uses_nets(problem):
         trees[:] = (problem.objective == "connectivity") | problem.graph.multicast
     sizes, limit = np.array(problem.sizes, np.int64), limit_of(problem)
-    return float(
-        sum(
+    longest, parts = 1, []
+    for rows in problem.graph.blocks(READERS):
+        parts.append(
             _sum_over_messages(
                 rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, sizes, limit,
                 trees[rows.first : rows.first + len(rows.source)], near, tree,
             )
-            for rows in problem.graph.blocks(READERS)
-        )
-    )  # fmt: skip
+        )  # fmt: skip
+        longest = max(longest, int(np.diff(rows.indptr).max(initial=1)))
+    return lowered(problem, fsum(parts), longest + 8)
 
 
 def _trees(problem: MappingProblem, near: FloatArray) -> FloatArray:
-    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; ``near`` are the least distances of slots."""
+    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; ``near`` are the least distances of slots.
+
+    Rounded down where anything is not whole.
+    """
     remote: FloatArray = np.arange(len(near), dtype=np.float64)
     if problem.objective == "connectivity":
         return remote
     quantity = "energy" if problem.objective == "energy" else "hops"
     step = step_value(problem.machine, quantity)
-    plain: FloatArray = np.maximum(near - step * (remote > 0), 0.0)
+    down = 0.0 if whole_distances(problem) else EPS
+    plain: FloatArray = np.maximum(near - step * (remote > 0) - 2 * down * (near + step), 0.0)
     if problem.machine.distance_matrix is not None:
         plain[0] = 0.0
-        return np.asarray(step * remote + np.cumsum(plain))
+        return np.asarray((step * remote + np.cumsum(plain)) * (1.0 - (len(near) + 4) * down))
     links = np.concatenate([line_values(problem.machine, quantity, axis) for axis in (0, 1)])
     shortest = float(links.min()) if len(links) else 0.0
-    return np.asarray(step * remote + np.maximum(remote * shortest, plain))
+    return np.asarray((step * remote + np.maximum(remote * shortest, plain)) * (1.0 - 4 * down))
 
 
 @nb.njit(cache=True, nogil=True)
@@ -74,8 +88,12 @@ def _sum_over_messages(
     near: FloatArray,
     tree: FloatArray,
 ) -> float:
-    """The least cost of all messages of a block; ``trees`` says which are paid by their route tree."""
-    total, far = 0.0, len(near) - 1
+    """The least cost of all messages of a block; ``trees`` says which are paid by their route tree.
+
+    Every message is added up by itself and the sums with what rounding takes (Neumaier), so that a million messages are as
+    exact as one.
+    """
+    total, lost, far = 0.0, 0.0, len(near) - 1
     longest = 0
     for i in range(len(source)):
         longest = max(longest, indptr[i + 1] - indptr[i])
@@ -86,16 +104,28 @@ def _sum_over_messages(
         own, other = _room(sizes, targets[first:end], source[i], limit, size)
         if trees[i]:
             remote = max(0, m - own + other - 1) // other if m > own else 0
-            total += rate[i] * tree[min(remote, far)]
+            part = rate[i] * tree[min(remote, far)]
+            total, lost = _plus(total, lost, part)
             continue
         falling = weight[:m]
         falling[:] = -weights[first:end]
         if m > own:  # otherwise the order is of no account
             falling.sort()
+        part = 0.0
         for k in range(m):
             slot = 0 if k < own else 1 + (k - own) // other
-            total -= falling[k] * near[min(slot, far)]
-    return total
+            part -= falling[k] * near[min(slot, far)]
+        total, lost = _plus(total, lost, part)
+    return total + lost
+
+
+@nb.njit(cache=True, nogil=True, inline="always")
+def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
+    """``total + part``, and what all additions so far have lost; no number is below 0, but the larger one may be either."""
+    after = total + part
+    if total >= part:
+        return after, lost + ((total - after) + part)
+    return after, lost + ((part - after) + total)
 
 
 @nb.njit(cache=True, nogil=True)

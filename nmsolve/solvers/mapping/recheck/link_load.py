@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
-from nmsolve.solvers.mapping.recheck.parts import CertificateError, granularity, room_of
+from nmsolve.solvers.mapping.recheck.parts import CertificateError, below, granularity, risen, room_of
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
 from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
@@ -57,11 +57,8 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     value = INNER[inner](total, certificate)
     if not np.isfinite(value):
         raise CertificateError("the numbers are too large to prove anything")
-    step = granularity(total)
-    value -= 1e-9 * (1 + abs(value))
-    if step > 0:
-        value = ceil(value / step - 1e-12) * step
-    return value / len(working)
+    share = Fraction(risen(value, granularity(total))) / len(working)
+    return below(share)
 
 
 def _halves(

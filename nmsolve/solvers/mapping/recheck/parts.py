@@ -1,9 +1,14 @@
-"""What every re-check needs, recomputed plainly: traffic, distances, room on a core, fields of a certificate."""
+"""What every re-check needs, recomputed plainly: traffic, distances, room on a core, fields of a certificate.
+
+Everything here is exact where the data are whole numbers, and otherwise comes with a bound on its rounding errors: distances
+and traffic can be had rounded down, and :func:`lowered` takes off what a sum of numbers >= 0 can be too large by.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import gcd
+from fractions import Fraction
+from math import ceil, gcd
 from typing import Any
 
 import numpy as np
@@ -18,6 +23,10 @@ from nmsolve.model.types import FloatArray, IntArray
 MAX_CORES = 6000
 #: Numbers beyond this prove nothing, and products of them would overflow.
 LARGEST_NUMBER = 1e60
+#: Twice the unit roundoff: one operation on floats is wrong by less than this part of its result.
+EPS = float(np.finfo(float).eps)
+#: Whole numbers up to this are exact as floats, and so are their sums.
+EXACT = 2.0**53
 
 
 class CertificateError(Exception):
@@ -44,10 +53,15 @@ def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArra
     """The field ``name`` as (length,) finite floats of moderate size. Raises CertificateError."""
     if name not in certificate:
         raise CertificateError(f"{name!r} is missing")
+    stated = certificate[name]
+    items = stated if isinstance(stated, list | tuple) else [stated]
+    plain = all(isinstance(v, int | float | np.integer) and not isinstance(v, bool) for v in items)
+    if not plain and not (isinstance(stated, np.ndarray) and stated.dtype.kind in "iuf"):
+        raise CertificateError(f"{name!r} does not hold numbers")
     try:
-        array = np.asarray(certificate[name], np.float64)
-    except (TypeError, ValueError) as error:
-        raise CertificateError(f"{name!r} does not hold numbers") from error
+        array = np.asarray(stated, np.float64)
+    except OverflowError as error:
+        raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}") from error
     if array.shape != (length,):
         raise CertificateError(f"{name!r} has shape {array.shape}, expected ({length},)")
     if not np.isfinite(array).all():
@@ -83,28 +97,133 @@ def both_ways(problem: MappingProblem) -> csr_array:
     return csr_array(w + w.T)
 
 
-def all_distances(problem: MappingProblem) -> FloatArray:
-    """(k, k) distances between usable cores as they are. Raises CertificateError beyond MAX_CORES."""
+def all_distances(problem: MappingProblem, down: bool = False) -> FloatArray:
+    """(k, k) distances between usable cores as they are; with ``down`` never above the exact ones.
+
+    Raises
+    ------
+    CertificateError : beyond MAX_CORES
+    """
     if problem.cores > MAX_CORES:
         raise CertificateError(f"{problem.cores} cores are more than the {MAX_CORES} that can be re-checked")
     cores = usable_cores(problem)
-    out: FloatArray = core_distance(problem).dense()[np.ix_(cores, cores)]
-    return out
+    form = core_distance(problem)
+    if not down or whole_distances(problem):
+        out: FloatArray = form.dense()[np.ix_(cores, cores)]
+        return out
+    if not form.separable:  # sums of at most as many numbers >= 0 as there are cores
+        return np.asarray(form.matrix[np.ix_(cores, cores)] * (1.0 - (problem.cores + 8) * EPS))
+    energy = "energy" if problem.objective == "energy" else "hops"
+    across, along = (_apart_on_axis(line_values(problem.machine, energy, axis), lines)
+                     for axis, lines in ((1, form.cols), (0, form.rows)))  # fmt: skip
+    row, col = np.divmod(cores, form.cols)
+    both = across[np.ix_(col, col)] + along[np.ix_(row, row)] + form.step * ~np.eye(len(cores), dtype=bool)
+    return np.asarray(both * (1.0 - 4 * EPS))
 
 
-def distances(problem: MappingProblem) -> FloatArray:
-    """(k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser."""
-    d = all_distances(problem)
+def _apart_on_axis(values: FloatArray, lines: int) -> FloatArray:
+    """(lines, lines) distances of rows or columns whose gaps are ``values`` (one more on a torus), from exact sums.
+
+    Right to within 2 EPS of each: coordinates are kept to twice the precision of a float, so that dear gaps elsewhere do
+    not blur cheap ones here.
+    """
+    at = [Fraction(0)]
+    for v in values.tolist():
+        at.append(at[-1] + Fraction(v))
+    high = np.array([float(a) for a in at])
+    low = np.array([float(a - Fraction(h)) for a, h in zip(at, high.tolist(), strict=True)])
+    sign = np.sign(np.arange(lines)[:, None] - np.arange(lines)[None, :])
+    ahead, rest = _difference(high[:lines, None], high[None, :lines])
+    ahead, rest = sign * ahead, sign * (rest + (low[:lines, None] - low[None, :lines]))
+    out = ahead + rest
+    if len(values) == lines:
+        back, more = _difference(high[-1], ahead)
+        out = np.minimum(out, back + (more + (low[-1] - rest)))
+    np.fill_diagonal(out, 0.0)
+    return np.maximum(0.0, out - 2.0**-90 * high[-1] * (out > 0))
+
+
+def _difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """a - b, and what rounding took from it (Knuth); exact together."""
+    out = a - b
+    part = out - a
+    return out, (a - (out - part)) - (b + part)
+
+
+def distances(problem: MappingProblem, down: bool = False) -> FloatArray:
+    """(k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser.
+
+    With ``down`` never above the exact ones.
+    """
+    d = all_distances(problem, down)
     if (d == d.T).all():
         return d
     w = one_way_traffic(problem)
     if abs(w - w.T).sum() == 0:
-        return (d + d.T) / 2
+        mean = (d + d.T) / 2
+        return mean if not down or whole_distances(problem) else np.asarray(mean * (1.0 - 2 * EPS))
     return np.minimum(d, d.T)
 
 
+def whole_distances(problem: MappingProblem) -> bool:
+    """True if what links, steps and given distances cost are whole numbers that floats add up exactly."""
+    if problem.objective in ("cut", "connectivity"):
+        return True
+    machine = problem.machine
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    step = step_value(machine, quantity)
+    if machine.distance_matrix is not None:
+        given = core_distance(problem).matrix
+        return bool((given == np.rint(given)).all() and given.max() < EXACT / 4) and step == np.rint(step)
+    links = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
+    longest = float(links.max(initial=0.0)) * machine.size + step
+    return bool((links == np.rint(links)).all()) and step == np.rint(step) and longest < EXACT / 4
+
+
+def whole_data(problem: MappingProblem) -> bool:
+    """True if weights, rates and distances are whole numbers, and no mapping costs more than floats count exactly."""
+    graph = problem.graph
+    pairs = not (uses_nets(problem) or uses_links(problem) or graph.on_disk)
+    whole = bool((graph.weights == np.rint(graph.weights)).all()) if pairs else graph.integral
+    if not (whole and whole_distances(problem)):
+        return False
+    if uses_links(problem) or graph.on_disk:  # sums of every message's weights are not at hand on disk
+        return True
+    d = core_distance(problem)
+    far = float(d.matrix.max()) if not d.separable else float(d.x[-1] + d.y[-1] + d.step)
+    sent = float(graph.weights.sum()) + float(graph.rate @ np.diff(graph.indptr))
+    return 2 * sent * max(1.0, far) < EXACT
+
+
+def doubt(problem: MappingProblem) -> float:
+    """No distance of :func:`distances` (rounded to nearest) differs from the exact one by more."""
+    if whole_distances(problem):
+        return 0.0
+    d, machine = core_distance(problem), problem.machine
+    if not d.separable:
+        return (machine.size + 8) * EPS * float(d.matrix.max())
+    quantity = "energy" if problem.objective == "energy" else "hops"
+    span = sum(float(line_values(machine, quantity, axis).sum()) for axis in (0, 1))
+    return (machine.rows + machine.cols + 8) * EPS * (span + d.step)
+
+
+def parallel(problem: MappingProblem) -> int:
+    """No entry of the symmetric traffic is the sum of more stored edges than this."""
+    return 2 * int(np.bincount(problem.graph.source).max(initial=1))
+
+
+def lowered(problem: MappingProblem, value: float, roundings: int) -> float:
+    """A sum of products of numbers >= 0, less what it can be too large by if every term went through so many roundings.
+
+    Nothing is taken off where all data are whole numbers and the sum is small enough to be exact.
+    """
+    if value < EXACT and whole_data(problem):
+        return value
+    return value * (1.0 - (roundings + 2) * EPS)
+
+
 def least_apart(problem: MappingProblem) -> float:
-    """What a pair on two cores, or every further core of a message, costs at least per unit of traffic.
+    """What a pair on two cores, or every further core of a message, costs at least per unit of traffic (rounded down).
 
     The least distance; for route trees the least link, as they may branch in cores that hold nothing.
     """
@@ -113,8 +232,10 @@ def least_apart(problem: MappingProblem) -> float:
         return 1.0
     if uses_nets(problem) and machine.distance_matrix is None:
         quantity = "energy" if problem.objective == "energy" else "hops"
-        return step_value(machine, quantity) + least_link(problem)
-    d = all_distances(problem) if uses_nets(problem) else distances(problem)  # messages go one way
+        least = step_value(machine, quantity) + least_link(problem)
+        return least if whole_distances(problem) else least * (1.0 - EPS)
+    nets = uses_nets(problem)  # messages go one way
+    d = all_distances(problem, down=True) if nets else distances(problem, down=True)
     return float(d[~np.eye(len(d), dtype=bool)].min())
 
 
@@ -125,27 +246,38 @@ def least_link(problem: MappingProblem) -> float:
 
 
 def granularity(problem: MappingProblem) -> float:
-    """A step that divides every value of the objective, 0 if none is known."""
+    """A whole number that divides every value of the objective, 0 if none is known; the proof is in docs/bounds.md."""
     if problem.objective == "max-link":
         return 1.0 if problem.graph.integral else 0.0
     if problem.objective == "reward":  # whole where nothing stands in the exponent and every term counts once
         plain = problem.terms.horizontal == problem.terms.vertical == 1 and not problem.graph.multicast.any()
         return 1.0 if plain and problem.graph.integral else 0.0
-    d = core_distance(problem)
-    if not (problem.graph.integral and d.integral):
+    if not whole_data(problem):
         return 0.0
     if uses_nets(problem) or problem.graph.on_disk:
         return 1.0
-    w = both_ways(problem).data
+    d, w = core_distance(problem), both_ways(problem).data
     if d.separable:
-        values = np.concatenate([d.x, d.y, [d.wrap_x, d.wrap_y, d.step]])
-    else:
-        values = distances(problem).ravel()
-        given = d.dense()
-        one_way = one_way_traffic(problem)
-        if not (given == given.T).all() and (abs(one_way - one_way.T).sum() or (values % 1).any()):
-            return 1.0
+        return float(_divisor(w) * _divisor(np.concatenate([d.x, d.y, [d.wrap_x, d.wrap_y, d.step]])))
+    values = distances(problem).ravel()
+    given = d.matrix[np.ix_(usable_cores(problem), usable_cores(problem))]
+    one_way = one_way_traffic(problem)
+    if not (given == given.T).all() and (abs(one_way - one_way.T).sum() or (values % 1).any()):
+        return 1.0
     return float(_divisor(w) * _divisor(values))
+
+
+def below(value: Fraction) -> float:
+    """The largest float that is not above ``value``."""
+    near = float(value)
+    return near if Fraction(near) <= value else float(np.nextafter(near, -np.inf))
+
+
+def risen(value: float, step: float) -> float:
+    """The least multiple >= 0 of ``step`` (whole; 0: none known) that is not below the lower bound ``value``."""
+    if step <= 0 or not value < EXACT:
+        return max(0.0, value)
+    return float(max(0, ceil(Fraction(value) / Fraction(step))) * Fraction(step))
 
 
 def _divisor(values: FloatArray) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from math import comb
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,54 +13,82 @@ from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
+    EPS,
     CertificateError,
     both_ways,
     distances,
+    doubt,
     expect,
     least_apart,
     least_link,
     numbers,
+    parallel,
     room_of,
     usable_cores,
+    whole_data,
+    whole_distances,
 )
 from nmsolve.solvers.mapping.recheck.split import least_detour, least_triangle, placement_value
 from nmsolve.solvers.mapping.recheck.trees import messages
 
 #: Most places: a wrong certificate must not ask for more memory than there is.
 MAX_PLACES = 2048
+#: Largest pull of a terminal; the best ones add up to about 1 for every message.
+MAX_PULL = 1e6
+
+
+class Sum(NamedTuple):
+    """A sum over pairs of places that no mapping's cost is below, as floats, and what these can be wrong by.
+
+    ``traffic`` (n, n) symmetric and ``apart`` (k, k) distances of the cores that matter, ``flat``: these are L1 distances;
+    ``blur`` (traffic's entries together), ``offset`` (the constant) and ``doubt`` (any distance) bound what rounding did.
+    """
+
+    constant: float
+    traffic: FloatArray
+    apart: FloatArray
+    flat: bool
+    blur: float
+    offset: float
+    doubt: float
 
 
 def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """The slots bound at the given multipliers, rows and prices."""
     expect(problem)
     room = room_of(problem)
-    constant, traffic, apart, flat = _sum(problem, certificate, room)
-    k = len(apart) * room
+    total = _sum(problem, certificate, room)
+    k = len(total.apart) * room
     if k > MAX_PLACES or k < 3:
         raise CertificateError(f"{k} places (3 to {MAX_PLACES} can be re-checked)")
     core_of = np.arange(k) // room
-    d = apart[core_of][:, core_of]
+    d = total.apart[core_of][:, core_of]
     w = np.zeros((k, k))
-    w[: problem.n, : problem.n] = traffic
+    w[: problem.n, : problem.n] = total.traffic
     everywhere = np.ones((k, k), bool)
-    value = placement_value(w, d, everywhere, certificate, lambda table: _right_sides(table, d, room, flat))
-    return constant + value - 1e-12 * (abs(constant) + abs(value))
+    value = placement_value(
+        w, d, everywhere, certificate, lambda table: _right_sides(table, d, room, total.flat)
+    )
+    # The value is linear in traffic and in distances: what rounding moved times the most it can be multiplied with.
+    tau, sizes = (np.asarray(certificate[name], np.float64) for name in ("tau", "sizes"))
+    pulled = 3 * np.abs(numbers(certificate, "multipliers", k * k)).sum() + float(np.abs(tau) @ sizes**2)
+    charge = total.offset + total.blur * float(d.max()) + total.doubt * float(np.abs(w).sum() + pulled)
+    return total.constant + value - charge - 4 * EPS * (abs(total.constant) + abs(value) + charge)
 
 
-def _sum(
-    problem: MappingProblem, certificate: Mapping[str, Any], room: int
-) -> tuple[float, FloatArray, FloatArray, bool]:
-    """Constant, (n, n) symmetric traffic, (k, k) distances of cores that matter, and whether they are L1 distances."""
+def _sum(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> Sum:
+    """The sum over pairs that bounds the objective."""
     if uses_nets(problem):
         return (_spans if problem.one_per_core else _pulled)(problem, certificate, room)
     traffic = both_ways(problem).toarray()
     np.fill_diagonal(traffic, 0.0)
     flat = core_distance(problem).separable
+    blur = 0.0 if whole_data(problem) else parallel(problem) * EPS * float(traffic.sum())
     if problem.objective == "cut":
-        return 0.0, traffic, 1.0 - np.eye(_cores(problem, room)), flat
+        return Sum(0.0, traffic, 1.0 - np.eye(_cores(problem, room)), flat, blur, 0.0, 0.0)
     d = distances(problem).copy()
     np.fill_diagonal(d, 0.0)
-    return 0.0, traffic, d, flat
+    return Sum(0.0, traffic, d, flat, blur, 0.0, doubt(problem))
 
 
 def _cores(problem: MappingProblem, room: int) -> int:
@@ -72,24 +100,27 @@ def _cores(problem: MappingProblem, room: int) -> int:
     return min(len(usable_cores(problem)), enough)
 
 
-def _pulled(
-    problem: MappingProblem, certificate: Mapping[str, Any], room: int
-) -> tuple[float, FloatArray, FloatArray, bool]:
+def _pulled(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> Sum:
     pairs, nets, rate = messages(problem)
     pull = numbers(certificate, "pulls", nets.nnz)
+    if np.abs(pull).max(initial=0.0) > MAX_PULL:
+        raise CertificateError(f"'pulls' holds a number above {MAX_PULL:g}")
     traffic, constant, apart = pairs.toarray(), 0.0, least_apart(problem)
+    mass, paid = float(traffic.sum()), 0.0
     for i in range(len(rate)):
         part = slice(nets.indptr[i], nets.indptr[i + 1])
         ends, q = nets.indices[part], pull[part]
         traffic[np.ix_(ends, ends)] += 2 * rate[i] * np.outer(q, q)
         constant -= apart * float(rate[i]) * float(q.sum() - 1) ** 2
+        mass += 2 * float(rate[i]) * float(np.abs(q).sum()) ** 2
+        paid += apart * float(rate[i]) * float(np.abs(q).sum() + 1) ** 2
     np.fill_diagonal(traffic, 0.0)
-    return constant, traffic, apart * (1.0 - np.eye(_cores(problem, room))), True
+    roundings = len(rate) + parallel(problem) + int(np.diff(nets.indptr).max(initial=0)) + 8
+    blur, offset = 2 * roundings * EPS * mass, 2 * roundings * EPS * paid
+    return Sum(constant, traffic, apart * (1.0 - np.eye(_cores(problem, room))), True, blur, offset, 0.0)
 
 
-def _spans(
-    problem: MappingProblem, certificate: Mapping[str, Any], room: int
-) -> tuple[float, FloatArray, FloatArray, bool]:
+def _spans(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> Sum:
     graph, machine = problem.graph, problem.machine
     if problem.objective == "connectivity" or machine.distance_matrix is not None:
         raise CertificateError("with one node per core the bound is for route trees on a mesh or torus")
@@ -103,7 +134,7 @@ def _spans(
     if len(theta) and not (theta.min() >= 0 and theta.max() <= 1):
         raise CertificateError("'theta' must lie in 0..1")
     share = dict(zip(trees, theta.tolist(), strict=True))
-    traffic, constant = np.zeros((graph.n, graph.n)), 0.0
+    traffic, constant, mass, paid = np.zeros((graph.n, graph.n)), 0.0, 0.0, 0.0
     for i in range(graph.rows):
         ends = [int(graph.source[i]), *graph.targets[graph.indptr[i] : graph.indptr[i + 1]].tolist()]
         if not graph.multicast[i]:
@@ -111,13 +142,19 @@ def _spans(
                 traffic[ends[0], v] += w
                 traffic[v, ends[0]] += w
                 constant += step * float(w)
+                mass += 2 * float(w)
+                paid += step * float(w)
         elif len(ends) > 1:
             t, rate = len(ends), float(graph.rate[i])
             across = (t // 2) * ((t + 1) // 2)
             traffic[np.ix_(ends, ends)] += rate * share[i] / across
             constant += rate * ((t - 1) * (step + least) - share[i] * least * comb(t + 1, 3) / across)
+            mass += rate * share[i] * t * t / across
+            paid += rate * ((t - 1) * (step + least) + share[i] * least * comb(t + 1, 3) / across)
     np.fill_diagonal(traffic, 0.0)
-    return constant, traffic, d, True
+    roundings = graph.rows + graph.m + 8
+    far = doubt(healthy) + (0.0 if whole_distances(healthy) else 2 * EPS * (float(d.max()) + step))
+    return Sum(constant, traffic, d, True, roundings * EPS * mass, roundings * EPS * paid, far)
 
 
 def _right_sides(table: IntArray, d: FloatArray, room: int, flat: bool) -> tuple[FloatArray, FloatArray]:

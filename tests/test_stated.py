@@ -1,0 +1,145 @@
+"""Groups that must share a core: nothing is gained or lost by merging them, and re-checks never look at what was merged.
+
+Objectives come from ``hw_reference``, optima from all mappings of the problem as it is stated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice, product
+
+import numpy as np
+import pytest
+from hw_reference import graphs, machines, objective
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.scores import objective_value
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.implied import implied_machine
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
+from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
+from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
+from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
+from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
+from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.solvers.mapping.recheck.stated import contracted
+
+
+@st.composite
+def tied(draw: st.DrawFn) -> MappingProblem:
+    """A small problem with groups that must share a core: multicast and ordinary rows, every objective, a few nodes per core."""
+    graph: LogicGraph = draw(graphs())
+    machine: Machine = draw(machines())
+    machine = replace(
+        machine, chips=(1, machine.chips[1]), cores=(min(2, machine.cores[0]), min(2, machine.cores[1]))
+    )
+    assume(graph.n <= 6 and machine.size <= 4)
+    if draw(st.booleans()):
+        weights, rate = graph.weights * 0.3, graph.rate * 0.3
+        graph = replace(graph, weights=weights, rate=rate)
+    node = st.integers(0, graph.n - 1)
+    groups = draw(st.lists(st.lists(node, min_size=2, max_size=3), min_size=1, max_size=2))
+    constraints = tuple(
+        SideConstraint(f"t{k}", "together", tuple(nodes), ()) for k, nodes in enumerate(groups)
+    )
+    room = draw(st.integers(1, 4))
+    return MappingProblem(graph, machine, draw(st.sampled_from(OBJECTIVES)), constraints, room)
+
+
+def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
+    """The first bounds of everything that takes a problem without groups."""
+
+    def goal() -> float:
+        return np.inf
+
+    if uses_links(reduced):
+        find = exchange_bounds if reduced.objective == "reward" else link_load_bounds
+        yield from islice(find(reduced), 8)
+        return
+    for refuses, one in (
+        (refuses_pairs, star_bound),
+        (refuses_nets, fan_out_bound),
+        (refuses_gilmore_lawler, gilmore_lawler_bound),
+    ):
+        if refuses(reduced) is None:
+            yield one(reduced)
+    if refuses_cover(reduced) is None:
+        yield from islice(cover_bounds(reduced, goal, rounds=20), 3)
+    if refuses_parts(reduced) is None:
+        yield from islice(parts_bounds(reduced, goal, 3), 3)
+    if uses_nets(reduced) and refuses_tree_parts(reduced) is None:
+        yield from islice(tree_parts_bounds(reduced, goal, 3), 3)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(problem=tied())
+def test_merging_changes_no_objective_and_bounds_hold_for_the_problem_as_stated(
+    problem: MappingProblem,
+) -> None:
+    """Every mapping of the groups costs the same in the reduced problem, in the one of the re-checks and by definition; every
+    re-checked bound is at most the optimum by brute force."""
+    reduction, own = merge_together(problem), contracted(problem)
+    reduced = reduction.reduced
+    best = np.inf
+    for at in product(range(problem.cores), repeat=reduced.n):
+        small = np.array(at, np.int64)
+        core = reduction.lift(small)
+        true = objective(problem.graph, problem.machine, core, problem.objective)
+        assert objective_value(reduced, small) == pytest.approx(true, rel=1e-12)
+        assert true * (1 - 1e-12) <= objective_value(own, small) * (1 + 1e-12) <= true * (1 + 3e-12)
+        if np.bincount(core).max() <= problem.node_limit:
+            best = min(best, true)
+    assume(best < np.inf)
+    for bound in bounds_of(reduced):
+        check = check_bound(problem, bound)
+        assert check.ok, f"{bound.method}: {check.text}"
+        assert bound.value <= check.value <= best * (1 + 1e-12), bound.method
+
+
+def test_a_rate_is_the_largest_stated_weight_however_nodes_are_merged() -> None:
+    """Node 0 sends 1 each to 1, 2 and 3, of which 1 and 2 share a core: one copy per remote core costs 1, so two cores cost 2."""
+    graph = LogicGraph.from_edges(
+        4, [0, 0, 0], [1, 2, 3], [1.0, 1.0, 1.0], sizes=np.array([[2], [1], [1], [2]])
+    )
+    problem = MappingProblem(
+        graph,
+        Machine("m", (1, 1), (1, 3), capacity={"neurons": 2}),
+        "connectivity",
+        (SideConstraint("t", "together", (1, 2), ()),),
+    )
+    best = min(
+        objective(graph, problem.machine, np.array([a, b, b, c]), "connectivity")
+        for a, b, c in product(range(3), repeat=3)
+        if len({a, b, c}) == 3
+    )
+    assert best == 2.0
+    result = solve(problem, time_limit=5.0, engines=["first-fit", "star", "cpsat"])
+    assert result.objective == result.bound == 2.0
+    for claim in (2.0, 3.0):
+        check = check_bound(problem, Bound(claim, "fan-out", "full", {"method": "fan-out"}))
+        assert check.ok == (claim == 2.0) and check.value == 2.0, check.text
+
+
+def test_a_core_is_at_no_distance_from_itself() -> None:
+    """A message that stays on its core costs nothing; a given matrix that says otherwise is refused."""
+    graph = LogicGraph.from_edges(2, [0], [1], meta={"distances": [[0.0, 1.0], [1.0, 2.0]]})
+    with pytest.raises(InputError, match=r"distances\[1\]\[1\]: core 1 is at distance 2"):
+        implied_machine(graph, "x.json")
+    machine = Machine("m", (1, 1), (1, 2), distance_matrix=np.ones((2, 2)))
+    together = (SideConstraint("t", "together", (0, 1), ()),)
+    with pytest.raises(InputError, match="diagonal"):
+        merge_together(MappingProblem(graph, machine, "hops", together))
