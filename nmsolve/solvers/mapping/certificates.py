@@ -90,7 +90,7 @@ def check_bound(
     if bound.method not in RECHECKS and bound.method not in WORDS:
         return BoundCheck(False, np.nan, f"no engine is called {bound.method!r}, its word counts for nothing")
     method = bound.certificate.get("method", bound.method)
-    if method != bound.method:
+    if not isinstance(method, str) or method != bound.method:
         return BoundCheck(
             False, np.nan, f"the certificate is for {method!r}, the bound claims {bound.method!r}"
         )
@@ -138,7 +138,8 @@ def check_bound(
 def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:
     if about is not None and about != problem.hash:
         return BoundCheck(False, np.nan, f"given about problem {about}, this one is {problem.hash}")
-    status = bound.certificate.get("status", "none")
+    status = bound.certificate.get("status")
+    status = status if isinstance(status, str) else "none"
     text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
     return BoundCheck(True, bound.value, text, trusted=True)
 
@@ -178,10 +179,10 @@ def certificate_to_json(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def certificate_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Inverse of :func:`certificate_to_json`: non-empty lists of numbers become float arrays."""
+    """Inverse of :func:`certificate_to_json`: lists of numbers that fit become float arrays, all else stays as it is."""
     out: dict[str, Any] = {}
     for key, value in data.items():
-        numbers = isinstance(value, list) and all(isinstance(v, int | float) for v in value)
+        numbers = isinstance(value, list) and all(type(v) in (int, float) and abs(v) < 2**1000 for v in value)
         out[key] = np.asarray(value, np.float64) if numbers else value
     return out
 
@@ -208,8 +209,8 @@ def certificates_from_json(data: bytes | str, where: str = "certificates.json") 
     InputError : not JSON, or not of this shape
     """
     try:
-        file = json.loads(data)
-    except (ValueError, UnicodeDecodeError) as error:
+        file = json.loads(data, object_pairs_hook=_no_key_twice, parse_constant=_no_number)
+    except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
     if not isinstance(file, dict) or file.get("format") != FORMAT or not isinstance(file.get("bounds"), list):
         raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
@@ -223,6 +224,24 @@ def certificates_from_json(data: bytes | str, where: str = "certificates.json") 
             raise InputError("method or scope is missing", at, "text")
         if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
             raise InputError(f"value is {value!r}", at, "a number, or null for infinite")
-        number = float("inf") if value is None else float(value)
+        try:
+            number = float("inf") if value is None else float(value)
+        except OverflowError:
+            raise InputError("value is too large", at, "a number, or null for infinite") from None
+        if value is not None and not np.isfinite(number):
+            raise InputError(f"value is {number}", at, "a number, or null for infinite")
         out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
     return out
+
+
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are all different: of two equal ones, readers would disagree which counts."""
+    out = dict(pairs)
+    if len(out) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"key {next(n for n in names if names.count(n) > 1)!r} twice in one object")
+    return out
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number")

@@ -37,7 +37,7 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     inner, which = certificate.get("inner"), certificate.get("links")
     if not isinstance(inner, str) or inner not in INNER:
         raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
-    if which not in ("all", "columns", "rows"):
+    if not isinstance(which, str) or which not in ("all", "columns", "rows"):
         raise CertificateError(f"'links' is {which!r}, expected all, columns or rows")
     machine = problem.machine
     dead = set(machine.faulty_links)

@@ -116,7 +116,9 @@ def build_form(problem: MappingProblem) -> Form:
     whole = d.integral and farthest < 2.0**DISTANCE_BITS
     scale = 1.0 if whole else 2.0**DISTANCE_BITS / farthest
     total = max(1e-300, float(weights.sum()) * farthest * scale)
-    below = max(0, -int(np.floor(np.log2(weights.max()))))  # places that the largest weight itself leaves empty
+    below = max(
+        0, -int(np.floor(np.log2(weights.max())))
+    )  # places that the largest weight itself leaves empty
     unit = 2.0 ** min(UNIT_BITS + below, COST_BITS - int(np.ceil(np.log2(total))))
     ends = np.concatenate([pair[:, 0], pair[:, 1]])
     degree = np.bincount(ends, minlength=pairs.n)
