@@ -23,7 +23,7 @@ from nmsolve.model.mapping.solution import check_mapping
 #: Tries of each kind.
 TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "20000"))
 #: Kinds whose re-check is still being mended.
-OPEN: set[str] = set(KINDS)
+OPEN: set[str] = set(KINDS) - {"star", "fan-out", "gilmore-lawler", "cover", "link-load", "exchange", "slots"}
 ONCE = [json.loads(line) for line in (Path(__file__).parent / "believed_once.jsonl").read_text().splitlines()]
 
 
