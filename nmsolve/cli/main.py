@@ -10,6 +10,7 @@ import typer
 
 from nmsolve import __version__
 from nmsolve.cli import commands, commands_pipeline, commands_routing
+from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
 
@@ -72,8 +73,22 @@ def main() -> None:
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
     read_by()  # no time limit but the one that the command is given
-    try:
-        app()
-    except NmsolveError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(2 if isinstance(error, InputError) else 1)
+    with harmless_output():
+        try:
+            _require_text(sys.argv[1:])
+            app()
+        except NmsolveError as error:
+            line = str(error).replace("\n", "\\n")
+            print(f"error: {line}", file=sys.stderr)
+            sys.exit(2 if isinstance(error, InputError) else 1)
+
+
+def _require_text(arguments: list[str]) -> None:
+    """Refuse paths that no report could name, before anything is searched for."""
+    for text in (*arguments, os.getcwd()):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(
+                "a name that is not UTF-8", text, "files and folders with names in UTF-8"
+            ) from None

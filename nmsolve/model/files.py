@@ -168,7 +168,9 @@ def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
     import msgspec
 
     try:
-        return msgspec.convert(json.loads(data), type=kind)
+        content = json.loads(data)
+        json.dumps(content, ensure_ascii=False).encode()  # halves of surrogate pairs, which are no text
+        return msgspec.convert(content, type=kind)
     except msgspec.ValidationError as error:
         raise _type_error(str(error), path) from None
     except (ValueError, RecursionError) as error:

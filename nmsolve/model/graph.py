@@ -111,6 +111,11 @@ class LogicGraph:
     def _check(self) -> None:
         if self.n < 1:
             raise InputError("the graph has no nodes", self.name, "at least one node")
+        try:  # what cannot be written must not be found out after a search
+            "".join((self.name, *self.resources, *(v for v in self.ids or () if isinstance(v, str)))).encode()
+        except UnicodeEncodeError as error:
+            found = str(error.object)[error.start : error.end]
+            raise InputError(f"a name holds {found!r}, which is no text", self.name, "UTF-8") from None
         if self.sizes.shape != (self.n, len(self.resources)):
             raise InputError(
                 f"sizes have shape {self.sizes.shape}", self.name, f"({self.n}, {len(self.resources)})"

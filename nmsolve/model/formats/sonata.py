@@ -119,7 +119,9 @@ def _populations(file: Any, path: Path) -> list[_Population]:
                     f"there is no list of whole numbers {end!r}", f"{where}/{name}", "a SONATA edges file"
                 )
             nodes = data.attrs.get("node_population", "nodes")
-            ends.append(_End(data, nodes.decode() if isinstance(nodes, bytes) else str(nodes)))
+            nodes = nodes.decode() if isinstance(nodes, bytes) else str(nodes)
+            nodes.encode()  # names that are no UTF-8 are damage
+            ends.append(_End(data, nodes))
         edges = len(ends[0].data)
         synapses = {int(k): v["nsyns"] for k, v in group.items() if k.isdigit() and "nsyns" in v}
         group_of, index = group.get("edge_group_id"), group.get("edge_group_index")
