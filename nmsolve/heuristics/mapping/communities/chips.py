@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from nmsolve.heuristics.mapping.communities.count import communities
 from nmsolve.heuristics.mapping.m2.topology import Topology, contract, topology_of
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
 def available(problem: MappingProblem) -> IntArray:
@@ -21,14 +22,48 @@ def available(problem: MappingProblem) -> IntArray:
     return out
 
 
-def connection_weights(groups: Topology, mean: bool = False) -> FloatArray:
-    """M1.3: (k,) connection weight of every community with those it is linked to, as sum or mean.
+@dataclass(frozen=True)
+class Parameters:
+    """M1.3: what is known of every community.
 
-    ``groups`` has one vertex per community; its connections are the summed absolute weights between them.
+    Attributes
+    ----------
+    groups : one vertex per community; connections carry the summed absolute weights between two linked communities
+    links : (connections,) float64, interactions (pairs of nodes with traffic) behind every connection of ``groups``
+    nodes, linked_nodes : (k,) int64, nodes of the community, and of all communities that it is linked to
     """
-    total = np.concatenate([[0.0], np.cumsum(groups.weights)])
-    out = total[groups.indptr[1:]] - total[groups.indptr[:-1]]
-    return np.asarray(out / np.maximum(np.diff(groups.indptr), 1) if mean else out)
+
+    groups: Topology
+    links: FloatArray
+    nodes: IntArray
+    linked_nodes: IntArray
+
+    def weights(self, mean: bool = False) -> FloatArray:
+        """(connections,) connection weight of two linked communities: sum or mean of the weights between their nodes."""
+        return self.groups.weights / np.maximum(self.links, 1) if mean else self.groups.weights
+
+    def priority(self, mean: bool = False) -> FloatArray:
+        """(k,) ranks that grow with a community's connection weights, added up over those it is linked to; of equal ones the
+        community whose linked communities have more nodes comes first."""
+        order = np.lexsort((self.linked_nodes, _per_vertex(self.groups, self.weights(mean))))
+        out = np.empty(len(order))
+        out[order] = np.arange(len(order))
+        return out
+
+
+def parameters(top: Topology, group: Int32Array, number: int) -> Parameters:
+    """M1.3: the parameters of the communities ``group`` (n,), numbers below ``number``."""
+    ones = Topology(top.indptr, top.indices, (top.weights > 0).astype(np.float64), top.sizes, top.kind)
+    groups, counted = contract(top, group, number), contract(ones, group, number)
+    nodes = np.bincount(group, minlength=number)
+    linked = _per_vertex(groups, nodes[groups.indices].astype(np.float64)).astype(np.int64)
+    return Parameters(groups, counted.weights, nodes, linked)
+
+
+def _per_vertex(groups: Topology, values: FloatArray) -> FloatArray:
+    """(k,) sums of what is said per connection."""
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    return np.asarray(total[groups.indptr[1:]] - total[groups.indptr[:-1]])
 
 
 def processor_order(machine: Machine) -> IntArray:
@@ -65,8 +100,8 @@ def assign_processors(priority: FloatArray, load: IntArray, room: IntArray, orde
 
 def communities_to_chips(
     problem: MappingProblem, seed: int, poll: Callable[[], None] = lambda: None
-) -> IntArray:
-    """M1.3 and M1.4: the chip of every node, (n,) int64.
+) -> list[IntArray]:
+    """M1.3 and M1.4: the chip of every node, (n,) int64; by summed connection weights, then by mean ones if that differs.
 
     Every chip's total load is within what its usable cores hold together wherever that can be reached by
     giving the nodes of communities that fit nowhere to the most connected chip with room; packing into
@@ -82,12 +117,15 @@ def communities_to_chips(
     room = available(problem)
     rng = np.random.default_rng(seed)
     group = communities(top, machine.n_chips, room.max(axis=0, initial=0), rng, poll)
-    groups = contract(top, group, machine.n_chips)
-    order = processor_order(machine)
-    chip = assign_processors(connection_weights(groups), groups.sizes, room, order)[group]
-    allowed = _allowed_chips(problem)[problem.domain_of]
-    _settle(top, chip, allowed, room)
-    return chip
+    known = parameters(top, group, machine.n_chips)
+    order, allowed = processor_order(machine), _allowed_chips(problem)[problem.domain_of]
+    out: list[IntArray] = []
+    for mean in (False, True):
+        chip = assign_processors(known.priority(mean), known.groups.sizes, room, order)[group]
+        _settle(top, chip, allowed, room)
+        if not any(np.array_equal(chip, other) for other in out):
+            out.append(chip)
+    return out
 
 
 def _allowed_chips(problem: MappingProblem) -> IntArray:

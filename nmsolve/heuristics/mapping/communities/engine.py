@@ -36,26 +36,29 @@ class Communities:
         return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One pass; offers the mapping, repaired where needed.
+        """One pass per way of weighting communities (sum, mean) that matters; offers the mappings, repaired where needed.
 
         Raises
         ------
-        NmsolveError : the mapping could not be repaired (tight capacities or side constraints)
+        NmsolveError : no mapping could be repaired (tight capacities or side constraints)
         """
 
         def poll() -> None:
             if context.should_stop():
                 raise Stopped
 
+        legal = False
         try:
-            chip = communities_to_chips(problem, context.seed, poll)
-            wish = within_chips(problem, chip, np.random.default_rng(context.seed), poll)
+            for chip in communities_to_chips(problem, context.seed, poll):
+                wish = within_chips(problem, chip, np.random.default_rng(context.seed), poll)
+                core = repair(problem, wish)
+                if core is not None:
+                    legal = True
+                    context.offer(core, "chips" if np.array_equal(core, wish) else "chips, repaired")
         except Stopped:
             return
-        core = repair(problem, wish)
-        if core is None:
+        if not legal:
             raise NmsolveError("communities found no mapping within all capacities and side constraints")
-        context.offer(core, "chips" if np.array_equal(core, wish) else "chips, repaired")
 
 
 def within_chips(
