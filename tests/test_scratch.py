@@ -141,3 +141,41 @@ def test_a_parent_that_is_no_folder(tmp_path: Path) -> None:
     for parent in (file, tmp_path / "none"):
         with pytest.raises(InputError, match="no scratch folder can be made"), Scratch(parent):
             pass
+
+
+def test_planted_links_and_folders_make_no_files_elsewhere(tmp_path: Path) -> None:
+    """Anybody can plant names in the folder for temporary files; the sweep made files where links led."""
+    parent, elsewhere = tmp_path / "tmp", tmp_path / "elsewhere"
+    parent.mkdir()
+    elsewhere.mkdir()
+    old = (0.0, 0.0)
+    with_link = parent / f"{module.PREFIX}once-link"
+    with_link.mkdir(0o700)
+    (with_link / "lock").symlink_to(elsewhere / "made")
+    os.utime(with_link, old)
+    (parent / f"{module.PREFIX}once-folder").symlink_to(elsewhere)
+    open_to_all = parent / f"{module.PREFIX}once-open"
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    os.utime(open_to_all, old)
+    pipe = parent / f"{module.PREFIX}once-pipe"
+    pipe.mkdir(0o700)
+    os.mkfifo(pipe / "lock")  # to open it for reading would be to wait for ever
+    with Scratch(parent) as scratch:
+        assert scratch.path.stat().st_mode & 0o777 == 0o700
+    assert not list(elsewhere.iterdir())
+    assert open_to_all.exists() and not (open_to_all / "lock").exists()
+
+
+def test_a_folder_that_others_may_write_to_is_not_resumed(tmp_path: Path) -> None:
+    folder = ended(tmp_path, "k", signal.SIGKILL)
+    folder.chmod(0o777)
+    with Scratch(tmp_path, key="k", resume=True) as scratch:
+        assert scratch.path != folder and scratch.finished("level") is None
+
+
+def test_a_damaged_record_of_finished_levels_begins_anew(tmp_path: Path) -> None:
+    folder = ended(tmp_path, "k", signal.SIGKILL)
+    (folder / "finished.json").write_bytes(b"\xff{")
+    with Scratch(tmp_path, key="k", resume=True) as scratch:
+        assert scratch.path == folder and scratch.finished("level") is None

@@ -140,7 +140,7 @@ class Scratch:
             once = folder.name.startswith(PREFIX + "once-")
             if not (same or once or _age(folder) > KEPT):
                 continue
-            if not (folder / "lock").exists() and _age(folder) < MAKING:
+            if not os.path.lexists(folder / "lock") and _age(folder) < MAKING:
                 continue
             lock = _lock(folder)
             if lock < 0:
@@ -169,15 +169,27 @@ def megabytes(size: int) -> str:
 
 
 def _lock(folder: Path) -> int:
-    """Lock a scratch folder; the lock's file descriptor, or -1 if its run lives (or it is not ours, or gone)."""
+    """Lock a scratch folder; the lock's file descriptor, or -1 if its run lives (or it is not ours, or gone).
+
+    The folder for temporary files is everybody's: a folder that another user made, or may write to, and links that lead
+    elsewhere are left alone.
+    """
+    inside = -1
     try:
-        handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        found = os.fstat(inside)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+            return -1
+        handle = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600, dir_fd=inside)
     except OSError:
         return -1
+    finally:
+        if inside >= 0:
+            os.close(inside)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # A sweep may have removed the file between the two calls; then the lock means nothing.
-        if os.stat(folder / "lock").st_ino == os.fstat(handle).st_ino:
+        if os.stat(folder / "lock", follow_symlinks=False).st_ino == os.fstat(handle).st_ino:
             return handle
     except OSError:
         pass
@@ -188,7 +200,7 @@ def _lock(folder: Path) -> int:
 def _age(folder: Path) -> float:
     """Seconds since something was made or removed in the folder."""
     try:
-        return time.time() - folder.stat().st_mtime
+        return time.time() - folder.stat(follow_symlinks=False).st_mtime
     except OSError:
         return 0.0
 
@@ -196,10 +208,10 @@ def _age(folder: Path) -> float:
 def _read_finished(path: Path) -> dict[str, dict[str, object]]:
     """Finished levels of a killed run."""
     try:
-        found: dict[str, dict[str, object]] = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        return {}
-    return found
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}  # it begins anew
+    return found if isinstance(found, dict) else {}
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
