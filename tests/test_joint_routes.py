@@ -179,7 +179,7 @@ def test_placing_a_partition_can_be_left_and_taken_up_again():
     price = [b.certificate["price"] for b in cover_bounds(problem, lambda: limit)][-1]
     ends = []
     for steps in (1, 7, 10**7):
-        walk, state, _ = partition_walk(joint, problem, price, limit)
+        walk, state = partition_walk(joint, problem, price, limit)
         while not walk_on(walk, state, steps):
             assert walk.counter[LEVEL] < max(1, walk.counter[PARTS])
         ends.append((walk.limits[1], walk.counter.tolist(), walk.best.tolist()))

@@ -16,7 +16,9 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.turns import turn_set
 from nmsolve.hw.verify_reward import walked_reward
+from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
@@ -135,6 +137,7 @@ def verifying(
         return
     between = between or BetweenCores(graph, machine, at)
     found, checks = recompute(graph, machine, at, between), []
+    wrong = None
     if routes is not None:
         wrong = routes_complaint(routes, graph, machine, at)
         text = wrong or f"{len(routes.messages)} messages reach all their targets over healthy links"
@@ -153,8 +156,11 @@ def verifying(
         checks += claim_checks(claimed, found)
     scores |= found
     yield STAGES[1], checks
-    if machine.distance_matrix is None and routes is None:
-        yield STAGES[2], [deadlock_check(between, machine, turns)]
+    if machine.distance_matrix is None:
+        if routes is None:
+            yield STAGES[2], [deadlock_check(between, machine, turns)]
+        elif wrong is None:
+            yield STAGES[2], [free_deadlock_check(routes, machine, turns)]
 
 
 def recompute(
@@ -307,6 +313,24 @@ def _equal(value: Any, found: float) -> bool:
 
 def _show(value: Any) -> str:
     return "nothing" if value is None else f"{value:.15g}" if _number(value) else repr(value)
+
+
+def free_deadlock_check(
+    routes: RoutesFile, machine: Machine, turns: str | Sequence[str] | None = None
+) -> Check:
+    """Deadlock freedom of routes that were chosen with the mapping: no prohibited turn, no ring, one channel per link."""
+    rule = ""
+    if turns is not None:
+        allowed = turn_set(turns, machine)
+        wrong = prohibited_turn(machine, allowed, [m.links for m in routes.messages])
+        if wrong is not None:
+            return Check("deadlock", False, wrong)
+        rule = f" and no turn that {allowed.name} prohibits"
+    ring = routes_ring(routes)
+    if ring is not None:
+        return Check("deadlock", False, f"messages can wait for each other in a ring: {ring}")
+    links = len({(a, b) for m in routes.messages for a, b in m.links})
+    return Check("deadlock", True, f"{links} links in use, no ring of messages can wait for each other{rule}")
 
 
 def deadlock_check(cores: BetweenCores, machine: Machine, turns: str | Sequence[str] | None = None) -> Check:

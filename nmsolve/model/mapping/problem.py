@@ -15,6 +15,7 @@ from nmsolve.model.mapping.axons import Axons, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
+from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
 #: What can be minimised. Formulas are in nmsolve.hw.scores.
@@ -45,6 +46,7 @@ class MappingProblem:
     inner : (rows,) bool, messages with a target that was merged with their source, or None: it still takes entries of
         their core's axon tables (:mod:`nmsolve.model.mapping.axons`)
     terms : weights of the terms of the objective ``reward``
+    turns : turns that routes may take (M1.9), None: any. The machine's own routes have to obey them (:mod:`nmsolve.hw.obey`)
     """
 
     graph: LogicGraph
@@ -56,6 +58,7 @@ class MappingProblem:
     ceilings: tuple[tuple[str, float], ...] = ()
     inner: BoolArray | None = None
     terms: RewardTerms = PUBLISHED
+    turns: TurnSet | None = None
 
     def __post_init__(self) -> None:
         for name in (self.objective, *(name for name, _ in self.ceilings)):
@@ -77,6 +80,8 @@ class MappingProblem:
                 self.graph.name,
                 "another name (it means --balance)",
             )
+        if self.turns is not None:
+            self._check_turns(self.turns)
         for c in self.constraints:
             if c.kind not in KINDS:
                 raise InputError(
@@ -100,6 +105,16 @@ class MappingProblem:
                     "",
                     f"0..{self.machine.size - 1}",
                 )
+
+    def _check_turns(self, turns: TurnSet) -> None:
+        if self.machine.distance_matrix is not None:
+            raise InputError(
+                "prohibited turns on a machine given by a distance matrix", self.machine.name, "a mesh"
+            )
+        if len(turns.allowed) != self.machine.size:
+            raise InputError(
+                f"turns for {len(turns.allowed)} cores", self.machine.name, f"{self.machine.size} cores"
+            )
 
     @property
     def n(self) -> int:
@@ -247,6 +262,8 @@ class MappingProblem:
             parts += (self.inner.tobytes(),)
         if self.terms != PUBLISHED:
             parts += (self.terms,)
+        if self.turns is not None:
+            parts += ("turns", self.turns.allowed.tobytes())
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 

@@ -91,6 +91,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         problem.ceilings,
         _reaches_itself(graph, group) if axon_limits(problem) else None,
         problem.terms,
+        problem.turns,
     )
     return TogetherReduction(problem, reduced, group)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,9 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.routes import MessageRoute
-from nmsolve.model.types import BoolArray
+from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.api import say_ending, solve
+from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
     JointCpSat,
@@ -68,7 +69,8 @@ class JointResult:
     ----------
     result : as of an ordinary run; its objective, bound and scores are those of mapping *and* routes
     routes : one per message, in the order of :func:`nmsolve.model.mapping.routes.expected_messages`
-    two_phase : objective of the ordinary mapping with the machine's own routes, or None
+    two_phase : objective of the ordinary mapping with the machine's own routes, or None (also where these are not legal: turns
+        that are prohibited, a ring of links on a torus or round dead links)
     """
 
     result: Result
@@ -112,7 +114,9 @@ def solve_joint(
     referee = JointReferee(reduction)
     steps = _steps(referee.problem, engines, time_limit)
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
-    ordinary = solve(problem, time_limit=first, seed=seed, workers=workers, memory=memory)
+    ordinary = solve(
+        replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory
+    )
     cpu = time.process_time() - ordinary.cpu_seconds  # what its children took counts, too
     if ordinary.stop_reason == "interrupt":
         budget.interrupt()
@@ -124,12 +128,24 @@ def solve_joint(
         two_phase = None
         if ordinary.core is not None:
             core = reduction.restrict(ordinary.core)
-            used = referee.problem.given_routes(core)
-            two_phase = referee.problem.value(problem.objective, core, used)
-            incumbent.offer("two-phase", referee.problem.join(core, used), "the machine's own routes")
+            two_phase = _offer_two_phase(referee.problem, incumbent, core)
         portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=held)
         portfolio.run(steps)
     return _joint_result(reduction, referee.problem, incumbent, budget, portfolio, two_phase, seed, cpu, held)
+
+
+def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) -> float | None:
+    """Offer the ordinary mapping, with legal routes if the machine's own are not; its objective with its own where they are."""
+    used: BoolArray | None = joint.given_routes(core)
+    assert used is not None
+    if joint.complaint(core, used) is None:
+        incumbent.offer("two-phase", joint.join(core, used), "the machine's own routes")
+        return joint.value(joint.mapping.objective, core, used)
+    quantity = "energy" if joint.mapping.objective == "energy" else "hops"
+    used = climbing_routes(joint, climbs_of(joint, quantity), core)
+    if used is not None:
+        incumbent.offer("two-phase", joint.join(core, used), "legal routes")
+    return None
 
 
 def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:

@@ -1,12 +1,13 @@
 """The CP-SAT model of mappings with routes: link loads, ceilings, given or free route trees.
 
 Rules of the mapping and measures of sums over pairs are those of :mod:`nmsolve.solvers.mapping.cpsat`. Here m are messages
-with source s_m and targets T_m, l = (a, b) directed links, ``use[m,l]`` is 1 if m takes l.
+with source s_m and targets T_m, l = (a, b) directed links, ``use[m,l]`` is 1 if m takes l. Free routes get the numbers of
+channels of :mod:`nmsolve.solvers.routing.cpsat`, one channel per link.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
 
 @dataclass
 class RouteVariables:
-    """``use[m][l]``; ``there[m][p]``: m has a node on core p; ``away[m][p]``: m has a target, not its source, on core p."""
+    """``use[m][l]``; ``there[m][p]``: m has a node on core p; ``away[m][p]``: m has a target, not its source, on core p.
+
+    With free routes also ``order[a, b]``: link b may follow link a, and the ``number`` of every link."""
 
     use: list[list[Any]]
     there: list[list[Any]]
     away: list[list[Any]]
+    order: dict[tuple[int, int], Any] = field(default_factory=dict)
+    number: list[Any] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,25 +174,40 @@ def given_routes(model: cp_model.CpModel, links: LinkData, x: list[list[Any]], v
 def free_routes(model: cp_model.CpModel, links: LinkData, x: list[list[Any]], v: RouteVariables) -> None:
     """Trees: one link into every core with a target, none into the source's, links only out of reached cores.
 
-    ``sum_{l into p} use[m,l] + x[s,p] <= 1``, ``>= there[m,p]``; ``use[m,(a,b)] <= sum_{l into a} use[m,l] + x[s,a]``;
-    ``use[m,(a,b)] implies height[b] >= height[a] + 1``, which leaves no loops. Valid rows: at least as many links as
-    remote cores, and for every pair of neighbouring lines a link across where source and a target are apart.
+    ``sum_{l into p} use[m,l] + x[s,p] <= 1``, ``>= there[m,p]``; ``use[m,(a,b)] <= sum_{l into a} use[m,l] + x[s,a]``.
+    Loops are left out by :func:`growing_numbers`. Valid rows: at least as many links as remote cores, and for every pair of
+    neighbouring lines a link across where source and a target are apart.
     """
     _presence(model, links, x, v)
     joint, cores = links.joint, links.problem.cores
     into = [np.flatnonzero(joint.ends[:, 1] == p).tolist() for p in range(cores)]
     for m, message in enumerate(joint.messages):
         source, use = x[message.source], v.use[m]
-        height = [model.new_int_var(0, cores - 1, f"height[{m},{p}]") for p in range(cores)]
         for p in range(cores):
             reached = total(use[k] for k in into[p]) + source[p]
             model.add(reached <= 1)
             model.add(reached >= v.there[m][p])
-        for k, (a, b) in enumerate(joint.ends.tolist()):
+        for k, a in enumerate(joint.ends[:, 0].tolist()):
             model.add(use[k] <= total(use[j] for j in into[a]) + source[a])
-            model.add(height[b] >= height[a] + 1).only_enforce_if(use[k])
         model.add(total(use) >= total(v.away[m]))
         _lines_crossed(model, links, x, use, message)
+    growing_numbers(model, links, v)
+
+
+def growing_numbers(model: cp_model.CpModel, links: LinkData, v: RouteVariables) -> None:
+    """No ring of links (M1.9): numbers grow along what follows on any route, ``use[m,a] and use[m,b] => t[a,b]``,
+    ``t[a,b] => p[a] < p[b]``; turning back and prohibited turns: ``not (use[m,a] and use[m,b])``.
+
+    A tree enters a core once, so that two of its links that meet in a core do follow each other there.
+    """
+    joint = links.joint
+    v.number += [model.new_int_var(0, max(1, len(joint.link)) - 1, f"p[{k}]") for k in range(len(joint.link))]
+    for (a, b), allowed in zip(joint.meeting.tolist(), joint.may_follow.tolist(), strict=True):
+        if allowed:
+            order = [v.order.setdefault((a, b), model.new_bool_var(f"t[{a},{b}]"))]
+            model.add(v.number[a] < v.number[b]).only_enforce_if(order[0])
+        for use in v.use:
+            model.add_bool_or([~use[a], ~use[b], *(order if allowed else [])])
 
 
 def _lines_crossed(
@@ -244,3 +264,9 @@ def _hint(
     for m, row in enumerate(v.use):
         for k, z in enumerate(row):
             model.add_hint(z, bool(used[m, k]) if used is not None else False)
+    if used is not None and v.number:
+        number, _ = joint.order(used)
+        for k, z in enumerate(v.number):
+            model.add_hint(z, max(0, int(number[k])))
+        for (a, b), z in v.order.items():
+            model.add_hint(z, bool(0 <= number[a] < number[b]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from nmsolve.solvers.mapping.bounds.cover import MAX_WORK, cover_bounds, coverin
 from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
+from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.partitions import (
     FOUND,
     PLACED,
@@ -119,10 +121,10 @@ class TreeSearch:
         start, _ = context.incumbent()
         if start is None or len(problem.messages) == 0:
             return
-        quantity = "energy" if problem.mapping.objective == "energy" else "hops"
-        trees = best_trees(problem.mapping.machine, quantity)
+        routing = TreeRoutes(problem)
+        trees = routing.trees
         core = problem.split(start)[0]
-        context.offer(problem.join(core, routes_by_trees(problem, trees, core)), "best trees")
+        routing.offer(context, core, "best trees")
         apart = trees.cost[(trees.cost > 0) & np.isfinite(trees.cost)]
         nearest = float(apart.min()) if len(apart) else 1.0
         rng, unit = new_rng(context.seed), float(problem.rate.mean()) * max(1.0, nearest)
@@ -137,8 +139,33 @@ class TreeSearch:
                 now, low = anneal(state, now, hot, cold, PIECE, low, best, rng)
                 done += PIECE
             if low < before:
-                context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "annealing")
+                routing.offer(context, best, "annealing")
             tries = int(LONGER * tries)
+
+
+class TreeRoutes:
+    """Routes for mappings that were judged by best trees: what those cost is a bound on any routes, but together they may close a
+    ring of links, or take prohibited turns. Then the mapping is offered with legal routes that may cost more.
+    """
+
+    def __init__(self, problem: JointProblem) -> None:
+        self.problem = problem
+        self.quantity = "energy" if problem.mapping.objective == "energy" else "hops"
+        self.trees = best_trees(problem.mapping.machine, self.quantity)
+
+    @cached_property
+    def climbs(self) -> list[Climb]:
+        """Tables of legal trees, made at first need."""
+        return climbs_of(self.problem, self.quantity)
+
+    def offer(self, context: Context, core: IntArray, move: str) -> None:
+        """Offer a mapping with best trees, else with legal ones if any are found."""
+        problem = self.problem
+        used: BoolArray | None = routes_by_trees(problem, self.trees, core)
+        if used is not None and problem.complaint(core, used) is not None:
+            used = climbing_routes(problem, self.climbs, core)
+        if used is not None:
+            context.offer(problem.join(core, used), move)
 
 
 def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> BoolArray:
@@ -205,22 +232,22 @@ class TreeBranching:
         from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
 
         mapping = problem.mapping
-        trees = best_trees(mapping.machine, "energy" if mapping.objective == "energy" else "hops")
-        symmetry = route_symmetry(mapping, [mapping.objective], free=True)
+        routing = TreeRoutes(problem)
+        symmetry = route_symmetry(any_route(mapping), [mapping.objective], free=True)
         root, first = 0, np.arange(mapping.cores)
         if symmetry is not None:
             root, first = symmetry.node, np.array(symmetry.cores)
-        state = state_of(problem, trees.cost, np.zeros(mapping.n, np.int64))
-        tree = new_search(state, root, first, context.incumbent()[1])
+        state = state_of(problem, routing.trees.cost, np.zeros(mapping.n, np.int64))
+        limit = context.incumbent()[1]
+        tree = new_search(state, root, first, limit)
         found, done = 0, False
         while not done and not context.should_stop():
             done = bool(search(state, tree, BRANCH_SLICE))
             if tree.counter[BRANCH_FOUND] > found:
                 found = int(tree.counter[BRANCH_FOUND])
-                best = tree.best.copy()
-                context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "search")
-        if done:
-            value = context.incumbent()[1]
+                routing.offer(context, tree.best.copy(), "search")
+        if done:  # no mapping costs less, whatever its routes: legal ones at that cost need not exist
+            value = float(tree.limit[0]) if found or np.isfinite(limit) else np.inf
             status = "optimal" if np.isfinite(value) else "infeasible"
             context.raise_bound(Bound(value, self.name, certificate={"status": status}))
 
@@ -254,22 +281,22 @@ class TreePartitions:
         found = partition_walk(problem, mapping, prices, limit)
         if found is None:
             return
-        walk, state, trees = found
+        walk, state = found
+        routing = TreeRoutes(problem)
         seen, done = 0, False
         while not done and not context.should_stop():
             done = bool(walk_on(walk, state, WALK_SLICE))
             if walk.counter[FOUND] > seen:
                 seen = int(walk.counter[FOUND])
-                best = walk.best.copy()
-                context.offer(problem.join(best, routes_by_trees(problem, trees, best)), "partition")
-        if done:
+                routing.offer(context, walk.best.copy(), "partition")
+        if done:  # no mapping costs less, whatever its routes
             certificate = {"status": "optimal", "partitions": int(walk.counter[PLACED])}
-            context.raise_bound(Bound(context.incumbent()[1], self.name, certificate=certificate))
+            context.raise_bound(Bound(float(walk.limits[1]), self.name, certificate=certificate))
 
 
 def partition_walk(
     problem: JointProblem, mapping: MappingProblem, prices: FloatArray, limit: float
-) -> tuple[Walk, TreeState, Trees] | None:
+) -> tuple[Walk, TreeState] | None:
     """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
     c, n = covering(mapping), mapping.n
     known, most = 1e-9 if c.least == 0 else np.inf, PRICINGS * int(MAX_WORK / (n + len(c.nets)))
@@ -299,12 +326,12 @@ def partition_walk(
     trees = best_trees(problem.mapping.machine, "energy" if mapping.objective == "energy" else "hops")
     cores = np.flatnonzero(mapping.machine.usable).astype(np.int64)
     walk = new_walk(n, len(problem.messages), cores, sets[:count], spare[:count], c.unit, root, limit, gain)
-    return walk, state_of(problem, trees.cost, np.zeros(n, np.int64)), trees
+    return walk, state_of(problem, trees.cost, np.zeros(n, np.int64))
 
 
 def any_route(mapping: MappingProblem) -> MappingProblem:
-    """A relaxation whose bounds hold for any routes: no ceilings, and no dead links where routes count."""
-    mapping = replace(mapping, ceilings=())
+    """A relaxation whose bounds hold for any routes: no ceilings, no turns, and no dead links where routes count."""
+    mapping = replace(mapping, ceilings=(), turns=None)
     if mapping.objective in ROUTED and mapping.machine.faulty_links:
         mapping = replace(mapping, machine=replace(mapping.machine, faulty_links=()))
     return mapping

@@ -152,12 +152,9 @@ def _given_routes(model: Any, links: LinkData) -> None:
 
 
 def _free_routes(model: Any, links: LinkData) -> None:
-    """Trees, as in the twin; loops are left out by ``height[b] >= height[a] + 1 - P (1 - use[m,(a,b)])``."""
-    import pyomo.environ as pyo
-
+    """Trees, as in the twin; loops and rings are left out by the numbers of :func:`_growing_numbers`."""
     joint, cores = links.joint, links.problem.cores
     into = [np.flatnonzero(joint.ends[:, 1] == p).tolist() for p in range(cores)]
-    model.height = pyo.Var(range(len(joint.messages)), range(cores), bounds=(0, cores - 1))
     rows = named_rows(model, "free_routes")
     for m, message in enumerate(joint.messages):
         source = message.source
@@ -165,13 +162,31 @@ def _free_routes(model: Any, links: LinkData) -> None:
             reached = sum(model.use[m, k] for k in into[p]) + model.x[source, p]
             rows.add(reached <= 1)
             rows.add(reached >= model.there[m, p])
-        for k, (a, b) in enumerate(joint.ends.tolist()):
+        for k, a in enumerate(joint.ends[:, 0].tolist()):
             rows.add(model.use[m, k] <= sum(model.use[m, j] for j in into[a]) + model.x[source, a])
-            rows.add(model.height[m, b] >= model.height[m, a] + 1 - cores * (1 - model.use[m, k]))
         rows.add(
             sum(model.use[m, k] for k in range(len(joint.link)))
             >= sum(model.away[m, p] for p in range(cores))
         )
+    _growing_numbers(model, links)
+
+
+def _growing_numbers(model: Any, links: LinkData) -> None:
+    """``use[m,a] + use[m,b] <= 1 + t[a,b]`` and ``p[b] >= p[a] + 1 - L (1 - t[a,b])``; never both where b may not follow a."""
+    import pyomo.environ as pyo
+
+    joint = links.joint
+    many = len(joint.link)
+    model.number = pyo.Var(range(many), bounds=(0, max(0, many - 1)))
+    pairs = [tuple(ab) for ab in joint.meeting[joint.may_follow].tolist()]
+    model.order = pyo.Var(pairs, domain=pyo.Binary)
+    rows = named_rows(model, "growing_numbers")
+    for (a, b), allowed in zip(joint.meeting.tolist(), joint.may_follow.tolist(), strict=True):
+        most = 1 + model.order[a, b] if allowed else 1
+        for m in range(len(joint.messages)):
+            rows.add(model.use[m, a] + model.use[m, b] <= most)
+        if allowed:
+            rows.add(model.number[b] >= model.number[a] + 1 - many * (1 - model.order[a, b]))
 
 
 def _routed_measure(model: Any, links: LinkData, name: str) -> Any:

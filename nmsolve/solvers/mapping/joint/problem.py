@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.routes import route
+from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
@@ -42,7 +43,8 @@ class JointProblem:
     """Choose cores and routes at once. A solution is (n + M * L,) int64: cores, then link l used by message m (0, 1).
 
     ``mapping`` holds no ``together`` constraint. Every message may take any tree of healthy links from its source's core
-    to the cores of its targets.
+    to the cores of its targets, without turns that ``mapping.turns`` prohibits. All trees together leave an order of links that
+    every route climbs, one channel per link: no ring of messages can wait for each other (M1.9).
     """
 
     mapping: MappingProblem
@@ -80,6 +82,28 @@ class JointProblem:
     def rate(self) -> FloatArray:
         """(M,) traffic of every message."""
         return np.array([m.rate for m in self.messages])
+
+    @cached_property
+    def meeting(self) -> IntArray:
+        """(T, 2) places of two links of which the second leaves the core that the first reaches."""
+        before, after = np.nonzero(self.ends[:, 1][:, None] == self.ends[:, 0][None, :])
+        return np.stack([before, after], axis=1).astype(np.int64)
+
+    @cached_property
+    def may_follow(self) -> BoolArray:
+        """(T,) whether a message may go on so: it does not turn back, and the turn is not prohibited."""
+        before, after = self.link[self.meeting[:, 0]], self.link[self.meeting[:, 1]]
+        allowed = self.ends[self.meeting[:, 0], 0] != self.ends[self.meeting[:, 1], 1]
+        if self.mapping.turns is not None:
+            allowed &= self.mapping.turns.allowed[after // 4, before % 4, after % 4]
+        return np.asarray(allowed)
+
+    def order(self, used: BoolArray) -> tuple[IntArray, IntArray]:
+        """Numbers (L,) of links that grow along the routes (-1: unused), or all -1 and the places of links in a ring."""
+        before, after = self.meeting[
+            (used[:, self.meeting[:, 0]] & used[:, self.meeting[:, 1]]).any(axis=0)
+        ].T
+        return number_channels(channel_graph(before, after, used.any(axis=0)))
 
     @property
     def size(self) -> int:
@@ -130,13 +154,22 @@ class JointProblem:
         return used
 
     def complaint(self, core: IntArray, used: BoolArray) -> str | None:
-        """The first message whose links are no tree to all its targets, or the first broken ceiling; None if legal."""
+        """The first message whose links are no tree to all its targets, prohibited turn, ring, or broken ceiling; None: legal."""
         for m, message in enumerate(self.messages):
             pairs = [(int(a), int(b)) for a, b in self.ends[used[m]]]
             goals = {int(core[t]) for t in message.targets}
             wrong = tree_complaint(pairs, int(core[message.source]), goals)
             if wrong is not None:
                 return f"message {m} of node {self.mapping.graph.node_id(message.source)!r}: {wrong}"
+        for before, after in self.meeting[~self.may_follow]:
+            bad = np.flatnonzero(used[:, before] & used[:, after])
+            if len(bad):
+                a, b, c = *self.ends[before], int(self.ends[after, 1])
+                return f"message {bad[0]} takes the prohibited turn from core {a} over core {b} to core {c}"
+        ring = self.order(used)[1]
+        if len(ring):
+            cores = " -> ".join(str(int(self.ends[k, 0])) for k in (*ring, ring[0]))
+            return f"messages can wait for each other in a ring of links: core {cores}"
         for name, most in self.mapping.ceilings:
             value = self.value(name, core, used)
             if value > most * (1 + CEILING_SLACK):

@@ -54,7 +54,13 @@ def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> Rou
     machine = problem.machine
     crooked = machine.torus or bool(machine.faulty_links)
     lengths = "energy" in names and any(k in names for k in ("hops", "multicast-hops"))
-    if problem.limits_moves or lengths or crooked or machine.distance_matrix is not None:
+    if (
+        problem.limits_moves
+        or (free and problem.turns is not None)
+        or lengths
+        or crooked
+        or machine.distance_matrix is not None
+    ):
         return None
     measure = "energy" if "energy" in names else "hops"
     data = exact_data(replace(problem, objective=measure, ceilings=()))
