@@ -95,7 +95,7 @@ def test_route_writes_routes_report_events_and_page(folder: Path, routed: Path) 
     assert list(value) == ["max-link", "total-link", "turns"]
     assert all(o["bound"] is None or o["bound"] <= o["value"] for o in report["objectives"])
     assert set(report["rules"]) >= {"xy", "odd-even"} and value["max-link"] <= min(report["rules"].values())
-    assert all(c["ok"] for c in report["checks"]) and len(report["checks"]) == 4
+    assert all(c["ok"] for c in report["checks"]) and len(report["checks"]) == 5
     page = (routed / "route.html").read_text()
     assert page.count("<svg") == 6 and "prohibited turns" in page and 'src="' not in page
 

@@ -181,7 +181,11 @@ def check_routes(joint: JointProblem, solution: np.ndarray, rule: str | None) ->
     trees = [[(int(a), int(b)) for a, b in joint.ends[row]] for row in used]
     assert not rings([frozenset(t) for t in trees])
     graph = joint.mapping.graph
-    file = RoutesFile(None, None, [MessageRoute(m.source, list(m.targets), m.rate, t) for m, t in zip(joint.messages, trees, strict=True)])  # fmt: skip
+    messages = [
+        MessageRoute(m.source, list(m.targets), m.rate, tree)
+        for m, tree in zip(joint.messages, trees, strict=True)
+    ]
+    file = RoutesFile(None, None, messages)
     assert graph.n == len(core) and free_deadlock_check(file, joint.mapping.machine, rule).ok
 
 
@@ -245,7 +249,7 @@ def test_the_case_that_was_called_optimal_with_a_ring(tmp_path):
             [sys.executable, "-m", "nmsolve", *map(str, arguments)], capture_output=True, text=True
         )
 
-    done = run("map", "-g", graph, "-m", "mesh:2x3", "--objective", "max-link", "--route", "joint",
+    done = run("map", graph, "-m", "mesh:2x3", "--objective", "max-link", "--route", "joint",
                "--prohibit-turns", "xy", "--time-limit", "8", "-o", out)  # fmt: skip
     assert done.returncode == 0 and "all passed" in done.stdout, done.stdout + done.stderr
     report = json.loads((out / "report.json").read_text())
@@ -253,5 +257,5 @@ def test_the_case_that_was_called_optimal_with_a_ring(tmp_path):
     assert checks["deadlock"]["ok"] and "xy prohibits" in checks["deadlock"]["text"]
     done = run("verify", out)
     assert done.returncode == 0 and "no ring of messages" in done.stdout, done.stdout + done.stderr
-    done = run("verify", out, "--turns", "yx")
+    done = run("verify", out, "--prohibit-turns", "yx")
     assert done.returncode == 1 and "prohibits" in done.stdout

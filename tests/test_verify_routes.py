@@ -23,7 +23,7 @@ from nmsolve.model.routing.files import write_flow_routes
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 
-NAMES = ["flows", "flow-routes", "flow-deadlock", "link-loads"]
+NAMES = ["flows", "flow-routes", "flow-turns", "flow-deadlock", "link-loads"]
 
 
 def write(path, graph, machine, core, rule, long_messages=False):
@@ -113,6 +113,38 @@ def test_numbers_for_long_messages_are_checked(tmp_path):
     content["worms"] = [0] * len(content["worms"])
     path.write_text(json.dumps(content))
     assert failed(path) == ["flow-deadlock"]
+
+
+def test_turns_of_the_file_are_counted_and_leave_no_ring(tmp_path):
+    """An emptied list of prohibited turns, one turn too few, a wrong number: each is noticed without any report's help."""
+    path = tmp_path / "flow-routes.json"
+    write(path, GRAPH, MESH, STAY, "west-first")
+    content = json.loads(path.read_text())
+    banned = content["prohibited"]
+    assert failed(path, {"turns": 8}) == [] and failed(path, {"turns": 7}) == ["flow-turns"]
+
+    def changed(prohibited) -> list[str]:
+        path.write_text(json.dumps(content | {"prohibited": prohibited}))
+        return failed(path)
+
+    assert changed([]) == ["flow-turns"]
+    assert changed([turn for turn in banned if turn[1] != "SW"]) == ["flow-turns"]
+    assert changed([*banned, [0, "ES"]]) in ([], ["flow-routes"])
+    assert changed(None) == []  # no turn set is claimed then: the numbers prove the routes
+
+
+def test_turns_that_were_given_are_obeyed(tmp_path):
+    path = tmp_path / "flow-routes.json"
+    write(path, GRAPH, MESH, STAY, "xy")
+
+    def against(rule: str) -> list[str]:
+        found = verify_flow_routes(GRAPH, MESH, STAY, path, {}, turn_set(rule, MESH))
+        return [c.name for c in found if not c.ok]
+
+    assert against("xy") == against("west-first") == [] and against("yx") == ["flow-turns"]
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"prohibited": []}))  # the routes obey, the file allows more
+    assert against("xy") == ["flow-turns"]
 
 
 @pytest.mark.parametrize(

@@ -84,12 +84,13 @@ def write_answer(
     ----------
     out : an existing folder
     inputs : what ``verify`` needs to load the problem again
-    turns : turn model that the routes are checked against, or None
+    turns : prohibited turns (:func:`nmsolve.hw.turns.turn_set`), or None
     routes : the routes of all messages where they were chosen with the mapping
     mapped : routes that were added to the mapping
     better : a better mapping than that of ``result``, which is about a given one
     run : id of the run that these files belong to; a new one if not given
     """
+    from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.between import BetweenCores
     from nmsolve.hw.verify import STAGES
     from nmsolve.solvers.search.memory import own_peak
@@ -105,7 +106,8 @@ def write_answer(
     between: BetweenCores | None = None
     if result.core is not None:
         between = BetweenCores(problem.graph, problem.machine, result.core)
-        checks, left = _checks(out, problem, result, turns, patience, between, routes is not None, mapped)
+        own = own_turns(turns, inputs.get("route"))
+        checks, left = _checks(out, problem, result, own, patience, between, routes is not None, mapped)
     report = build_report(problem, result, checks, inputs, left, routing)
     page = _page(out, problem, result, report, patience, between, mapped)
     if own_peak() > report.memory.peak:  # the page itself took the most
@@ -237,10 +239,7 @@ def _memory(report: Report) -> str:
 
 def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
     """The exit code of a finished run (docs/files.md)."""
-    from nmsolve.cli.check import disagreements
-
-    agreed = not disagreements(report.checks)
-    return code_of(result, agreed, result.core is not None, wanted_gap)
+    return code_of(result, all(c.ok for c in report.checks), result.core is not None, wanted_gap)
 
 
 class Ended(Protocol):

@@ -95,7 +95,7 @@ def run_verify(
     else:
         loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
         checks = _answer_checks(loaded, constraints, balance, bound, turns)
-        checks += _route_checks(loaded, mapping, routes)
+        checks += _route_checks(loaded, mapping, routes, turns)
     for c in checks:
         if as_json:
             typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
@@ -108,6 +108,7 @@ def _answer_checks(
     loaded: Loaded, constraints: Path | None, balance: float | None, bound: bool, turns: str | None
 ) -> list[CheckPart]:
     """Everything that one mapping and the report beside it can be checked for."""
+    from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.verify import verify
     from nmsolve.model.mapping.problem import MappingProblem
 
@@ -115,7 +116,8 @@ def _answer_checks(
     routed = routed_claims(loaded.machine, loaded.folder) if loaded.inputs.in_turns else None
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=turns or loaded.inputs.prohibit_turns, migration=migration, routes=loaded.chosen_routes(), routed=routed,
+        turns=own_turns(turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
+        routes=loaded.chosen_routes(), routed=routed,
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     checks += held_checks(loaded.inputs.before, report.scores)
@@ -126,13 +128,16 @@ def _answer_checks(
             )
         ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
         name = str(loaded.report.get("objective_name"))
-        problem = MappingProblem(loaded.graph, loaded.machine, name, stated, limit, migration, ceilings)
+        problem = MappingProblem(
+            loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
+        )
         checks += _bound_checks(loaded, loaded.report, problem)
     return checks
 
 
-def _route_checks(loaded: Loaded, mapping: Path, named: Path | None) -> list[CheckPart]:
+def _route_checks(loaded: Loaded, mapping: Path, named: Path | None, turns: str | None) -> list[CheckPart]:
     """Checks of the flow-routes.json that was named, or lies beside the mapping, against the report beside it."""
+    from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     path = named or loaded.folder / "flow-routes.json"
@@ -140,8 +145,12 @@ def _route_checks(loaded: Loaded, mapping: Path, named: Path | None) -> list[Che
         return []
     report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
     require_one_run(path.parent, [path.name, report])
-    claimed = _claimed_loads(path)
-    found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, claimed)
+    claimed, given = _claimed_values(path)
+    spec = turns or given
+    found = verify_flow_routes(
+        loaded.graph, loaded.machine, loaded.core, path, claimed,
+        None if spec is None else turn_set(spec, loaded.machine),
+    )  # fmt: skip
     return [CheckPart(c.name, c.ok, c.text) for c in found]
 
 
@@ -153,11 +162,14 @@ def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
     return flow_scores(machine, read_flow_routes(folder / "flow-routes.json", machine))
 
 
-def _claimed_loads(path: Path) -> dict[str, Any]:
-    """The loads that the report beside a flow-routes.json states: route-report.json, else the ``routing`` of report.json."""
+def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
+    """What the report beside a flow-routes.json states of it, and the turns that were given (None: chosen, or none were).
+
+    The report is route-report.json, else the ``routing`` of report.json.
+    """
     from nmsolve.cli.loading import read_object
 
-    for name in ("route-report.json", "report.json"):
+    for name, option in (("route-report.json", "turns"), ("report.json", "prohibit_turns")):
         beside = path.parent / name
         if not beside.exists():
             continue
@@ -166,12 +178,16 @@ def _claimed_loads(path: Path) -> dict[str, Any]:
         if isinstance(part, dict):
             try:
                 stated = msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
-            except msgspec.ValidationError as error:
+                given = msgspec.convert((content.get("inputs") or {}).get(option), str | None)
+            except (msgspec.ValidationError, AttributeError) as error:
                 raise InputError(
-                    f"objectives are wrong ({error})", str(beside), "what nmsolve wrote"
+                    f"objectives or inputs are wrong ({error})", str(beside), "what nmsolve wrote"
                 ) from None
-            return {o.name: o.value for o in stated}
-    return {}
+            claimed: dict[str, Any] = {o.name: o.value for o in stated}
+            if part.get("prohibited") is not None:
+                claimed.setdefault("turns", part["prohibited"])
+            return claimed, None if given == "chosen" else given
+    return {}, None
 
 
 def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[CheckPart]:
@@ -244,14 +260,6 @@ def independent_checks(
         left = list(STAGES[done:])
     held = [Held(name, value) for name, value in problem.ceilings]
     return checks + held_checks(held, scores), left
-
-
-def disagreements(checks: Sequence[CheckPart]) -> list[str]:
-    """Names of the failed checks that the search should have known better: a mistake in nmsolve itself.
-
-    No engine looks at deadlock freedom, which depends on the routes' rule more than on the mapping.
-    """
-    return [c.name for c in checks if not c.ok and c.name != "deadlock"]
 
 
 def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> list[CheckPart]:

@@ -10,12 +10,16 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
+from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, watching
 
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
+
+#: Routes that belong to a run's answer, not to its mapping alone: what is bounded here has the machine's own.
+ROUTED = (*AFTER, "joint")
 
 
 @dataclass(frozen=True)
@@ -64,13 +68,7 @@ def run_gap(o: GapOptions) -> int:
     inputs = _inputs(o, loaded, problem)
     with Patience() as patience:
         report = write_answer(
-            o.out,
-            problem,
-            bounded.result,
-            inputs,
-            loaded.inputs.prohibit_turns,
-            patience,
-            better=bounded.better,
+            o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, better=bounded.better
         )
     say(o.out, report, o.json)
     if bounded.better is not None:
@@ -82,6 +80,7 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
     """The problem as the options state it, else as the report beside the mapping does."""
     from dataclasses import replace
 
+    from nmsolve.hw.obey import require_own_routes
     from nmsolve.solvers.mapping.api import make_problem
 
     report = loaded.report or {}
@@ -90,7 +89,10 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
         loaded.graph, loaded.machine, objective=objective, constraints=loaded.constraints(o.constraints),
         balance=o.balance,
     )  # fmt: skip
-    return replace(problem, node_limit=loaded.node_limit(o.balance))
+    turns = None if loaded.inputs.route in ROUTED else loaded.turns()
+    problem = replace(problem, node_limit=loaded.node_limit(o.balance), turns=turns)
+    require_own_routes(problem)
+    return problem
 
 
 def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
@@ -128,5 +130,5 @@ def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str,
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
         "engines": o.engines,
-        "prohibit_turns": before.prohibit_turns,
+        "prohibit_turns": None if before.route in ROUTED else before.prohibit_turns,
     }

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.routes import RoutesFile
+    from nmsolve.model.routing.turns import TurnSet
     from nmsolve.model.types import IntArray
 
 #: Mappings of a front, beside its pareto.json.
@@ -109,6 +110,13 @@ class Loaded:
                 f"the mapping with hash {said} that the report names",
             )
         return migration
+
+    def turns(self) -> TurnSet | None:
+        """The turns that routes of the run may take, or None."""
+        from nmsolve.hw.turns import turn_set
+
+        spec = self.inputs.prohibit_turns
+        return None if spec is None else turn_set(spec, self.machine)
 
     def chosen_routes(self) -> RoutesFile | None:
         """The ``routes.json`` beside the mapping if its report says that routes were chosen."""

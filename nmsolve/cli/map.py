@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.map_routes import CHOSEN, mapping_time, require_route, routes_of_answer
+from nmsolve.cli.map_turns import resolved, with_turns
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
@@ -247,7 +248,6 @@ def _map_in_turns(
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
-    from nmsolve.hw.turns import turn_set
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.solvers.mapping.api import make_problem
@@ -264,8 +264,6 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory))
     if o.route not in ("given", "joint") and machine.distance_matrix is not None:
         raise InputError("routes on a machine given by a distance matrix", "--route", "given")
-    if o.prohibit_turns is not None:
-        turn_set(o.prohibit_turns, machine)  # a wrong name must not wait for the end of the search
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     start = None
     if o.warm_start is not None:
@@ -283,7 +281,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     except DoesNotFitError as error:
         hint = "" if "migration budget" in error.what else EXPLAIN
         raise DoesNotFitError(error.what + hint, error.where) from None
-    return problem, start
+    names = objective_names(o.objective if o.pareto is None else o.pareto)
+    return with_turns(problem, o.prohibit_turns, o.route, names), start
 
 
 def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
@@ -334,7 +333,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "gap": opt.fraction(o.gap),
         "workers": o.workers,
         "engines": o.engines,
-        "prohibit_turns": o.prohibit_turns,
+        "prohibit_turns": resolved(o.prohibit_turns),
         "route": o.route,
         "objectives": list(objective_names(o.objective if o.pareto is None else o.pareto)),
     }

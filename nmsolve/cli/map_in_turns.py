@@ -34,6 +34,7 @@ def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
         "--engines names those of the mapping": o.engines is not None,
         "--mip-solver is for a mapping alone": o.mip_solver != "highs",
         "--scratch and --resume are for a mapping alone": o.scratch is not None or o.resume,
+        "turns are prohibited": problem.turns is not None,
         "there is a migration budget": problem.limits_moves,
         "tables of axons or routes are limited": problem.axons is not None or problem.table_limit is not None,
         "the graph lies on disk": problem.graph.on_disk,

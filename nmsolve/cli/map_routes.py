@@ -115,7 +115,7 @@ def routes_after(
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.solvers.routing.api import route
 
-    asked = RoutingProblem(problem.machine, flows)
+    asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
     with watching(as_json) as observers:
         found = route(
             asked,
@@ -189,5 +189,5 @@ def mapped_checks(
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     claimed = {o.name: o.value for o in mapped.part.objectives}
-    found = verify_flow_routes(problem.graph, problem.machine, core, out / FLOWS, claimed)
+    found = verify_flow_routes(problem.graph, problem.machine, core, out / FLOWS, claimed, problem.turns)
     return [CheckPart(c.name, c.ok, c.text) for c in found]

@@ -157,7 +157,9 @@ def write_routing(
     try:
         with patience.optional():
             if result.routes is not None:
-                found = verify_flow_routes(loaded.graph, loaded.machine, loaded.core, path, result.objective)
+                found = verify_flow_routes(
+                    loaded.graph, loaded.machine, loaded.core, path, result.objective, problem.turns
+                )
                 checks = [CheckPart(c.name, c.ok, c.text) for c in found]
                 report = msgspec.structs.replace(report, checks=checks)
             report = msgspec.structs.replace(report, not_checked=[TURN_MODELS])

@@ -39,6 +39,24 @@ def turns_ring(machine: Machine, turns: TurnSet) -> str | None:
     return _in_words(_ring(pairs))
 
 
+def prohibited_count(machine: Machine, turns: TurnSet) -> int:
+    """90-degree turns between healthy links that a turn set prohibits."""
+    return sum(not _allowed(machine, turns, a, at, b) for a, at, b in right_angles(machine))
+
+
+def right_angles(machine: Machine) -> list[tuple[int, int, int]]:
+    """All (from core, at core, to core) where two healthy links meet at a right angle."""
+    dead, out = set(machine.faulty_links), []
+    for at in range(machine.size):
+        near = machine.neighbours(at)
+        for a in near:
+            for b in near:
+                bend = (_letter(machine, a, at) in "EW") != (_letter(machine, at, b) in "EW")
+                if bend and (a, at) not in dead and (at, b) not in dead:
+                    out.append((a, at, b))
+    return out
+
+
 def prohibited_turn(machine: Machine, turns: TurnSet, trees: Iterable[list[Link]]) -> str | None:
     """The first turn of the routes ``trees`` (links of each, in any order) that the turn set does not allow, in words."""
     for k, links in enumerate(trees):
@@ -106,5 +124,5 @@ def _letter(machine: Machine, a: int, b: int) -> str:
     """Direction of travel from core ``a`` to its neighbour ``b``; over the edge of a torus it goes on the same way."""
     (row, col), (to_row, to_col) = divmod(a, machine.cols), divmod(b, machine.cols)
     if row == to_row:
-        return "E" if to_col - col in (1, 1 - machine.cols) else "W"
-    return "S" if to_row - row in (1, 1 - machine.rows) else "N"
+        return "W" if to_col - col in (-1, max(2, machine.cols - 1)) else "E"
+    return "N" if to_row - row in (-1, max(2, machine.rows - 1)) else "S"

@@ -18,6 +18,7 @@ import numpy as np
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
 from nmsolve.hw.verify import TOLERANCE, Check
+from nmsolve.hw.verify_rings import prohibited_count, prohibited_turn, right_angles, turns_ring
 from nmsolve.hw.walker import board
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
@@ -25,6 +26,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.files import FlowRoutes, read_flow_routes
 from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import IntArray
 
 #: source core, target cores
@@ -37,17 +39,20 @@ def verify_flow_routes(
     core: IntArray,
     path: str | Path,
     claimed: Mapping[str, Any] | None = None,
+    turns: TurnSet | None = None,
 ) -> list[Check]:
     """Check the routes in the file ``path`` for the mapping ``core`` (n,).
 
     Parameters
     ----------
-    claimed : loads that a report names, ``max-link`` and ``total-link`` (messages per step), or None
+    claimed : what a report names: ``max-link`` and ``total-link`` (messages per step), ``turns`` (prohibited turns); or None
+    turns : a turn set that was given: routes and file have to obey it. None: the file's own was chosen, and has to leave no ring
 
     Returns
     -------
     Checks ``flows`` (all traffic of the mapping and no other), ``flow-routes`` (every rule the file names),
-    ``flow-deadlock`` (numbers that prove it impossible), ``link-loads`` (as claimed)
+    ``flow-turns`` (none prohibited is taken, as many as claimed, no ring of those left), ``flow-deadlock`` (numbers that prove it
+    impossible), ``link-loads`` (as claimed)
 
     Raises
     ------
@@ -61,7 +66,11 @@ def verify_flow_routes(
     wrong = routes_complaint(file.problem, file.routes)
     checks.append(Check("flow-routes", wrong is None, wrong or _kept(file)))
     if wrong is None:
-        checks += [_deadlock_check(file), _load_check(file, claimed or {})]
+        checks += [
+            _turns_check(file, turns, claimed or {}),
+            _deadlock_check(file),
+            _load_check(file, claimed or {}),
+        ]
     return checks
 
 
@@ -130,6 +139,69 @@ def _kept(file: FlowRoutes) -> str:
     if problem.table_limit is not None:
         rules.append(f"at most {problem.table_limit} entries by {problem.form} in every table")
     return f"{file.routes.count} routes over {len(file.routes.channel)} links: {', '.join(rules)}"
+
+
+def _turns_check(file: FlowRoutes, given: TurnSet | None, claimed: Mapping[str, Any]) -> Check:
+    """The turn set of the file against the one that was given, the number that a report states, and freedom of rings."""
+    machine, stated = file.problem.machine, file.problem.turns
+    ends = link_ends(machine)
+    if given is not None:
+        wrong = prohibited_turn(machine, given, _trees(file, ends))
+        if wrong is not None:
+            return Check("flow-turns", False, wrong)
+        if stated is not None and any(
+            stated.allowed[at, a, b] and not given.allowed[at, a, b]
+            for at, a, b in np.ndindex(machine.size, 4, 4)
+        ):
+            return Check(
+                "flow-turns", False, f"the file allows turns that {given.name or 'the turn set'} prohibits"
+            )
+    count = _count_turns(file)
+    said = claimed.get("turns")
+    if said is not None and said != count:
+        return Check("flow-turns", False, f"{_shown(count)} turns are prohibited, the report says {said}")
+    if stated is None:
+        text = "the file prohibits no turns: what is free of deadlock is these routes"
+        return Check(
+            "flow-turns",
+            True,
+            text if given is None else f"no turn that {given.name} prohibits is taken; {text}",
+        )
+    rings = machine.torus and max(machine.rows, machine.cols) > 2
+    ring = None if rings or file.routes.channels > 1 else turns_ring(machine, stated)
+    if ring is not None and given is None:
+        return Check("flow-turns", False, f"the turns that are left allow a ring: {ring}")
+    text = f"{_shown(count)} turns prohibited"
+    if ring is not None:
+        text += "; alone they leave a ring: what is free of deadlock is these routes"
+    return Check("flow-turns", True, text)
+
+
+def _trees(file: FlowRoutes, ends: IntArray) -> list[list[tuple[int, int]]]:
+    """Links (from core, to core) of every route."""
+    links = [file.routes.of(f) // file.routes.channels for f in range(file.routes.count)]
+    return [[(int(k) // 4, int(ends[k])) for k in some] for some in links]
+
+
+def _count_turns(file: FlowRoutes) -> int | None:
+    """Prohibited turns: of the stated set, else those along which the numbers do not grow; None without numbers."""
+    machine, v = file.problem.machine, file.problem.channels
+    if file.problem.turns is not None:
+        return prohibited_count(machine, file.problem.turns)
+    if file.numbering is None:
+        return None
+    ends, number = link_ends(machine), file.numbering
+    link = {(k // 4, int(ends[k])): k for k in np.flatnonzero(ends >= 0).tolist()}
+    return sum(
+        bool(number[v * link[a, at] + i] >= number[v * link[at, b] + j])
+        for a, at, b in right_angles(machine)
+        for i in range(v)
+        for j in range(v)
+    )
+
+
+def _shown(count: int | None) -> str:
+    return "no number of" if count is None else str(count)
 
 
 def _deadlock_check(file: FlowRoutes) -> Check:

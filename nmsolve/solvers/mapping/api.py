@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.obey import require_own_routes
 from nmsolve.model.bound import Bound, Result, gap
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
@@ -169,6 +170,7 @@ def solve(
 ) -> Result:
     """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
     _check(gap, workers, seed)
+    require_own_routes(problem)
     held = Memory(memory)
     held.require(search_bytes(problem, workers), advice(problem))
     cpu = time.process_time()

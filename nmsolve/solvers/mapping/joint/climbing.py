@@ -24,7 +24,8 @@ class Climb(NamedTuple):
     """Cheapest trees along rising links.
 
     States are links just taken (L of them), then cores where a message starts (P). ``cost`` (2^P, L + P) of what is left from
-    a state to a bit set of cores, ``follow`` (L + P, L) links that may come next, ``weight`` (L,), ``head`` (L + P,) core of a state.
+    a state to a bit set of cores, ``follow`` (L + P, L) links that may come next, ``weight`` (L,), ``head`` (L + P,) the core of
+    a state.
     """
 
     cost: FloatArray

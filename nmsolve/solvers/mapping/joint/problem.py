@@ -103,7 +103,7 @@ class JointProblem:
         before, after = self.meeting[
             (used[:, self.meeting[:, 0]] & used[:, self.meeting[:, 1]]).any(axis=0)
         ].T
-        return number_channels(channel_graph(before, after, used.any(axis=0)))
+        return number_channels(channel_graph(before, after, np.asarray(used.any(axis=0))))
 
     @property
     def size(self) -> int:
@@ -164,7 +164,7 @@ class JointProblem:
         for before, after in self.meeting[~self.may_follow]:
             bad = np.flatnonzero(used[:, before] & used[:, after])
             if len(bad):
-                a, b, c = *self.ends[before], int(self.ends[after, 1])
+                a, b, c = int(self.ends[before, 0]), int(self.ends[before, 1]), int(self.ends[after, 1])
                 return f"message {bad[0]} takes the prohibited turn from core {a} over core {b} to core {c}"
         ring = self.order(used)[1]
         if len(ring):
