@@ -18,6 +18,7 @@ import numpy as np
 
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
+from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
 
 #: Prices become whole numbers that add up to about this; few digits, so that HiGHS can tell them apart, too.
@@ -73,9 +74,14 @@ class Cover:
 
     def bound(self, ceiling: int, below: float) -> float:
         """What it means that no plan keeps a ceiling; inf: there is none."""
-        if (self.exact or not np.isfinite(below)) and ceiling >= self.most(below):
+        if not np.isfinite(below) and ceiling >= self.most(below):
             return below
-        return min(below, (ceiling + 1) / self.factor * (1 - 2e-12))
+        return min(below, claimed((ceiling + 1 - self.slack) / self.factor))
+
+    @property
+    def slack(self) -> int:
+        """How much whole loads may be larger than those that others compute, who add up what an item is made of exactly."""
+        return 0 if self.exact else len(self.data.item) - self.data.count
 
 
 def cover_of(data: PipelineData) -> Cover:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -17,6 +17,15 @@ from nmsolve.model.types import FloatArray, IntArray
 MOST = 6000
 #: Largest capacity of an arc: SciPy's maximum flow counts in 32 bits.
 CAPACITY = 2**30
+#: Times that add up to less have no scale.
+LEAST_TOTAL = 1e-290
+#: What a bound claims less than was computed, relatively: more than its sums can be off.
+MARGIN = 1e-9
+
+
+def claimed(value: float) -> float:
+    """A computed bound less what rounding can have added; in any unit, so nothing absolute."""
+    return max(0.0, value * (1 - MARGIN))
 
 
 def core_time(problem: PipelineProblem) -> FloatArray:
@@ -43,7 +52,9 @@ def work_bound(problem: PipelineProblem) -> Bound:
     if problem.hosts and problem.host_time is not None:
         host = problem.host_time
         able = np.isfinite(host) & (host > 0)
-        for r in np.unique(area[able] / host[able]).tolist():
+        with np.errstate(over="ignore"):  # a host that takes next to no time has no rate
+            rates = np.unique(area[able] / host[able])
+        for r in rates[np.isfinite(rates)].tolist():
             share = _least(area, host, r).sum() / (cores + r * problem.hosts)
             rate, value = (r, float(share)) if share > value else (rate, value)
         if not able.all():  # what no host can run, and at rate 0 nothing else
@@ -51,11 +62,13 @@ def work_bound(problem: PipelineProblem) -> Bound:
             rate, value = (0.0, float(share)) if share > value else (rate, value)
     else:
         value = float(area.sum() / cores)
-    return Bound(round_up(value, False), "work", certificate={"method": "work", "rate": rate})
+    return Bound(claimed(value), "work", certificate={"method": "work", "rate": rate})
 
 
 def _least(area: FloatArray, host: FloatArray, rate: float) -> FloatArray:
-    out: FloatArray = np.minimum(area, np.where(np.isfinite(host), rate * host, np.inf))
+    out = np.array(area)
+    able = np.isfinite(host)
+    out[able] = np.minimum(area[able], rate * host[able])
     return out
 
 
@@ -91,7 +104,7 @@ def layer_bound(problem: PipelineProblem, at_least: float = 0.0, time_left: floa
             if value > best:
                 best, layer, method = value, k, "layer-cut"
     first = int(np.flatnonzero(merged.group == layer)[0])
-    return Bound(round_up(best, False), method, certificate={"method": method, "layer": first})
+    return Bound(claimed(best), method, certificate={"method": method, "layer": first})
 
 
 def _touching(problem: PipelineProblem) -> FloatArray:
@@ -108,10 +121,12 @@ def cheapest_company(problem: PipelineProblem, layer: int) -> float:
 
     tail, head, cost = network(problem, layer)
     total = float(cost[np.isfinite(cost)].sum())
-    if total == 0:
+    if total < LEAST_TOTAL:
         return 0.0
     scale = CAPACITY / total
-    capacity = np.floor(np.where(np.isfinite(cost), cost * scale, CAPACITY)).astype(np.int32)
+    capacity = np.full(len(cost), CAPACITY, np.int32)
+    finite = np.isfinite(cost)
+    capacity[finite] = np.floor(cost[finite] * scale).astype(np.int32)
     size = problem.count + 2 * problem.tensors.count + 1
     graph = csr_array((capacity, (tail, head)), shape=(size, size))
     flow = maximum_flow(graph, layer, size - 1).flow_value

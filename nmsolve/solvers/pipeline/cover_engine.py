@@ -153,7 +153,9 @@ class Climb:
         value = self.cover.bound(ceiling, below)
         layers = self.cover.data.item
         certificate = {
-            "method": "cover", "ceiling": ceiling, "factor": self.cover.factor,
+            "method": "cover", "ceiling": max(0, ceiling - self.cover.slack), "factor": self.cover.factor,
             "price": price.tolist(), "item": layers.tolist(), "seed": self.context.seed,
         }  # fmt: skip
+        if np.isinf(value):
+            certificate["status"] = "infeasible"
         self.context.raise_bound(Bound(value, "cover", certificate=certificate))
