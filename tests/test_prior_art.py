@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 import nmsolve
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.prior_art import genetic
 from nmsolve.heuristics.mapping.prior_art.annealing import Annealing
-from nmsolve.heuristics.mapping.prior_art.ant_colony import AntColony
+from nmsolve.heuristics.mapping.prior_art.ant_colony import ANTS, EVAPORATION, AntColony, _build
 from nmsolve.heuristics.mapping.prior_art.arena import (
     change,
     copied,
@@ -89,6 +90,85 @@ def test_a_child_is_legal_and_between_its_parents(seed: int, several: bool) -> N
     assert not check_mapping(problem, child.core)
     assert child.cost[0] == pytest.approx(objective_value(problem, child.core))
     assert (child.core == other.core).sum() >= (one.core == other.core).sum() or several
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6))
+def test_crossover_takes_from_both_parents(seed: int) -> None:
+    """One node per core: a quarter of what differs comes from the other parent, and the child is the best mapping on the way
+    from there on. Fails if the crossover does nothing, or keeps the last mapping of the way instead of the best."""
+    problem, start = random_problem(seed, several=False)
+    arena = new_arena(problem)
+    one, other = new_mapping(arena, start), new_mapping(arena, start)
+    shake(arena, other, 40, new_rng(seed))
+    child, path = copied(one), copied(one)
+    _cross(arena, child, other, path, new_rng(seed))
+    apart = int((one.core != other.core).sum())
+    taken = int((child.core == other.core).sum() - (one.core == other.core).sum())
+    assert 4 * taken >= apart or apart < 2
+    assert child.cost[0] <= path.cost[0]  # where the way ended
+    if apart > 4:
+        assert not np.array_equal(child.core, one.core)
+
+
+def test_genetic_algorithm_crosses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without mutation and local search only the crossover makes anything new. Fails if ``advance`` leaves it out: a copy of a
+    member is never taken in."""
+    monkeypatch.setattr(genetic, "MUTATED", 0.0)
+    monkeypatch.setattr(genetic, "IMPROVED", 0.0)
+    monkeypatch.setattr(genetic, "descend", lambda *arguments: None)  # strangers stay random
+    graph, machine = load_instance(NUG12)
+    assert machine is not None
+    arena = new_arena(make_problem(graph, machine))
+    search = Genetic(arena, new_mapping(arena, np.arange(12)), new_rng(3))
+    while len(search._members) < genetic.POPULATION:
+        search.advance()
+    strangers = float(search.best.cost[0])
+    before = {m.core.tobytes() for m in search._members}
+    for _ in range(genetic.STALE - 1):
+        search.advance()
+    fresh = [m for m in search._members if m.core.tobytes() not in before]
+    assert len(fresh) > 10
+    assert float(search.best.cost[0]) < strangers
+
+
+def test_ants_lay_trails_and_follow_them() -> None:
+    """After an iteration every trail is what evaporation, the teacher and the limits make of it. Fails if no trail is laid,
+    none evaporates, or a limit is left out."""
+    graph, machine = load_instance(NUG12)
+    assert machine is not None
+    arena = new_arena(make_problem(graph, machine))
+    search = AntColony(arena, new_mapping(arena, np.arange(12)), new_rng(5))
+    for _ in range(39):
+        before = search._trails.copy()
+        for _ in range(ANTS):
+            search.advance()
+        kept = (1 - EVAPORATION) * before
+        laid = search._trails - np.maximum(kept, 0.5 / 12)
+        place = np.argwhere(laid > 1e-12)
+        assert sorted(place[:, 0].tolist()) == list(range(12)) and len(set(place[:, 1].tolist())) == 12
+        off = np.ones_like(laid, bool)
+        off[place[:, 0], place[:, 1]] = False
+        assert np.allclose(laid[off], 0.0)
+        assert search._trails.max() <= 1.0 and search._trails.min() >= 0.5 / 12 - 1e-12
+    on_best = search._trails[np.arange(12), np.searchsorted(arena.free, search.best.core)].mean()
+    assert on_best > 2 * search._trails.mean()
+
+
+def test_an_ant_takes_cores_by_their_trails() -> None:
+    """Trails of one mapping at the upper limit, all others at the lower: ants build it mostly. Fails if an ant looks at no
+    trail (one node in twelve would then sit there)."""
+    graph, machine = load_instance(NUG12)
+    assert machine is not None
+    arena, rng = new_arena(make_problem(graph, machine)), new_rng(6)
+    goal = np.random.default_rng(0).permutation(12)
+    trails = np.full((12, 12), 0.5 / 12)
+    trails[np.arange(12), goal] = 1.0
+    ant, met = new_mapping(arena, np.arange(12)), []
+    for _ in range(200):
+        assert _build(arena, ant, trails, rng)
+        met.append((ant.core == goal).mean())
+    assert 0.6 < np.mean(met) < 1.0
 
 
 @pytest.mark.parametrize(
