@@ -157,6 +157,14 @@ def test_no_bound_exceeds_the_optimum_and_every_certificate_holds(kind: int) -> 
     assert useful > 20
 
 
+def test_gilmore_lawler_ends_in_words_where_nodes_have_no_places() -> None:
+    """Three nodes, two of them too large to share a core with any, on two cores: no assignment, and no error."""
+    sizes = np.array([[3], [3], [2]])
+    graph = LogicGraph.from_edges(3, [0, 1, 2], [1, 2, 0], sizes=sizes)
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2), capacity={"neurons": 4}))
+    assert gilmore_lawler_bound(problem).value >= 0
+
+
 def test_joint_bound_holds_with_relaxed_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where size vectors are too many to list, the larger set of sizes keeps the bound valid."""
     monkeypatch.setattr(joint, "MAX_WORK", 0.0)

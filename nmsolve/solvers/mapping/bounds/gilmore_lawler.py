@@ -87,6 +87,8 @@ def _dual_prices(cost: FloatArray, room: int, should_stop: ShouldStop) -> FloatA
 
     k = cost.shape[1]
     price = np.zeros(k)
+    if len(cost) > k * room:  # no assignment places every node
+        return price
     try:
         _, place = linear_sum_assignment(np.repeat(cost, room, axis=1) if room > 1 else cost)
     except ValueError:  # no assignment avoids the forbidden cells
