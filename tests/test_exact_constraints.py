@@ -159,8 +159,8 @@ def mip_least_cost(data: ExactData, core: tuple[int, ...], *rules: Any) -> float
         for p in range(data.cores):
             fix.add(model.x[u, p] == int(core[u] == p))
     end = solve_highs(
-        MipModel(model, data, None), seed=1, workers=1, seconds=20, should_stop=lambda: False,
-        on_solution=lambda core: None, on_bound=lambda bound: None,
+        MipModel(model, data, None, 1.0), seed=1, workers=1, seconds=20, should_stop=lambda: False,
+        on_solution=lambda core: None,
     )  # fmt: skip
     return np.inf if end.bound is None or end.status != "optimal" else end.bound
 
@@ -234,7 +234,7 @@ def test_star_and_triangle_rows_lift_the_relaxation() -> None:
         for rule in (mip.one_core_per_node, mip.capacity, mip.cut_lines, mip.crossings, *rules):
             rule(model, data)
         model.cost = pyo.Objective(expr=mip_cost(model, data))
-        highs, _ = _load(MipModel(model, data, None))
+        highs, _ = _load(MipModel(model, data, None, 1.0))
         highs.setOptionValue("solve_relaxation", True)
         highs.run()
         return float(highs.getInfo().objective_function_value)

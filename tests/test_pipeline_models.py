@@ -122,7 +122,7 @@ def by_highs(problem: PipelineProblem, below: float = math.inf) -> tuple[str, fl
     """Status and value."""
     end = solve_highs(
         mip.build(pipeline_data(problem, below), below=below), seed=0, workers=1, seconds=30, should_stop=lambda: False,
-        on_solution=lambda m: None, on_bound=lambda b: None,
+        on_solution=lambda m: None,
     )  # fmt: skip
     if end.core is None:
         return end.status, math.inf

@@ -50,7 +50,6 @@ class PipelineMip:
             seconds=context.time_left(),
             should_stop=context.should_stop,
             on_solution=lambda solution: context.offer(solution, "search"),
-            on_bound=lambda bound: raise_to(safe(bound), "running"),
         )
         if end.core is not None:
             context.offer(end.core, "search")

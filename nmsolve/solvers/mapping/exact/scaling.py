@@ -44,6 +44,16 @@ def whole_factor(values: FloatArray, largest: float) -> tuple[float, bool]:
     return float(2.0 ** np.floor(np.log2(largest / top))), False
 
 
+def fair_unit(largest: float) -> float:
+    """A power of two that brings ``largest`` to between 2^9 and 2^10; 1 where it is 0 or between 1 and 2^20 already.
+
+    MIP solvers work with absolute tolerances (10^-6 and 10^-7): coefficients far from 1 would drown in them.
+    """
+    if largest <= 0.0 or not np.isfinite(largest) or 1.0 <= largest <= 2.0**20:
+        return 1.0
+    return float(2.0 ** np.clip(9 - np.floor(np.log2(largest)), -1000, 1000))
+
+
 def _common_denominator(values: FloatArray) -> int:
     """Least common denominator of the nearest fractions with denominators up to 1000; 1 if above 10^6."""
     out = 1

@@ -92,12 +92,12 @@ class JointMip:
         return refuses_model(problem)
 
     def run(self, problem: JointProblem, context: Context) -> None:
-        """Solve the model; mappings with routes and bounds are forwarded as they come."""
+        """Solve the model; mappings with routes are forwarded as they come, the bound is the one stated at the end."""
         from nmsolve.solvers.mapping.joint.mip import build
         from nmsolve.solvers.mapping.mip.engine import run_model
 
         start, _ = context.incumbent()
-        built = build(problem.mapping, free=True, start=start, bound=context.bound())
+        built = build(problem.mapping, free=True, start=start, bound=context.bound(), scaled=True)
         run_model(built, "highs", self.name, context, lambda s: problem.complaint(*problem.split(s)) is None)
 
 

@@ -10,24 +10,29 @@ import numpy as np
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.exact.data import exact_data
+from nmsolve.solvers.mapping.exact.scaling import fair_unit
 from nmsolve.solvers.mapping.joint.cpsat import pruned, routed
 from nmsolve.solvers.mapping.joint.links import LinkData, Scale, link_data, route_groups
 from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
 from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.mapping.mip.model import MEASURES, RULES, STRENGTHENERS
-from nmsolve.solvers.mapping.mip.objective import total_cost
+from nmsolve.solvers.mapping.mip.objective import total_cost, unit_of
 from nmsolve.solvers.mapping.mip.variables import add_variables
 
 
 @dataclass(frozen=True, eq=False)
 class RoutedMip:
-    """A built Pyomo model; ``mapping`` reads a solution: cores, and with ``free`` routes also the used links."""
+    """A built Pyomo model; ``mapping`` reads a solution: cores, and with ``free`` routes also the used links.
+
+    ``unit``: the model's objective per unit of the user's.
+    """
 
     model: Any
     links: LinkData
     free: bool
     scale: Scale
     start: IntArray | None
+    unit: float
 
     @property
     def integral(self) -> bool:
@@ -69,8 +74,12 @@ def build(
     start: IntArray | None = None,
     bound: float = 0.0,
     break_symmetry: bool = True,
+    scaled: bool = False,
 ) -> RoutedMip:
-    """State ``problem`` with its ceilings in Pyomo; arguments as :func:`nmsolve.solvers.mapping.joint.cpsat.build`."""
+    """State ``problem`` with its ceilings in Pyomo; arguments as :func:`nmsolve.solvers.mapping.joint.cpsat.build`.
+
+    ``scaled``: as in :func:`nmsolve.solvers.mapping.mip.model.build`, for every measure by itself.
+    """
     import pyomo.environ as pyo
 
     model = pyo.ConcreteModel(name="mapping_with_routes")
@@ -83,10 +92,11 @@ def build(
     if free or any(routed(problem, name, free) for name in names):
         _route_variables(model, links)
         (_free_routes if free else _given_routes)(model, links)
-    costs: dict[str, tuple[Any, Scale]] = {}
+    costs: dict[str, tuple[Any, Scale, float]] = {}
     for name in names:
         if routed(problem, name, free):
-            costs[name] = _routed_measure(model, links, name), links.scale[name]
+            unit = _unit(links, name) if scaled else 1.0
+            costs[name] = _routed_measure(model, links, name, unit), links.scale[name], unit
             continue
         data = exact_data(replace(problem, objective=name, ceilings=()))
         part = pyo.Block()
@@ -94,18 +104,19 @@ def build(
         add_variables(part, data, model.x)
         for rule in (*MEASURES, *STRENGTHENERS):
             rule(part, data)
-        costs[name] = total_cost(part, data), Scale(data.scale, data.exact, data.integral)
+        unit = unit_of(data) if scaled else 1.0
+        costs[name] = unit * total_cost(part, data), Scale(data.scale, data.exact, data.integral), unit
     ceilings = named_rows(model, "ceilings")
     for name, most in problem.ceilings:
-        cost, scale = costs[name]
-        ceilings.add(cost <= scale.ceiling_row(most) / scale.factor)
-    cost, scale = costs[problem.objective]
+        cost, scale, unit = costs[name]
+        ceilings.add(cost <= unit * scale.ceiling_row(most) / scale.factor)
+    cost, scale, unit = costs[problem.objective]
     model.cost = pyo.Objective(expr=cost, sense=pyo.minimize)
     row = scale.floor_row(bound)
     if row is not None:
-        model.at_least = pyo.Constraint(expr=cost >= row / scale.factor)
+        model.at_least = pyo.Constraint(expr=cost >= unit * row / scale.factor)
     start = _break_symmetry(model, links, problem, names, free, start, break_symmetry)
-    return RoutedMip(model, links, free, scale, start)
+    return RoutedMip(model, links, free, scale, start, unit)
 
 
 def _break_symmetry(
@@ -189,12 +200,18 @@ def _growing_numbers(model: Any, links: LinkData) -> None:
             rows.add(model.number[b] >= model.number[a] + 1 - many * (1 - model.order[a, b]))
 
 
-def _routed_measure(model: Any, links: LinkData, name: str) -> Any:
-    """``sum_m rate_m (step * remote cores + sum_l cost_l use[m,l])``, or the largest load of a link."""
+def _unit(links: LinkData, name: str) -> float:
+    """What the measure is multiplied with so that its largest term is of a size that solvers work well with."""
+    dearest = 1 if name == "max-link" else int(links.cost[name].max(initial=0)) + links.step[name]
+    return fair_unit(float(links.rate.max(initial=0)) / links.scale[name].factor * dearest)
+
+
+def _routed_measure(model: Any, links: LinkData, name: str, unit: float) -> Any:
+    """``sum_m rate_m (step * remote cores + sum_l cost_l use[m,l])``, or the largest load of a link; times ``unit``."""
     import pyomo.environ as pyo
 
     joint, scale = links.joint, links.scale[name]
-    rate = links.rate / scale.factor
+    rate = links.rate / scale.factor * unit
     many, count = range(len(joint.messages)), len(joint.link)
     if name == "max-link":
         model.max_link = pyo.Var(bounds=(0.0, float(rate.sum())))

@@ -17,7 +17,8 @@ from nmsolve.solvers.mapping.exact.size import refusal
 from nmsolve.solvers.mapping.mip.model import Solvable, build
 from nmsolve.solvers.mapping.mip.solve import Outcome, solve_highs, solve_other
 
-#: What a MIP solver's bound may be off by, relative: its feasibility tolerance. Subtracted before rounding up.
+#: What a MIP solver's bound may be off by, in parts of it and of the model's unit: its feasibility tolerance. Subtracted
+#: before rounding up.
 TOLERANCE = 1e-6
 
 
@@ -39,14 +40,16 @@ class Mip:
         return refusal(problem)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Solve the model; mappings and bounds are forwarded as they come (HiGHS) or at the end (others)."""
+        """Solve the model; mappings are forwarded as they come (HiGHS) or at the end (others), the bound at the end."""
         start, _ = context.incumbent()
         if uses_links(problem) or problem.ceilings:
             from nmsolve.solvers.mapping.joint.mip import build as build_routed
 
-            built: Solvable = build_routed(problem, free=False, start=start, bound=context.bound())
+            built: Solvable = build_routed(
+                problem, free=False, start=start, bound=context.bound(), scaled=True
+            )
         else:
-            built = build(problem, start=start, bound=context.bound())
+            built = build(problem, start=start, bound=context.bound(), scaled=True)
         run_model(built, self.solver, self.name, context, lambda core: broken_ceiling(problem, core) is None)
 
 
@@ -70,10 +73,7 @@ def run_model(
         context.raise_bound(Bound(value, name, certificate=certificate))
 
     def safe(bound: float) -> float:
-        return round_up(bound - TOLERANCE * max(1.0, abs(bound)), built.integral)
-
-    def on_bound(bound: float) -> None:
-        raise_to(safe(bound), "running", solver)
+        return round_up((bound - TOLERANCE * max(1.0, abs(bound))) / built.unit, built.integral)
 
     def on_solution(solution: IntArray) -> None:
         if fits(solution):
@@ -87,7 +87,7 @@ def run_model(
             seconds=context.time_left(),
             should_stop=context.should_stop,
             on_solution=on_solution,
-            on_bound=on_bound,
+            unit=built.unit,
         )
     else:
         end = solve_other(built, solver, context.time_left())

@@ -13,7 +13,7 @@ from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
 from nmsolve.solvers.mapping.mip import constraints as rules
 from nmsolve.solvers.mapping.mip import nets
-from nmsolve.solvers.mapping.mip.objective import at_least, minimise
+from nmsolve.solvers.mapping.mip.objective import at_least, minimise, unit_of
 from nmsolve.solvers.mapping.mip.symmetry import cores_in_order, heaviest_node_in_one_part
 from nmsolve.solvers.mapping.mip.variables import add_variables
 
@@ -57,7 +57,11 @@ class Solvable(Protocol):
 
     @property
     def integral(self) -> bool:
-        """True if the objective takes whole values only."""
+        """True if the user's objective takes whole values only."""
+
+    @property
+    def unit(self) -> float:
+        """The model's objective per unit of the user's."""
 
     def read(self) -> list[Any]:
         """The variables that make a solution."""
@@ -71,11 +75,15 @@ class Solvable(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class MipModel:
-    """A built Pyomo model with its data and, if one was given, the start mapping the symmetry rows allow."""
+    """A built Pyomo model with its data and, if one was given, the start mapping the symmetry rows allow.
+
+    ``unit``: the model's objective per unit of the user's.
+    """
 
     model: Any
     data: ExactData
     start: IntArray | None
+    unit: float
 
     @property
     def integral(self) -> bool:
@@ -106,6 +114,7 @@ def build(
     start: IntArray | None = None,
     bound: float = 0.0,
     break_symmetry: bool = True,
+    scaled: bool = False,
 ) -> MipModel:
     """State ``problem`` in Pyomo.
 
@@ -114,6 +123,7 @@ def build(
     start : a feasible mapping (n,); it is reflected into the symmetry rows and becomes the values of ``x``
     bound : a proven lower bound on the objective, added as a row
     break_symmetry : False states the bare problem
+    scaled : True multiplies the objective so that a solver's absolute tolerances are small beside it
 
     Raises
     ------
@@ -127,13 +137,14 @@ def build(
     for rule in (*RULES, *MEASURES, *STRENGTHENERS):
         rule(model, data)
     start = _break_symmetry(model, data, start) if break_symmetry else start
-    minimise(model, data)
-    at_least(model, data, bound)
+    unit = unit_of(data) if scaled else 1.0
+    minimise(model, data, unit)
+    at_least(model, data, bound, unit)
     if start is not None:
         for u in range(data.n):
             for p in range(data.cores):
                 model.x[u, p].set_value(int(start[u] == p))
-    return MipModel(model, data, start)
+    return MipModel(model, data, start, unit)
 
 
 def _break_symmetry(model: Any, data: ExactData, start: IntArray | None) -> IntArray | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nmsolve.solvers.mapping.exact.data import ExactData
+from nmsolve.solvers.mapping.exact.scaling import fair_unit
 from nmsolve.solvers.mapping.mip.nets import net_length
 from nmsolve.solvers.mapping.mip.variables import pair_distance
 
@@ -27,17 +28,23 @@ def total_cost(model: Any, data: ExactData) -> Any:
     return cost
 
 
-def minimise(model: Any, data: ExactData) -> None:
-    """Minimise :func:`total_cost`."""
+def unit_of(data: ExactData) -> float:
+    """What the objective is multiplied with so that its largest term is of a size that solvers work well with."""
+    heaviest = max([int(data.weight.max(initial=0)), *(net.rate for net in data.nets)])
+    return fair_unit(heaviest / data.weight_factor * int(data.dense.max(initial=0)) / data.distance_factor)
+
+
+def minimise(model: Any, data: ExactData, unit: float) -> None:
+    """Minimise :func:`total_cost` times ``unit``."""
     import pyomo.environ as pyo
 
-    model.cost = pyo.Objective(expr=total_cost(model, data), sense=pyo.minimize)
+    model.cost = pyo.Objective(expr=unit * total_cost(model, data), sense=pyo.minimize)
 
 
-def at_least(model: Any, data: ExactData, bound: float) -> None:
-    """A lower bound proven elsewhere as a row: ``total cost >= bound`` (only where the data are exact)."""
+def at_least(model: Any, data: ExactData, bound: float, unit: float) -> None:
+    """A lower bound proven elsewhere as a row: ``total cost >= bound`` (only where the data are exact), times ``unit``."""
     import pyomo.environ as pyo
 
     row = data.floor_row(bound)
     if row is not None:
-        model.at_least = pyo.Constraint(expr=model.cost.expr >= row / data.scale)
+        model.at_least = pyo.Constraint(expr=model.cost.expr >= unit * row / data.scale)

@@ -1,4 +1,4 @@
-"""Solving the Pyomo model: HiGHS in the process with live progress, any other solver through Pyomo."""
+"""Solving the Pyomo model: HiGHS in the process with live solutions, any other solver through Pyomo."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Outcome:
     """How a MIP run ended.
 
     ``status``: ``optimal`` (within the gap asked for), ``feasible``, ``infeasible`` or ``unknown``. ``bound`` is a lower bound
-    on the objective as the solver states it, ``core`` the best mapping; either may be None.
+    on the model's objective as the solver states it when it has ended, ``core`` the best mapping; either may be None.
     """
 
     status: str
@@ -36,9 +36,13 @@ def solve_highs(
     seconds: float,
     should_stop: Callable[[], bool],
     on_solution: Callable[[IntArray], object],
-    on_bound: Callable[[float], object],
+    unit: float = 1.0,
 ) -> Outcome:
-    """Solve with HiGHS in this process; ``on_solution`` and ``on_bound`` are called from the caller's thread.
+    """Solve with HiGHS in this process; ``on_solution`` is called from the caller's thread.
+
+    The dual bounds that its callbacks tell on the way are not those of the model (9.81, then 10.25, were told where 0 is
+    optimal), so none counts but the one that it states after a clean end. ``unit``: the model's objective per unit of the
+    user's.
 
     Raises
     ------
@@ -51,7 +55,7 @@ def solve_highs(
     highs.setOptionValue("threads", max(1, workers))
     highs.setOptionValue("random_seed", seed % (2**31))
     highs.setOptionValue("mip_rel_gap", 0.0)
-    highs.setOptionValue("mip_abs_gap", 0.99 if built.integral else 1e-7)
+    highs.setOptionValue("mip_abs_gap", 0.99 * unit if built.integral else 1e-7)
     flat = built.first()
     if flat is not None:
         highs.setSolution(len(column), column.astype(np.int32), flat)
@@ -60,28 +64,24 @@ def solve_highs(
         def improved(event: Any) -> None:
             tell("solution", built.mapping(np.asarray(event.data_out.mip_solution)[column]))
 
-        best = -np.inf
-
-        def bounded(event: Any) -> None:
-            nonlocal best
-            bound = float(event.data_out.mip_dual_bound)
-            if np.isfinite(bound) and bound > best:
-                best = bound
-                tell("bound", bound)
-
         highs.HandleUserInterrupt = True
         highs.cbMipImprovingSolution += improved
-        highs.cbMipInterrupt += bounded  # its logging callback stays silent without a console log
         highs.run()
 
     run_and_listen(
-        work, stop=highs.cancelSolve, should_stop=should_stop, on_solution=on_solution, on_bound=on_bound
+        work,
+        stop=highs.cancelSolve,
+        should_stop=should_stop,
+        on_solution=on_solution,
+        on_bound=lambda _: None,
     )
     status, info = highs.getModelStatus(), highs.getInfo()
     name = f"highs {highs.version()}"
     if status == highspy.HighsModelStatus.kInfeasible:
         return Outcome("infeasible", None, None, name)
-    bound = float(info.mip_dual_bound) if np.isfinite(info.mip_dual_bound) else None
+    ended = highspy.HighsModelStatus
+    clean = status in (ended.kOptimal, ended.kTimeLimit, ended.kInterrupt)
+    bound = float(info.mip_dual_bound) if clean and np.isfinite(info.mip_dual_bound) else None
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Outcome("unknown", bound, None, name)
     core = built.mapping(np.asarray(highs.getSolution().col_value)[column])
@@ -148,9 +148,9 @@ def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
     ended = results.solver.termination_condition
     if ended == Ended.infeasible:
         return Outcome("infeasible", None, None, solver)
-    lower = results.problem.lower_bound
-    bound = float(lower) if isinstance(lower, int | float) and np.isfinite(lower) else None
-    if len(results.solution) == 0 or ended not in (Ended.optimal, Ended.maxTimeLimit, Ended.feasible):
+    lower, clean = results.problem.lower_bound, ended in (Ended.optimal, Ended.maxTimeLimit, Ended.feasible)
+    bound = float(lower) if clean and isinstance(lower, int | float) and np.isfinite(lower) else None
+    if len(results.solution) == 0 or not clean:
         return Outcome("unknown", bound, None, solver)
     built.model.solutions.load_from(results)
     core = built.mapping(np.asarray([pyo.value(v) for v in built.read()], np.float64))
