@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from nmsolve.cli.main import app
 from nmsolve.cli.pareto import write_front
+from nmsolve.cli.patience import Patience
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
 from nmsolve.hw.routes import link_loads
@@ -86,7 +87,7 @@ def test_search_keeps_ceilings_and_files_hold_what_was_found(tmp_path):
     for p in found.points:
         assert p.values == (value(problem, "hops", p.core), value(problem, "max-link", p.core))
         assert p.ceiling is None or p.values[1] <= p.ceiling
-    write_front(tmp_path, problem, found, {})
+    write_front(tmp_path, problem, found, {}, Patience())
     written = json.loads((tmp_path / "pareto.json").read_text())
     assert [tuple(row["values"].values()) for row in written["points"]] == [p.values for p in found.points]
     assert (

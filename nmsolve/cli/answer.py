@@ -180,7 +180,7 @@ def _page(
     out: Path, problem: MappingProblem, result: Result, report: Report, patience: Patience, between: BetweenCores | None,
     mapped: MappedRoutes | None,
 ) -> str:  # fmt: skip
-    """report.html, without link loads for whoever lost patience."""
+    """report.html, without pictures for whoever lost patience."""
     from nmsolve.cli.html import render_html
 
     command = f"nmsolve verify {out} --bound"
@@ -188,7 +188,7 @@ def _page(
         with patience.optional():
             return render_html(problem, result, report, command, between, mapped=mapped)
     except KeyboardInterrupt:
-        return render_html(problem, result, report, command, links=False)
+        return render_html(problem, result, report, command, drawn=False)
 
 
 def say(out: Path, report: Report, as_json: bool) -> None:

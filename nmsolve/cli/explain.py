@@ -11,6 +11,7 @@ import typer
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file
+from nmsolve.cli.patience import Patience
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
@@ -48,8 +49,9 @@ def run_explain(o: ExplainOptions) -> int:
     problem = _load(o)
     if o.out is not None:
         prepare_file(o.out)
-    found = explain(problem, FIND_PART * limit, o.seed)
-    confirmed = _confirmed(problem, found, limit)
+    with Patience() as patience:
+        found = explain(problem, FIND_PART * limit, o.seed)
+        confirmed = None if patience.asked else _confirmed(problem, found, limit)
     if o.out is not None:
         _write(o.out, problem, found)
     if o.json:

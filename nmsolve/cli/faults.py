@@ -15,6 +15,7 @@ from nmsolve import __version__
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.model.errors import InputError
 
@@ -107,11 +108,12 @@ def run_faults(o: FaultOptions) -> int:
     study = _study(o, loaded)
     prepare_folder(o.out)
     say = _Progress(o.trials, o.json)
-    with budget.ctrl_c():
-        trials = study.run(plan, say.trial, budget.over)
-    reason = "interrupt" if budget.interrupted else "time" if len(trials) < o.trials else "done"
-    report = build(o, loaded, study, trials, reason, time.monotonic() - STARTED)
-    write(o.out, loaded, study, report, trials)
+    with Patience(STARTED + opt.seconds(o.time_limit)) as patience:
+        with budget.ctrl_c():
+            trials = study.run(plan, say.trial, budget.over)
+        reason = "interrupt" if patience.asked else "time" if len(trials) < o.trials else "done"
+        report = build(o, loaded, study, trials, reason, time.monotonic() - STARTED)
+        write(o.out, study, report, trials, patience)
     _say(o, report)
     if not trials:
         return INTERRUPTED if reason == "interrupt" else UNKNOWN
@@ -236,15 +238,22 @@ def _inputs(o: FaultOptions, loaded: Loaded) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def write(out: Path, loaded: Loaded, study: FaultStudy, report: FaultReport, trials: list[Trial]) -> None:
-    """Write faults.json and the page, both at once."""
+def write(out: Path, study: FaultStudy, report: FaultReport, trials: list[Trial], patience: Patience) -> None:
+    """Write faults.json; then the page, unless ``patience`` is lost."""
     from nmsolve.cli.faults_page import render_faults
-    from nmsolve.model.file_set import file_set
+    from nmsolve.model.file_set import file_set, new_run
     from nmsolve.model.files import write_atomic
 
-    page = render_faults(study, report, trials)
-    with file_set(out, ("faults.json", "faults.html")) as folder:
+    run = new_run()
+    with file_set(out, ("faults.json", "faults.html"), run) as folder:
         write_atomic(folder / "faults.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
+    try:
+        with patience.optional():
+            page = render_faults(study, report, trials)
+    except KeyboardInterrupt:
+        print("no time was left for the page", file=sys.stderr)
+        return
+    with file_set(out, (), run) as folder:
         write_atomic(folder / "faults.html", page)
 
 

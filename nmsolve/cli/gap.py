@@ -60,13 +60,13 @@ def run_gap(o: GapOptions) -> int:
     require_feasible(problem, loaded.core)
     known = _known(o, loaded, problem)
     prepare_folder(o.out)
-    with watching(o.json) as observers:
-        bounded = bounding(
-            problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory=memory, observers=observers, known=known,
-        )  # fmt: skip
     inputs = _inputs(o, loaded, problem)
-    with Patience() as patience:
+    with Patience(STARTED + limit) as patience:
+        with watching(o.json) as observers:
+            bounded = bounding(
+                problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+                engines=opt.names(o.engines), memory=memory, observers=observers, known=known,
+            )  # fmt: skip
         report = write_answer(
             o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, better=bounded.better
         )

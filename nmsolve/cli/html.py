@@ -38,7 +38,7 @@ def render_html(
     report: Report,
     verify_command: str,
     between: BetweenCores | None = None,
-    links: bool = True,
+    drawn: bool = True,
     mapped: MappedRoutes | None = None,
 ) -> str:
     """The whole page.
@@ -46,33 +46,29 @@ def render_html(
     Parameters
     ----------
     between : the mapping's messages between cores, if they are there
-    links : whether link loads are drawn, which need a look at the messages
+    drawn : False leaves out all pictures, which take nearly all of the time
     mapped : routes that were added to the mapping; their links are drawn in place of the machine's own
 
     Notes
     -----
     Equal problem, result and report give equal bytes.
     """
-    picture = ""
+    images = dict.fromkeys(("link_loads", "convergence", "core_use", "resource_use"), "")
     hottest: list[dict[str, Any]] = []
-    if (
-        result.core is not None and links and mapped is None
-    ):  # first, as it reads the graph: what draws takes memory, too
-        picture, hottest = _link_picture(problem, result.core, between)
-    drawn: dict[str, str] = {
-        "convergence": pictures.convergence(result.events, result.wall_seconds, report.bound_scope or "none"),
-        "core_use": "",
-        "link_loads": picture,
-        "resource_use": "",
-    }
     caption = "No mapping to draw."
-    if result.core is not None:
+    if drawn and result.core is not None and mapped is None:
+        # first, as it reads the graph: what draws takes memory, too
+        images["link_loads"], hottest = _link_picture(problem, result.core, between)
+    if drawn:
+        scope = report.bound_scope or "none"
+        images["convergence"] = pictures.convergence(result.events, result.wall_seconds, scope)
+    if drawn and result.core is not None:
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = _core_share(names, used, limits)
-        drawn["core_use"] = pictures.core_use(problem.machine, share, label)
-        drawn["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
+        images["core_use"] = pictures.core_use(problem.machine, share, label)
+        images["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
     routing = energy = None
-    if mapped is not None and result.core is not None:
+    if drawn and mapped is not None and result.core is not None:
         from nmsolve.cli.routing_page import energy_section, routing_section
         from nmsolve.hw.routing.compute import compute_energy
         from nmsolve.hw.routing.energy import energy_parts
@@ -87,7 +83,7 @@ def render_html(
         machine_name=PurePath(report.machine.name).name,
         words=in_words(report),
         checks=report.checks,
-        pictures=drawn,
+        pictures=images,
         core_use_caption=caption,
         hottest=hottest,
         routing=routing,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import typer
 
@@ -16,6 +19,9 @@ from nmsolve.model.errors import InputError, NmsolveError
 
 #: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
 STARTED = time.monotonic()
+
+#: What batch systems and terminals that close send; they mean Ctrl-C: exit code 130 where there is no answer yet.
+SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(
     name="nmsolve",
@@ -73,7 +79,7 @@ def main() -> None:
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
     read_by()  # no time limit but the one that the command is given
-    with harmless_output():
+    with harmless_output(), _listening():
         try:
             _require_text(sys.argv[1:])
             app()
@@ -92,3 +98,15 @@ def _require_text(arguments: list[str]) -> None:
             raise InputError(
                 "a name that is not UTF-8", text, "files and folders with names in UTF-8"
             ) from None
+
+
+@contextmanager
+def _listening() -> Iterator[None]:
+    """SIGTERM and SIGHUP end what has no answer yet as Ctrl-C does, where nobody else wants to know of them."""
+    free = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
+    before = {s: signal.signal(s, signal.default_int_handler) for s in free}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

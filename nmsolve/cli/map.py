@@ -67,6 +67,8 @@ def run_map(o: MapOptions) -> int:
     ------
     InputError : anything wrong with the input, before any search and with nothing written
     """
+    from nmsolve.cli.main import STARTED
+
     limit, wanted_gap, memory = (
         opt.seconds(o.time_limit),
         opt.fraction(o.gap),
@@ -95,21 +97,35 @@ def run_map(o: MapOptions) -> int:
         reduced = merge_together(problem).reduced
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
-    if front is not None:
-        return _map_front(o, problem, front, start, limit, memory)
-    if o.route == "joint":
-        return _map_with_routes(o, problem, limit, wanted_gap, memory)
-    if len(names) > 1:
-        return _map_in_order(o, problem, names, start, limit, memory)
-    if o.route == CHOSEN and names == ("max-link",):
-        code = _map_in_turns(o, problem, start, limit, wanted_gap, memory)
-        if code is not None:
-            return code
-    with Patience() as patience:
-        result = _search(o, problem, start, mapping_time(o, limit), wanted_gap, memory)
-        mapped, trouble = routes_of_answer(o, problem, result, limit, memory)
-        inputs = _inputs(o, problem)
-        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
+    with Patience(STARTED + limit) as patience:
+        if front is not None:
+            return _map_front(o, problem, front, start, limit, memory, patience)
+        if o.route == "joint":
+            return _map_with_routes(o, problem, limit, wanted_gap, memory, patience)
+        if len(names) > 1:
+            return _map_in_order(o, problem, names, start, limit, memory, patience)
+        if o.route == CHOSEN and names == ("max-link",):
+            done = _map_in_turns(o, problem, start, limit, wanted_gap, memory, patience)
+            if isinstance(done, int):
+                return done
+            start = start if done is None else done
+        return _map_once(o, problem, start, limit, wanted_gap, memory, patience)
+
+
+def _map_once(
+    o: MapOptions,
+    problem: MappingProblem,
+    start: Any,
+    limit: float,
+    wanted_gap: float | None,
+    memory: int | None,
+    patience: Patience,
+) -> int:
+    """One objective, and routes after it where asked for; returns the exit code."""
+    result = _search(o, problem, start, mapping_time(o, limit), wanted_gap, memory)
+    mapped, trouble = routes_of_answer(o, problem, result, limit, memory, patience.asked)
+    inputs = _inputs(o, problem)
+    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
     say(o.out, report, o.json)
     if trouble is not None:
         raise trouble
@@ -125,6 +141,7 @@ def _map_in_order(
     start: Any,
     limit: float,
     memory: int | None,
+    patience: Patience,
 ) -> int:
     """One objective after the other; the files are those of the last one. Returns the exit code."""
     from nmsolve.cli.main import STARTED
@@ -141,9 +158,8 @@ def _map_in_order(
     ]
     last, result = stages[-1]
     inputs = _inputs(o, last) | {"before": before}
-    with Patience() as patience:
-        mapped, trouble = routes_of_answer(o, last, result, limit, memory)
-        report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped)
+    mapped, trouble = routes_of_answer(o, last, result, limit, memory, patience.asked)
+    report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped)
     say(o.out, report, o.json)
     if trouble is not None:
         raise trouble
@@ -170,6 +186,7 @@ def _map_front(
     start: Any,
     limit: float,
     memory: int | None,
+    patience: Patience,
 ) -> int:
     """The front of two objectives; returns the exit code."""
     from nmsolve.cli.main import STARTED
@@ -181,7 +198,7 @@ def _map_front(
         problem, names, o.points, left,
         lambda p, t, s: _stage(o, p, t, start if s is None else s, memory),
     )  # fmt: skip
-    write_front(o.out, problem, front, _inputs(o, problem))
+    write_front(o.out, problem, front, _inputs(o, problem), patience)
     if o.json:
         print((o.out / "pareto.json").read_text())
     else:
@@ -202,8 +219,9 @@ def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, m
 
 
 def _map_with_routes(
-    o: MapOptions, problem: MappingProblem, limit: float, wanted_gap: float | None, memory: int | None
-) -> int:
+    o: MapOptions, problem: MappingProblem, limit: float, wanted_gap: float | None, memory: int | None,
+    patience: Patience,
+) -> int:  # fmt: skip
     """Partition, placement and routes at once; returns the exit code."""
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.joint.api import solve_joint
@@ -215,8 +233,7 @@ def _map_with_routes(
         )  # fmt: skip
     inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
     routes = found.routes if found.result.core is not None else None
-    with Patience() as patience:
-        report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, patience, routes)
+    report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, patience, routes)
     say(o.out, report, o.json)
     if found.loss is not None:
         text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
@@ -231,17 +248,18 @@ def _map_in_turns(
     limit: float,
     wanted_gap: float | None,
     memory: int | None,
-) -> int | None:
-    """Placement and routes in turns; returns the exit code, or None where one has to come after the other."""
+    patience: Patience,
+) -> int | IntArray | None:
+    """Placement and routes in turns; returns the exit code, or where one has to come after the other the mapping to go on
+    from, if there is one."""
     from nmsolve.cli.map_in_turns import map_in_turns, say_in_turns
 
     found = map_in_turns(o, problem, start, limit, memory)
-    if found is None:
-        return None
+    if not isinstance(found, tuple):
+        return found
     result, mapped, first = found
     inputs = _inputs(o, problem) | {"in_turns": True, "first_value": first}
-    with Patience() as patience:
-        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
+    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
     say(o.out, report, o.json)
     say_in_turns(o, result, mapped, first)
     return exit_code(result, report, wanted_gap)

@@ -45,8 +45,9 @@ def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
 
 def map_in_turns(
     o: MapOptions, problem: MappingProblem, start: IntArray | None, limit: float, memory: int | None
-) -> tuple[Result, MappedRoutes, float] | None:
-    """Mapping, its routes, and the largest load of the first placement with its first routes; None: one after the other.
+) -> tuple[Result, MappedRoutes, float] | IntArray | None:
+    """Mapping, its routes, and the largest load of the first placement with its first routes; else one has to
+    come after the other, from the mapping that is returned if there is one.
 
     Objective, bound and gap of the result are those of mappings *with* routes: the bound holds for any mapping with any routes.
     The bound for any routes of this mapping is that of the routing part.
@@ -54,6 +55,7 @@ def map_in_turns(
     from nmsolve.cli.main import STARTED
     from nmsolve.solvers.routing.alternate import alternate
 
+    core: IntArray | None = None
     reason: str | None = one_after_the_other(o, problem)
     if reason is None:
         cpu = _cpu_seconds()
@@ -67,13 +69,14 @@ def map_in_turns(
                 told.end(found, time.monotonic() - STARTED)
             except InputError as error:  # faults cut off cores: the mapping still deserves its files
                 found, reason = None, error.what
-        if found is not None and found.core is not None:
+        core = None if found is None else found.core
+        if found is not None and found.routing is not None:
             return _answer(
                 o, problem, found, told.events, time.monotonic() - STARTED, _cpu_seconds() - cpu, memory
             )
         reason = reason or "no mapping with routes was found in turns"
     print(f"mapping first, routes after it: {reason}", file=sys.stderr)
-    return None
+    return core
 
 
 class _Told:

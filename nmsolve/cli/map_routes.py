@@ -74,12 +74,18 @@ def mapping_time(o: MapOptions, limit: float) -> float:
 
 
 def routes_of_answer(
-    o: MapOptions, problem: MappingProblem, result: Result, limit: float, memory: int | None
+    o: MapOptions, problem: MappingProblem, result: Result, limit: float, memory: int | None, hurry: bool
 ) -> tuple[MappedRoutes | None, InputError | None]:
-    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files."""
+    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files.
+
+    ``hurry``: somebody asked for the end; nothing is searched.
+    """
     from nmsolve.cli.main import STARTED
 
     if o.route not in AFTER or result.core is None:
+        return None, None
+    if hurry and o.route == CHOSEN:
+        print("interrupted: no routes are chosen; `nmsolve route` can do it", file=sys.stderr)
         return None, None
     left = max(1.0, limit - (time.monotonic() - STARTED))
     if not o.json:

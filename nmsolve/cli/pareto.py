@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,11 +11,12 @@ from nmsolve.cli import pictures
 from nmsolve.cli.check_front import FORMAT
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
-from nmsolve.model.file_set import file_set
+from nmsolve.model.file_set import file_set, new_run
 from nmsolve.model.files import write_atomic
 from nmsolve.model.mapping.files import write_mapping
 
 if TYPE_CHECKING:
+    from nmsolve.cli.patience import Patience
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.mapping.several import Front, Point
 
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 FILES = ("pareto.json", "pareto.svg", "pareto.html", "point-*.json", "reference.json")
 
 
-def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any]) -> None:
-    """Write pareto.json, pareto.svg, pareto.html and one mapping per point (point-1.json, ...), all at once."""
+def write_front(
+    out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any], patience: Patience
+) -> None:
+    """Write pareto.json and one mapping per point (point-1.json, ...), all at once; then pareto.svg and pareto.html, unless
+    ``patience`` is lost."""
     rows = [_row(front, p) | {"mapping": f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
     content = {
         "format": FORMAT,
@@ -37,9 +42,8 @@ def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[s
         "dominated": [_row(front, p) for p in front.dominated],
         "inputs": inputs,
     }
-    picture = draw_front(front)
-    page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
-    with file_set(out, FILES) as folder:
+    run = new_run()
+    with file_set(out, FILES, run) as folder:
         for row, point in zip(rows, front.points, strict=True):
             write_mapping(folder / row["mapping"], problem.graph, problem.machine, point.core)
         if problem.migration is not None:
@@ -47,6 +51,14 @@ def write_front(out: Path, problem: MappingProblem, front: Front, inputs: dict[s
                 folder / "reference.json", problem.graph, problem.machine, problem.migration.reference
             )
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
+    try:
+        with patience.optional():
+            picture = draw_front(front)
+            page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
+    except KeyboardInterrupt:
+        print("no time was left for the picture", file=sys.stderr)
+        return
+    with file_set(out, (), run) as folder:
         write_atomic(folder / "pareto.svg", picture)
         write_atomic(folder / "pareto.html", page)
 
@@ -87,4 +99,7 @@ def say_front(front: Front, out: Path) -> None:
     low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
     if low:
         print(f"no mapping goes below: {low}")
-    print(f"picture: {out / 'pareto.html'}; to check all points: nmsolve verify {out / 'pareto.json'}")
+    page = out / "pareto.html"
+    print(
+        f"{f'picture: {page}; ' if page.exists() else ''}to check all points: nmsolve verify {out / 'pareto.json'}"
+    )

@@ -1,52 +1,87 @@
-"""What Ctrl-C means once the search is over: the answer is written, and only what can be made up for later is left out."""
+"""What may still be done when time is up, or somebody has asked for the end: the answer is written, with less about it."""
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from types import FrameType, TracebackType
-from typing import Any
 
-#: A batch system's way to say Ctrl-C.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from nmsolve.solvers.search.stop import Stop, stopping
+
+#: Seconds that checks and pictures may go on after the time limit, and after somebody asked for the end.
+AFTER_LIMIT, AFTER_SIGNAL = 1.0, 0.4
+#: Seconds until it is tried again to cut off what did not notice.
+AGAIN = 0.2
+
+
+class OutOfTime(KeyboardInterrupt):
+    """Time for what can be left out is up; as if somebody had asked for the end."""
 
 
 class Patience:
-    """While active, the first Ctrl-C (or SIGTERM) ends only what runs in :meth:`optional`; the second one everything.
+    """Around a search and the writing of its answer: one signal ends all searches inside, and what is optional soon after.
 
-    Around a search and the writing of its answer: the search itself handles signals in its own way. Outside the main
-    thread, where Python delivers no signals, nothing changes.
+    The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
+    signal, or a moment later if the signal came before it began; at the latest a second after the time limit. A second
+    signal ends everything. Outside the main thread, where Python delivers no signals, nothing is cut off.
+
+    Parameters
+    ----------
+    limit : ``time.monotonic()`` at which the time limit ends; never if not given
     """
 
-    def __init__(self) -> None:
-        self._asked, self._optional = False, False
-        self._before: dict[signal.Signals, Any] = {}
+    def __init__(self, limit: float = math.inf) -> None:
+        self._limit = limit
+        self._stop = Stop()
+        self._open = ExitStack()
 
     def __enter__(self) -> Patience:
-        if threading.current_thread() is threading.main_thread():
-            self._before = {s: signal.signal(s, self._on_signal) for s in SIGNALS}
+        self._stop = self._open.enter_context(stopping())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        self._open.close()
+
+    @property
+    def asked(self) -> bool:
+        """True once somebody asked for the end."""
+        return self._stop.asked
+
+    def left(self) -> float:
+        """Seconds that optional things may still take; not above 0 if time is up."""
+        asked_at = math.inf if self._stop.asked_at is None else self._stop.asked_at
+        return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - time.monotonic()
 
     @contextmanager
     def optional(self) -> Iterator[None]:
-        """Raises KeyboardInterrupt in here as soon as somebody has asked for the end, also before."""
-        self._optional = True  # first: a signal must not fall between the question and this
+        """Raises KeyboardInterrupt in here as soon as somebody asks for the end or time is up, also before."""
+        in_main = threading.current_thread() is threading.main_thread()
+        asked = self.asked
+        self._stop.at_once = True  # first: a signal must not fall between the question and this
+        before = signal.signal(signal.SIGALRM, self._alarm) if in_main else None
         try:
-            if self._asked:
-                raise KeyboardInterrupt
+            left = self.left()
+            if left <= 0:
+                raise OutOfTime
+            if in_main and left < math.inf:
+                signal.setitimer(signal.ITIMER_REAL, left, AGAIN)
             yield
+        except Exception:
+            if self.left() <= 0 or (self.asked and not asked):
+                raise OutOfTime from None
+            raise
         finally:
-            self._optional = False
+            self._stop.at_once = False
+            if in_main:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGALRM, before)
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        again, self._asked = self._asked, True
-        if again or self._optional:
-            raise KeyboardInterrupt
+    def _alarm(self, number: int, frame: FrameType | None) -> None:
+        if self._stop.at_once:
+            raise OutOfTime

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -82,23 +81,25 @@ def run_pipeline(o: PipelineOptions) -> int:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
     search = limit * (1 - PLACE_PART) if o.place else limit
-    with watching(o.json) as observers:
-        result = plan(
-            given.problem, time_limit=search, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory=memory, observers=observers,
-        )  # fmt: skip
     run = new_run()
-    with Patience() as patience:
+    with Patience(STARTED + limit) as patience:
+        with watching(o.json) as observers:
+            result = plan(
+                given.problem, time_limit=search, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+                engines=opt.names(o.engines), memory=memory, observers=observers,
+            )  # fmt: skip
         report = write_pipeline(o, given, result, patience, run)
-    say_pipeline(o.out, report, o.json)
-    code = code_of(result, all(c.ok for c in report.checks), result.plan is not None, wanted)
-    if o.place and result.plan is not None and code in (OK, FEASIBLE):
-        from nmsolve.cli.pipeline_place import place_tiles
+        say_pipeline(o.out, report, o.json)
+        code = code_of(result, all(c.ok for c in report.checks), result.plan is not None, wanted)
+        if o.place and result.plan is not None and code in (OK, FEASIBLE):
+            from nmsolve.cli.pipeline_place import place_tiles
 
-        left = max(1.0, limit - (time.monotonic() - STARTED))
-        placed = place_tiles(o, given, result.plan, left, memory, run)
-        return placed if placed != OK else code
-    return code
+            if patience.asked:
+                print("interrupted: no tiles are placed", file=sys.stderr)
+                return code
+            placed = place_tiles(o, given, result.plan, STARTED + limit, memory, run, patience)
+            return placed if placed != OK else code
+        return code
 
 
 def _inputs(o: PipelineOptions) -> PipelineInputs:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import watching
 
 if TYPE_CHECKING:
+    from nmsolve.cli.patience import Patience
     from nmsolve.cli.pipeline import PipelineOptions
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.pipeline.plan import PipelinePlan
 
+#: Least seconds for the search.
+LEAST = 0.5
 #: The folder of the placement in that of the pipeline, and its graph.
 FOLDER, GRAPH = "placement", "tiles.json"
 
 
 def place_tiles(
-    o: PipelineOptions, given: Given, plan: PipelinePlan, seconds: float, memory: int | None, run: str
-) -> int:
-    """Map one tile to each core within ``seconds`` and write what ``nmsolve map`` writes, signed ``run``; returns the exit code.
+    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, memory: int | None, run: str,
+    patience: Patience,
+) -> int:  # fmt: skip
+    """Map one tile to each core until ``until`` (``time.monotonic()``) and write what ``nmsolve map`` writes, signed ``run``;
+    returns the exit code.
 
     Raises
     ------
@@ -44,13 +49,13 @@ def place_tiles(
     problem = MappingProblem(graph, given.machine, objective, (), node_limit=1)
     require_fit(problem)
     print(f"\nplacing {graph.n:,} tiles on {given.machine.name}", file=sys.stderr)
-    with Patience() as patience:
-        with watching(o.json) as observers:
-            result = solve(
-                problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers, memory=memory,
-                observers=observers,
-            )  # fmt: skip
-        report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
+    seconds = max(LEAST, until - time.monotonic())
+    with watching(o.json) as observers:
+        result = solve(
+            problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers, memory=memory,
+            observers=observers,
+        )  # fmt: skip
+    report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
     say(folder, report, o.json)
     return exit_code(result, report, None)
 

@@ -94,12 +94,12 @@ def run_route(o: RouteOptions) -> int:
     loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement, memory)
     problem = routing_problem(o, loaded)
     prepare_folder(o.out)
-    with watching(o.json) as observers:
-        result = route(
-            problem, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory=memory, observers=observers,
-        )  # fmt: skip
-    with Patience() as patience:
+    with Patience(STARTED + limit) as patience:
+        with watching(o.json) as observers:
+            result = route(
+                problem, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+                engines=opt.names(o.engines), memory=memory, observers=observers,
+            )  # fmt: skip
         report = write_routing(o, loaded, problem, result, patience)
     say_routing(o.out, report, o.json)
     return code_of(result, all(c.ok for c in report.checks), result.routes is not None, wanted)

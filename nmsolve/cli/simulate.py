@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ import msgspec
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERNAL, OK, prepare_folder
+from nmsolve.cli.patience import Patience
 from nmsolve.cli.simulate_report import Runs, Says, build
 from nmsolve.cli.simulate_setting import Setting, setting_of
 
@@ -56,42 +59,60 @@ def run_simulate(o: SimulateOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
+    from nmsolve.cli.main import STARTED
     from nmsolve.cli.simulation_page import render_simulation_html
-    from nmsolve.hw.noc import saturation, simulate
-    from nmsolve.model.file_set import file_set
+    from nmsolve.model.file_set import file_set, new_run
     from nmsolve.model.files import write_atomic
 
     limit = opt.seconds(o.time_limit)
     setting = setting_of(o)
     prepare_folder(o.out)
     say = Says(o.json)
-    begin = time.monotonic()
-    runs: Runs = []
-    edge: Saturation | None = None
-    if o.sweep:
-        assert setting.traffic_at is not None
-        edge = saturation(
-            setting.machine, setting.routing, setting.traffic_at, setting.config, cycles=max(o.cycles or 20_000, 5_000),
-            warmup=o.warmup, seed=o.seed, time_limit=0.6 * limit, progress=say.progress,
-        )  # fmt: skip
-        runs = [*edge.runs, *_curve(o, setting, edge.stable, begin + limit, say)]
-        runs.sort(key=lambda run: run[0] or 0.0)
-    else:
-        result = simulate(
-            setting.machine, setting.routing, setting.traffic(o.load), setting.config, cycles=o.cycles, warmup=o.warmup,
-            seed=o.seed, time_limit=limit, progress=say.progress,
-        )  # fmt: skip
-        runs = [(o.load, result)]
-    report = build(setting, runs, edge, o.seed)
-    page = render_simulation_html(setting, runs, report, _command(o))
-    with file_set(o.out, ("simulation.json", "simulation.html")) as folder:
-        write_atomic(folder / "simulation.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-        write_atomic(folder / "simulation.html", page)
+    with Patience(STARTED + limit) as patience:
+        edge, runs = _runs(o, setting, STARTED + limit, say, lambda: patience.asked)
+        report = build(setting, runs, edge, o.seed)
+        run, page = new_run(), None
+        with file_set(o.out, ("simulation.json", "simulation.html"), run) as folder:
+            write_atomic(
+                folder / "simulation.json", msgspec.json.format(msgspec.json.encode(report), indent=2)
+            )
+        try:
+            with patience.optional():
+                page = render_simulation_html(setting, runs, report, _command(o))
+        except KeyboardInterrupt:
+            print("no time was left for the page", file=sys.stderr)
+        if page is not None:
+            with file_set(o.out, (), run) as folder:
+                write_atomic(folder / "simulation.html", page)
     say.result(o.out, report)
     return INTERNAL if report.deadlock else OK
 
 
-def _curve(o: SimulateOptions, setting: Setting, stable: float, deadline: float, say: Says) -> Runs:
+def _runs(
+    o: SimulateOptions, setting: Setting, end: float, say: Says, stop: Callable[[], bool]
+) -> tuple[Saturation | None, Runs]:
+    """What is simulated until ``end`` (``time.monotonic()``); the edge of saturation for a sweep."""
+    from nmsolve.hw.noc import saturation, simulate
+
+    left = max(0.1, end - time.monotonic())
+    if o.sweep:
+        assert setting.traffic_at is not None
+        edge = saturation(
+            setting.machine, setting.routing, setting.traffic_at, setting.config, cycles=max(o.cycles or 20_000, 5_000),
+            warmup=o.warmup, seed=o.seed, time_limit=0.6 * left, stop=stop, progress=say.progress,
+        )  # fmt: skip
+        runs = [*edge.runs, *([] if stop() else _curve(o, setting, edge.stable, end, say, stop))]
+        return edge, sorted(runs, key=lambda run: run[0] or 0.0)
+    result = simulate(
+        setting.machine, setting.routing, setting.traffic(o.load), setting.config, cycles=o.cycles, warmup=o.warmup,
+        seed=o.seed, time_limit=left, stop=stop, progress=say.progress,
+    )  # fmt: skip
+    return None, [(o.load, result)]
+
+
+def _curve(
+    o: SimulateOptions, setting: Setting, stable: float, deadline: float, say: Says, stop: Callable[[], bool]
+) -> Runs:
     """Runs at loads below saturation."""
     from nmsolve.hw.noc import latency_curve
 
@@ -100,7 +121,7 @@ def _curve(o: SimulateOptions, setting: Setting, stable: float, deadline: float,
         return []
     found = latency_curve(
         setting.machine, setting.routing, setting.traffic_at, [part * stable for part in CURVE], setting.config,
-        cycles=o.cycles or 10_000, warmup=o.warmup, seed=o.seed, time_limit=left, progress=say.progress,
+        cycles=o.cycles or 10_000, warmup=o.warmup, seed=o.seed, time_limit=left, stop=stop, progress=say.progress,
     )  # fmt: skip
     return [(load, result) for load, result in found if result.ended not in ("time", "stopped")]
 

@@ -103,16 +103,19 @@ def pareto_front(
     Raises
     ------
     InputError : fewer than two points, or not one mapping was found
+    KeyboardInterrupt : somebody asked for the end before there was one
     """
     if points < 2:
         raise InputError(f"{points} points", "--points", "at least 2, the ends of the front")
     search = _Search(problem, names, solve, seconds, points)
     first = search.point(None, None)
+    if first is None and search.interrupted:
+        raise KeyboardInterrupt  # there is nothing to end with
     if first is None:
         raise InputError(
             "no mapping was found", "--pareto", "more time, or a problem that has one (`nmsolve explain`)"
         )
-    second = search.other_end(first)
+    second = None if search.interrupted else search.other_end(first)
     if second is not None:
         low, high = second.values[1], first.values[1]
         for k in range(1, points - 1):

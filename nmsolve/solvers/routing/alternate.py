@@ -72,7 +72,7 @@ class AlternateResult:
 
     Attributes
     ----------
-    core : (n,) core of every node, or None
+    core : (n,) core of every node, or None; without ``routing`` the first placement, for which no routes were found
     problem : the routing problem of this placement; ``detour`` is what the routes found on the way take
     routing : its routes with the bound that holds for this placement and any routes (scope ``placement``), or None
     value : largest link load
@@ -161,6 +161,7 @@ class _Run:
         self.heat, self.best = HOT, np.inf
         self.reduction = merge_together(problem)
         self.core: IntArray = np.zeros(0, np.int64)
+        self.first: IntArray | None = None
         self.routes: Routes | None = None
         self.number: IntArray = np.zeros(0, np.int64)
         self.rounds: list[Round] = []
@@ -186,6 +187,7 @@ class _Run:
 
     def begin(self, core: IntArray) -> None:
         """Choose routes for the first placement."""
+        self.first = core
         asked = self.flows(core)
         found = route(
             asked, time_limit=max(0.5, self.seconds), seed=self.seed, memory=self.memory, engines=QUICK
@@ -246,7 +248,7 @@ class _Run:
         best: Bound | None = None
 
         def late() -> bool:  # the first bound is a matter of counting: it is always there
-            return best is not None and time.monotonic() >= end
+            return best is not None and (time.monotonic() >= end or self.budget.interrupted)
 
         for bound in link_load_bounds(reduced, None, late, BOUND * self.limit):
             best = bound if best is None or bound.value > best.value else best
@@ -257,7 +259,7 @@ class _Run:
         interrupted = self.budget.interrupted
         if self.routes is None:
             return AlternateResult(
-                None,
+                self.first,
                 None,
                 None,
                 None,

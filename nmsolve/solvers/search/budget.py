@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 from nmsolve.model.errors import InputError
+from nmsolve.solvers.search.stop import Stop, stopping
 
 
 class Budget:
@@ -34,6 +33,7 @@ class Budget:
         self.limit = self.started + seconds
         self.deadline = self.limit - min(reserve, seconds)
         self._interrupt = threading.Event()
+        self._stop = Stop()
         self._starved = threading.Event()
 
     def elapsed(self) -> float:
@@ -51,7 +51,7 @@ class Budget:
     @property
     def interrupted(self) -> bool:
         """True once somebody asked the run to end."""
-        return self._interrupt.is_set()
+        return self._interrupt.is_set() or self._stop.asked
 
     def starve(self) -> None:
         """The memory budget is used up: ask the run to end with its best answer."""
@@ -64,26 +64,13 @@ class Budget:
 
     def over(self) -> bool:
         """True once time or memory is up or the run was interrupted."""
-        return self._interrupt.is_set() or self._starved.is_set() or time.monotonic() >= self.deadline
+        return self.interrupted or self._starved.is_set() or time.monotonic() >= self.deadline
 
     @contextmanager
     def ctrl_c(self) -> Iterator[None]:
-        """While active, the first Ctrl-C or SIGTERM sets the interrupt flag and the second raises KeyboardInterrupt.
-
-        Outside the main thread, where Python delivers no signals, this does nothing.
+        """While active, the first Ctrl-C, SIGTERM or SIGHUP interrupts this run, the second raises KeyboardInterrupt
+        (:func:`nmsolve.solvers.search.stop.stopping`). Inside a block of a larger run that was asked to end before, this
+        one is over at once.
         """
-        if threading.current_thread() is not threading.main_thread():
+        with stopping() as self._stop:
             yield
-            return
-
-        def on_signal(number: int, frame: FrameType | None) -> None:
-            if self._interrupt.is_set():
-                raise KeyboardInterrupt
-            self._interrupt.set()
-
-        before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

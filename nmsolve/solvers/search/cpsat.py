@@ -45,6 +45,15 @@ def new_solver(seconds: float = np.inf, workers: int = 1, seed: int = 0, effort:
     return solver
 
 
+def decide(solver: Any, model: Any, should_stop: Callable[[], bool]) -> str:
+    """Run ``solver`` on a model without an objective; the status. In a thread, since signals reach no native call."""
+    run_and_listen(
+        lambda tell: solver.solve(model), stop=solver.stop_search, should_stop=should_stop,
+        on_solution=lambda solution: None, on_bound=lambda bound: None,
+    )  # fmt: skip
+    return str(solver.status_name(solver.response_proto.status))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a CP-SAT run ended.

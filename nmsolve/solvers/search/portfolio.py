@@ -26,6 +26,8 @@ CHILD_MINIMUM = 0.4
 LEAST, CHILD_LEAST = 0.2, 2.0
 #: An engine is not run again with less time than this part of what its last run took.
 RESTART = 0.1
+#: Seconds less for a child to end after a signal: somebody is waiting.
+HURRY = 0.3
 _POLL = 0.05
 
 
@@ -244,6 +246,7 @@ class Portfolio:
         if self._stopping() and not pool.board.stopped:
             pool.board.stop()
             hurry = GRACE if self._incumbent.reached else 0.0  # nothing more to hope for: no grace
+            hurry = max(hurry, HURRY if self._budget.interrupted else 0.0)
             for one in pool.running:
                 one.child.stop_by(time.monotonic() - hurry)
 

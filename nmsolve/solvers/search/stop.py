@@ -52,7 +52,8 @@ def stopping() -> Iterator[Stop]:
         yield _running[-1]
         return
     stop = Stop()
-    heard = [s for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN]  # nohup: nobody wants to hear of it
+    nohup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    heard = SIGNALS[:2] if nohup else SIGNALS
     before = {s: signal.signal(s, stop.on_signal) for s in heard}
     _running.append(stop)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.limits import Limit, limits_of
 from nmsolve.solvers.mapping.explain.model import Answer, has_mapping
 from nmsolve.solvers.mapping.explain.words import reason
+from nmsolve.solvers.search.budget import Budget
 
 #: No single question gets more than this part of the time that is left.
 PATIENCE = 0.5
@@ -72,12 +72,17 @@ def explain(problem: MappingProblem, seconds: float = 60.0, seed: int = 0) -> Ex
 
     Parameters
     ----------
-    seconds : wall time, approximately
+    seconds : wall time, approximately; a signal ends it with what is known
     """
-    end = time.monotonic() + seconds
+    budget = Budget(max(seconds, 1e-9))
+    with budget.ctrl_c():
+        return _explained(problem, budget, seed)
 
+
+def _explained(problem: MappingProblem, budget: Budget, seed: int) -> Explanation:
     def ask(limits: tuple[Limit, ...], part: float = PATIENCE) -> Answer:
-        return has_mapping(problem, limits, part * (end - time.monotonic()), seed)
+        left = 0.0 if budget.interrupted else part * budget.left()  # counting takes none
+        return has_mapping(problem, limits, left, seed, lambda: budget.interrupted)
 
     every = limits_of(problem)
     first = ask(every, 0.8)

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.axons import add_axons, states_axons
 from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
 from nmsolve.solvers.mapping.explain.limits import Limit, restricted
-from nmsolve.solvers.search.cpsat import new_solver
+from nmsolve.solvers.search.cpsat import decide, new_solver
 
 #: Part of the time for a first mapping, where that takes more than a moment.
 REPAIR_PART = 0.2
@@ -43,7 +43,10 @@ class Answer:
     needed: tuple[Limit, ...] = ()
 
 
-def has_mapping(problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0) -> Answer:
+def has_mapping(
+    problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Answer:  # fmt: skip
     """Is there a mapping that obeys these limits of ``problem``? At most about ``seconds`` (wall) are used.
 
     First fit is asked before CP-SAT, unless counting rules a mapping out: one found is an answer at any size.
@@ -55,20 +58,21 @@ def has_mapping(problem: MappingProblem, limits: Sequence[Limit], seconds: float
     if not hopeless:
         merged = merge_together(alone)
         end = time.monotonic() + REPAIR_PART * seconds
-        found = first_mapping(merged.reduced, seed, lambda: time.monotonic() >= end)
+        found = first_mapping(merged.reduced, seed, lambda: time.monotonic() >= end or should_stop())
         if found is not None and not check_mapping(alone, merged.lift(found)):
             return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
     classes = classes or classes_of(alone, alone.sizes)
     answer = Answer("unknown")
     if classes is not None and seconds > 0:
-        answer = _solve(alone, limits, classes, seconds, seed)
+        answer = _solve(alone, limits, classes, time.monotonic() + seconds, seed, should_stop)
     return Answer("infeasible", None, tuple(limits)) if hopeless and not answer.needed else answer
 
 
 def _solve(
-    problem: MappingProblem, limits: Sequence[Limit], classes: Classes, seconds: float, seed: int
-) -> Answer:
+    problem: MappingProblem, limits: Sequence[Limit], classes: Classes, end: float, seed: int,
+    should_stop: Callable[[], bool],
+) -> Answer:  # fmt: skip
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -77,8 +81,8 @@ def _solve(
     for x, on in zip(limits, switch, strict=True):
         add_limit(model, problem, classes, y, x, on)
     model.add_assumptions(switch)
-    solver = new_solver(seconds, seed=seed)
-    status = solver.status_name(solver.solve(model))
+    solver = new_solver(end - time.monotonic(), seed=seed)
+    status = decide(solver, model, should_stop)
     if status == "INFEASIBLE":
         named = set(solver.sufficient_assumptions_for_infeasibility())
         return Answer(

@@ -14,7 +14,8 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
 from nmsolve.solvers.mapping.recheck.stated import contracted
-from nmsolve.solvers.search.cpsat import new_solver
+from nmsolve.solvers.search.cpsat import decide, new_solver
+from nmsolve.solvers.search.stop import stopping
 
 #: Most variables "node u on core p" of the second model; larger conflicts have their witnesses checked only.
 MOST_PLACES = 100_000
@@ -96,8 +97,8 @@ def _status(problem: MappingProblem, seconds: float) -> str:
             if c.kind == "apart":
                 model.add(cp_model.LinearExpr.sum([x[u, p] for u in c.nodes if allowed[u, p]]) <= 1)
     _axon_tables(model, problem, x)
-    solver = new_solver(seconds)
-    return str(solver.status_name(solver.solve(model)))
+    with stopping() as stop:
+        return decide(new_solver(seconds), model, lambda: stop.asked)
 
 
 def _axon_pairs(problem: MappingProblem) -> int:

@@ -1,0 +1,136 @@
+"""One signal ends the whole run, whatever stage it is in: the best answer, files that verify accepts, within about a second."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from test_cli import NMSOLVE, run
+from test_cli_pipeline import cost_graph
+from test_search_child import children_of, wait_until_gone
+
+#: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
+#: rest is for slow processors.
+PROMISE = 1.5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network, a smaller one, and a mapping."""
+    path = tmp_path_factory.mktemp("signals")
+    run(
+        "generate", "snn", "--nodes", "400", "--synapses", "3000", "--layers", "4", "--out", path / "net.json"
+    )
+    run("generate", "mesh-comm", "--nodes", "16", "--side", "4", "--out", path / "tiny.json")
+    run(
+        "map", path / "net.json", "-m", "mesh:4x4", "-t", "1", "--engines", "first-fit", "-o", path / "mapped"
+    )
+    cost_graph(path / "diamond.json")
+    return path
+
+
+def waited(pid: int) -> float:
+    """Seconds that the first thread of a process was ready to run and had to wait."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, IndexError):  # gone, or another kernel
+        return 0.0
+
+
+def interrupted(
+    folder: Path, words: str, after: str, number: signal.Signals, wait: float
+) -> tuple[int, str, float]:
+    """Run a command, send a signal ``wait`` seconds after it said ``after``: exit code, all it said, seconds to its end."""
+    with subprocess.Popen(
+        [*NMSOLVE, *words.split()], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        assert process.stdout is not None
+        said = ""
+        for line in process.stdout:
+            said += line
+            if re.search(after, line):
+                break
+        time.sleep(wait)
+        kids = children_of(process.pid)
+        begun, before = time.monotonic(), waited(process.pid)
+        process.send_signal(number)
+        after_signal = before
+        while process.poll() is None:
+            after_signal = waited(process.pid) or after_signal
+            time.sleep(0.005)
+        spent = time.monotonic() - begun - (after_signal - before)
+        said += process.stdout.read()
+    wait_until_gone(kids)
+    return process.returncode, said, spent
+
+
+@pytest.mark.parametrize(
+    ("words", "after", "number"),
+    [
+        ("map net.json -m mesh:6x6 -t 60 -o out", "incumbent", signal.SIGINT),
+        ("map net.json -m mesh:6x6 -t 60 --workers 2 -o out", "incumbent", signal.SIGHUP),
+        ("map net.json -m mesh:6x6 -t 60 --objective hops,max-link -o out", "hops: ", signal.SIGTERM),
+        ("map net.json -m mesh:6x6 -t 60 --pareto hops,max-link --points 4 -o out", "max-link with", signal.SIGINT),
+        ("map net.json -m mesh:6x6 -t 20 --engines first-fit --route chosen -o out", r"routes \(chosen\)", signal.SIGINT),
+        ("map net.json -m mesh:6x6 -t 60 --objective max-link --route chosen -o out", "in-turns", signal.SIGINT),
+        ("map tiny.json -m mesh:4x4 -t 60 --route joint --objective max-link -o out", "incumbent", signal.SIGTERM),
+        ("gap mapped -t 60 -o out", "bound", signal.SIGINT),
+        ("route mapped -t 60 -o out", "incumbent", signal.SIGTERM),
+    ],
+)  # fmt: skip
+def test_a_signal_ends_the_run_with_its_best_answer(
+    folder: Path, words: str, after: str, number: signal.Signals
+) -> None:
+    """In the search of any stage."""
+    code, said, spent = interrupted(folder, words, after, number, 0.3)
+    assert code == 0 and "Traceback" not in said, said
+    assert spent < PROMISE, (spent, said)
+    target = ["mapped", "--routes", folder / "out/flow-routes.json"] if words.startswith("route") else ["out"]
+    command = [*NMSOLVE, "verify", *map(str, target)]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_signal_ends_what_else_takes_time(folder: Path) -> None:
+    """Trials, simulated loads."""
+    code, said, spent = interrupted(
+        folder, "faults mapped --links 1 --trials 100000 -o f", "of 100000", signal.SIGINT, 0.1
+    )
+    assert (
+        code == 0
+        and spent < PROMISE
+        and json.loads((folder / "f/faults.json").read_text())["stop_reason"] == "interrupt"
+    )
+    code, said, spent = interrupted(
+        folder, "simulate mapped --sweep -t 60 --cycles 2000000 -o s", "cycle", signal.SIGHUP, 0.1
+    )
+    assert code == 0 and spent < PROMISE and (folder / "s/simulation.json").exists(), said
+
+
+def test_a_signal_before_there_is_anything_is_130(folder: Path) -> None:
+    """While files are read and where a command has no answer but the whole one: no traceback, nothing left behind."""
+    for words in (
+        "generate snn --nodes 60000 --synapses 6000000 --out big.json",
+        "convert net.json big.json",
+    ):
+        with subprocess.Popen(
+            [*NMSOLVE, *words.split()],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        ) as process:
+            time.sleep(0.05 if "convert" in words else 1.0)
+            process.send_signal(signal.SIGTERM)
+            said, _ = process.communicate(timeout=60)
+        if process.returncode in (-signal.SIGTERM, 0):  # before Python listened, or already done
+            continue
+        assert process.returncode == 130 and "Traceback" not in said, said
+        assert not (folder / "big.json").exists()
+        assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
