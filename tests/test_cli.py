@@ -75,7 +75,7 @@ def test_report_json_holds_the_promised_fields(mapped: Path) -> None:
 
 def test_verify_accepts_the_answer_with_its_bounds(mapped: Path) -> None:
     """From files alone, bounds included."""
-    done = run("verify", mapped, "--bound", "--json")
+    done = run("verify", mapped, "--bound", "--json", "--trust-solver")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(line["ok"] for line in lines)
     assert any("bound" in line["name"] for line in lines) and any(
@@ -304,3 +304,42 @@ def test_the_python_example_runs() -> None:
     done = subprocess.run([sys.executable, EXAMPLES / "api.py"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "hops = " in done.stdout and "bound" in done.stdout
+
+
+def test_a_bound_on_a_word_ends_with_its_own_code_and_unknown_names_are_refused(
+    mapped: Path, tmp_path: Path
+) -> None:
+    """``my-blog`` proves nothing; CP-SAT's word is called one; without --bound nothing is said to be proved."""
+    folder = copy(mapped, tmp_path)
+    report = json.loads((folder / "report.json").read_text())
+    objective = report["objective"]
+    word = {"method": "cpsat", "scope": "full", "value": objective, "certificate": {"status": "optimal"}}
+    proofs = json.loads((folder / "certificates.json").read_text())
+    forged = report | {"status": "optimal", "bound": objective, "gap": 0.0}
+    (folder / "report.json").write_text(json.dumps(forged))
+    for method, code in (("cpsat", 6), ("my-blog", 1), ("pipeline-cpsat", 1), ("STAR", 1)):
+        rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word | {"method": method}]
+        (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows}))
+        text = run("verify", folder, "--bound", code=code).stdout
+        assert code == 1 or "full bound: not proved here; rests on the word of cpsat" in text
+        run("verify", folder, "--bound", "--trust-solver", code=0 if code == 6 else 1)
+    rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word]
+    (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows, "problem": "0" * 16}))
+    assert "given about problem 0000" in run("verify", folder, "--bound", code=1).stdout
+    text = run("verify", folder).stdout
+    assert "only claimed, not looked at here" in text and "full bound" not in text
+
+
+def test_claims_that_do_not_follow_from_figures_are_refused(mapped: Path, tmp_path: Path) -> None:
+    """One line, exit code 1, with and without --bound."""
+    folder = copy(mapped, tmp_path)
+    report = json.loads((folder / "report.json").read_text())
+    value = report["objective"]
+    for change in (
+        {"placement_bound": None, "placement_gap": 0.0}, {"bound": None, "gap": 0.5}, {"status": "splendid"}, {"status": 3},
+        {"status": "optimal", "bound": value * (1 - 1e-7), "gap": 1e-7}, {"bound": -1.0, "gap": (value + 1) / value},
+        {"bound": "0", "gap": None}, {"bound": 10**400, "gap": 0.0}, {"placement_bound": -1.0},
+        {"graph": report["graph"] | {"hash": "0" * 16}}, {"machine": {}}, {"status": "infeasible"},
+    ):  # fmt: skip
+        (folder / "report.json").write_text(json.dumps(report | change))
+        assert "FAILED" in run("verify", folder, code=1).stdout, change

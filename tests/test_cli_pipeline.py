@@ -68,6 +68,24 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     assert code == 0 and "FAILED" not in text and "rules" in text and "objective" in text
     moved.rename(source)
     proofs = (out / "certificates.json").read_text()
+    code, text, _ = call("verify", out, "--bound")
+    assert code == 6 and "full bound: not proved here; rests on the word of downsets" in text
+    assert call("verify", out, "--bound", "--trust-solver")[0] == 0
+    for forged in (
+        {"status": "splendid"}, {"status": "unknown"}, {"bound": 9.0}, {"bound": "8"}, {"bound": -1.0}, {"gap": None},
+        {"bound": None}, {"bound": None, "gap": None}, {"bound": 7.5, "gap": 0.0625}, {"problem": "0" * 64}, {"objective": None},
+    ):  # fmt: skip
+        (out / "pipeline-report.json").write_text(json.dumps(report | forged))
+        for extra in ((), ("--bound", "--trust-solver")):
+            assert call("verify", out, *extra)[0] == 1, forged
+    (out / "pipeline-report.json").write_text(json.dumps(report))
+    for method in ("my-blog", "chain", "cpsat"):
+        content = json.loads(proofs)
+        content["bounds"].append({"method": method, "scope": "full", "value": 1.0, "certificate": {}})
+        (out / "certificates.json").write_text(json.dumps(content))
+        code, text, _ = call("verify", out, "--bound", "--trust-solver")
+        assert code == 1 and f"no engine is called {method!r}" in text
+    (out / "certificates.json").write_text(proofs)
     for change, words in (
         ({"value": 7.9}, "claimed 7.9"),
         ({"certificate": {}}, "the certificate is broken"),
@@ -86,7 +104,7 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     (out / "pipeline-report.json").write_text(json.dumps({**report, "bound": 8.5, "objective": 8.5}))
     code, text, _ = call("verify", out, "--json")
     failed = {r["name"] for r in map(json.loads, text.splitlines()) if not r["ok"]}
-    assert code == 1 and {"objective", "bound"} <= failed
+    assert code == 1 and {"objective", "full bound"} <= failed
     cost_graph(source, maxFPGAs=3)  # the input is another one now
     code, _, error = call("verify", out)
     assert code == 2 and "another problem" in error
@@ -125,7 +143,7 @@ def test_a_model_from_file_to_cores(call: Called, tmp_path: Path) -> None:
     plan["problem"]["hash"] = ""  # anybody can leave the hash out
     (out / "plan.json").write_text(json.dumps(plan))
     code, text, _ = call("verify", out)
-    assert code == 1 and "some chain of stages is below" in text and "FAILED  certificates" in text
+    assert code == 1 and "some chain of stages is below" in text and "FAILED  problem" in text
 
 
 def test_equal_runs_write_equal_plans(call: Called, tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ def test_counting_is_never_above_the_optimum_and_its_certificates_say_the_same(
     CountingBounds().run(problem, context)
     for bound in context.bounds:
         assert bound.value <= best
-        again = recheck_bound(problem, bound.certificate)
-        assert again is not None and bound.value <= again + 1e-9 and again <= best * (1 + 1e-12)
+        again = recheck_bound(problem, bound.method, bound.certificate)
+        assert again is not None and bound.value <= again.value <= best and again.word == ""
 
 
 @given(st.integers(0, 10**6), st.integers(2, 6), st.booleans())
@@ -62,9 +62,10 @@ def test_blocks_are_never_above_the_optimum_and_their_certificates_say_the_same(
     for bound in context.bounds:
         assert bound.value <= best * (1 + 1e-12)
     for bound in context.bounds[-1:]:
-        again = recheck_bound(problem, bound.certificate)
-        assert again is not None
-        assert again == pytest.approx(bound.value, rel=1e-6)
+        again = recheck_bound(problem, bound.method, bound.certificate)
+        assert again is not None and again.word == ""
+        assert bound.value <= again.value <= best or best == np.inf
+        assert again.value == pytest.approx(bound.value, rel=1e-6) or best == np.inf
 
 
 def test_blocks_prove_optima_that_counting_does_not() -> None:
@@ -141,10 +142,58 @@ def test_wrong_certificates_prove_nothing() -> None:
         "item": item,
         "below": float("inf"),
     }
-    assert recheck_bound(problem, lie) is None
+    assert recheck_bound(problem, "cover", lie) is None
     with pytest.raises(InputError, match="unknown method"):
-        recheck_bound(problem, {"method": "faith"})
+        recheck_bound(problem, "faith", {})
     with pytest.raises(InputError, match="do not fit"):
-        recheck_bound(problem, lie | {"item": [0, 1]})
-    with pytest.raises(InputError, match="rate -1"):
-        recheck_bound(problem, {"method": "work", "rate": -1.0})
+        recheck_bound(problem, "cover", lie | {"item": [0, 1]})
+    with pytest.raises(InputError, match="rate is -1"):
+        recheck_bound(problem, "work", {"method": "work", "rate": -1.0})
+    with pytest.raises(InputError, match="one of 'work'"):
+        recheck_bound(problem, "layer", {"method": "work", "layer": 0})
+    wrong: list[object] = [None, "x", True, np.nan, np.inf, -1.0, 10**400, 5.5, [1], 7]
+    for value in wrong:
+        with pytest.raises(InputError):
+            recheck_bound(problem, "layer", {"layer": value})
+    for name in ("ceiling", "factor"):
+        for bad in (None, "x", True, np.nan, np.inf, -1.0, 10**400, [1], 1e-320):
+            if (name, bad) != ("factor", 10**400):
+                with pytest.raises(InputError):
+                    recheck_bound(problem, "cover", lie | {name: bad})
+    for name in ("price", "item"):
+        for bad in (
+            None,
+            "x",
+            3,
+            [],
+            [1, 2],
+            [0.5] * 5,
+            [-1] * 5,
+            ["a"] * 5,
+            [10**400] * 5,
+            [np.nan] * 5,
+            [[1]] * 5,
+        ):
+            with pytest.raises(InputError):
+                recheck_bound(problem, "cover", lie | {name: bad})
+
+
+def test_nothing_is_rounded_up_where_prices_or_times_are_not_whole() -> None:
+    """Prices that are not whole bought any bound: the part of one group was rounded up as if they were."""
+    problem = random_dag(3, 5, 2, 1)
+    best = optimum(problem)
+    total = float(problem.time.sum() + problem.tensors.time.sum())
+    for price in ([1e-7] * 5, [0.2] * 5, [1, 1, 1, 1, 0.5]):
+        for ceiling in range(int(best), int(total) + 1):
+            forged = {"ceiling": ceiling, "factor": 1.0, "price": price, "item": list(range(5))}
+            with pytest.raises(InputError, match="whole numbers"):
+                recheck_bound(problem, "cover", forged)
+    sent = problem.tensors
+    sent = type(sent)(sent.source, sent.indptr, sent.targets, sent.time * 1e-12, sent.volume)
+    tiny = type(problem)("tiny", problem.labels, problem.time * 1e-12, problem.storage, sent, 2, 2)
+    least = optimum(tiny)
+    for ceiling in range(40):
+        for factor in (1.0, 1e9, 1e11, 1e12, 3e12, 1e13):
+            forged = {"ceiling": ceiling, "factor": factor, "price": [3, 2, 2, 1, 1], "item": list(range(5))}
+            found = recheck_bound(tiny, "cover", forged)
+            assert found is None or found.value <= least

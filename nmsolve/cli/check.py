@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,14 +72,16 @@ def run_verify(
     constraints: Path | None,
     balance: float | None,
     bound: bool,
+    trust: bool,
     turns: str | None,
     routes: Path | None,
     memory: str | None,
     as_json: bool,
 ) -> int:
-    """Print one line per check; 1 if any fails."""
+    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted."""
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
+    from nmsolve.cli.verdict import verdict
 
     settle(mapping if mapping.is_dir() else mapping.parent)
     plan = plan_file(mapping)
@@ -84,11 +89,9 @@ def run_verify(
         given = (machine, chips, placement, constraints, balance, turns, routes)
         if any(v is not None for v in given):
             raise InputError("options of a mapping", str(plan), "at most --graph: the report says the rest")
-        return run_verify_plan(plan, graph, bound, as_json)
+        return run_verify_plan(plan, graph, bound, trust, as_json)
     front = front_file(mapping)
     if front is not None:
-        if bound:
-            raise InputError("a front keeps no certificates", str(front), "no --bound")
         if routes is not None:
             raise InputError("routes belong to one mapping of a front", "--routes", "one of its point-N.json")
         checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
@@ -96,12 +99,7 @@ def run_verify(
         loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
         checks = _answer_checks(loaded, constraints, balance, bound, turns)
         checks += _route_checks(loaded, mapping, routes, turns)
-    for c in checks:
-        if as_json:
-            typer.echo(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
-        else:
-            typer.echo(f"{'ok' if c.ok else 'FAILED':7} {c.name:24} {c.text}")
-    return 0 if all(c.ok for c in checks) else 1
+    return verdict(checks, bound, trust, as_json)
 
 
 def _answer_checks(
@@ -121,7 +119,11 @@ def _answer_checks(
     )  # fmt: skip
     checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
     checks += held_checks(loaded.inputs.before, report.scores)
-    if bound:
+    if loaded.report is not None:
+        checks.append(_about_check(loaded, loaded.report))
+    if not bound:
+        checks += _unread_checks(loaded.report)
+    else:
         if loaded.report is None:
             raise InputError(
                 "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
@@ -197,7 +199,9 @@ def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[Che
     ----------
     scores : the mapping's objectives, recomputed; without any (no core for some node) nothing is said
     """
+    from nmsolve.cli.verdict import UNREAD
     from nmsolve.hw.verify import TOLERANCE
+    from nmsolve.model.bound import meets
 
     checks = []
     for b in before if scores else ():
@@ -205,11 +209,17 @@ def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[Che
         found = scores.get(b.objective)
         text = f"{b.objective} is {number(found)}, it was held at {number(b.value)}"
         ok = found is not None and found <= b.value + room
-        if b.bound is not None and b.bound > b.value + room:
-            ok, text = False, f"{text}, below its bound {number(b.bound)}"
-        if b.status == "optimal" and (b.bound is None or b.bound < b.value - room):
+        if b.bound is not None and not 0 <= b.bound <= b.value + room:
+            ok, text = False, f"{text}, with bound {number(b.bound)}"
+        if b.status not in ("optimal", "feasible"):
+            ok, text = False, f"{text}, called {b.status[:40]!r}"
+        if b.status == "optimal" and (b.bound is None or not meets(b.bound, b.value)):
             ok, text = False, f"{text}, called optimal with bound {number(b.bound)}"
-        checks.append(CheckPart(f"held {b.objective}", ok, text))
+        claims = b.bound is not None and b.bound > 0
+        if ok and claims:
+            called = "optimal" if b.status == "optimal" else f"at least {number(b.bound)}"
+            text = f"{text}; that it is {called} rests on the word of {UNREAD}"
+        checks.append(CheckPart(f"held {b.objective}", ok, text, UNREAD if ok and claims else ""))
     return checks
 
 
@@ -262,6 +272,29 @@ def independent_checks(
     return checks + held_checks(held, scores), left
 
 
+def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
+    """That the report is about this graph and this machine."""
+    here = {"graph": loaded.graph.hash, "machine": loaded.machine.hash}
+    wrong = []
+    for part, found in here.items():
+        stated = report.get(part)
+        said = stated.get("hash") if isinstance(stated, dict) else None
+        if said != found:
+            wrong.append(f"the report is about the {part} with hash {str(said)[:64]}, this one has {found}")
+    return CheckPart("problem", not wrong, "; ".join(wrong) or "the report is about this graph and machine")
+
+
+def _unread_checks(report: Mapping[str, Any] | None) -> list[CheckPart]:
+    """What a report claims of bounds, where none was asked to be re-checked."""
+    from nmsolve.cli.verdict import unread
+
+    claims = {} if report is None else {k: report.get(k) for k in ("bound", "placement_bound")}
+    words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
+    if report is not None and report.get("status") == "optimal":
+        words.append("optimal")
+    return [unread(", ".join(words), "--bound does")] if words else []
+
+
 def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> list[CheckPart]:
     """Re-check every certificate, and that the report claims no more than the certificates prove.
 
@@ -269,37 +302,73 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
     something about whatever problem it is recomputed for, a word does not. The same holds for what is not re-checked because
     the graph lies on disk.
     """
-    from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
+    from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, BoundCheck, check_bound
+    from nmsolve.solvers.mapping.recheck.parts import granularity
 
     about, bounds = load_certificates(loaded.folder / "certificates.json")
-    checks = []
-    recomputed, trusted = {"full": 0.0, "placement": 0.0}, {"full": 0.0, "placement": 0.0}
-    unread = []
+    checks: list[CheckPart] = []
+    proved = {"full": Proved(), "placement": Proved()}
     for b in bounds:
-        if (
-            problem.graph.on_disk
-            and b.scope == "full"
-            and b.value > 0
-            and b.method in RECHECKS.keys() - FROM_DISK
-        ):
-            unread.append(b.method)
-            trusted["full"] = max(trusted["full"], b.value)
-            continue
-        found = check_bound(problem, b, loaded.core, about)
-        checks.append(CheckPart(f"bound {b.method} ({b.scope})", found.ok, found.text))
-        if found.ok and b.scope in recomputed:
-            proved = trusted if found.trusted else recomputed
-            proved[b.scope] = max(proved[b.scope], min(found.value, b.value))
-    if unread:
-        text = f"not re-checked, the graph lies on disk: {', '.join(unread)} (re-checked with more --memory)"
-        checks.append(CheckPart("bounds (full)", about == problem.hash, text))
+        name = f"bound {b.method} ({b.scope})"
+        unread = problem.graph.on_disk and b.scope == "full" and b.method in RECHECKS.keys() - FROM_DISK
+        if unread and 0 < b.value < math.inf:
+            text = "not re-checked, the graph lies on disk (it is with more --memory)"
+            found = BoundCheck(about == problem.hash, b.value, text, trusted=True)
+        else:
+            found = check_bound(problem, b, loaded.core, about)
+        word = ("this run, unread" if unread else b.method) if found.trusted else ""
+        checks.append(CheckPart(name, found.ok, found.text, word))
+        if found.ok and b.scope in proved:
+            proved[b.scope].add(found.value if word else min(found.value, b.value), word)
+    step = granularity(problem)
     for scope, name in (("full", "bound"), ("placement", "placement_bound")):
         said = report.get(name)
-        if isinstance(said, int | float):
-            ok = said <= max(recomputed[scope], trusted[scope]) * (1 + 1e-9) + 1e-9
-            text = f"the report says {number(said)}, recomputed is {number(recomputed[scope])}"
-            if trusted[scope] > recomputed[scope]:
-                word = "what was not re-checked" if unread else "a solver's word"
-                text += f", {number(trusted[scope])} rests on {word}"
-            checks.append(CheckPart(f"{scope} bound", ok, text))
+        if said is not None:
+            checks.append(proved[scope].claim(f"{scope} bound", said, report.get("objective"), step))
     return checks
+
+
+def positive(value: object) -> float | None:
+    """A finite number >= 0 from a file, or None."""
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+    return float(value) if fine else None  # type: ignore[arg-type]
+
+
+@dataclass
+class Proved:
+    """The best bound that was recomputed, and the best on somebody's ``word``."""
+
+    value: float = 0.0
+    trusted: float = 0.0
+    word: str = ""
+
+    def add(self, value: float, word: str) -> None:
+        """One more bound that holds, by recomputing it or on a word."""
+        if not word:
+            self.value = max(self.value, value)
+        elif value > self.trusted:
+            self.trusted, self.word = value, word
+
+    def claim(self, name: str, said: object, objective: object, step: float) -> CheckPart:
+        """Whether this is what a report says: no more than was proved, or the objective where that is met."""
+        from nmsolve.model.bound import meets
+
+        said = positive(said)
+        if said is None:
+            return CheckPart(name, False, "what the report says is no number >= 0")
+        known = positive(objective)
+        value = math.nan if known is None else known
+
+        def covers(proved: float) -> bool:
+            return said <= proved or (said <= value and meets(proved, value, step))
+
+        text = f"the report says {number(said)}, recomputed is {number(self.value)}"
+        if covers(self.value):
+            return CheckPart(name, True, text)
+        if not covers(self.trusted):
+            return CheckPart(
+                name, False, text + (f", {number(self.trusted)} by {self.word}" if self.word else "")
+            )
+        return CheckPart(
+            name, True, f"{text}; {number(self.trusted)} rests on the word of {self.word}", self.word
+        )

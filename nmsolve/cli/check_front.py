@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from nmsolve.cli.loading import load_answer
+from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
+from nmsolve.cli.verdict import UNREAD
+from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 
 #: Format of pareto.json.
@@ -36,6 +38,8 @@ class FrontFile(msgspec.Struct, frozen=True):
     points: list[FrontPoint]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
+    graph: dict[str, Any]
+    machine: dict[str, Any]
 
 
 def front_file(mapping: Path) -> Path | None:
@@ -57,8 +61,8 @@ def front_checks(
 ) -> list[CheckPart]:
     """One check per point, and one of the points together.
 
-    What was proved about them (``bound``, ``proven``, ``bounds``) has no certificate here and is only compared with the
-    values.
+    What was proved about them (``bound``, ``proven``, ``bounds``) has no certificate here: it is compared with the values, and
+    rests on a word.
 
     Raises
     ------
@@ -75,7 +79,7 @@ def front_checks(
         raise InputError("it has no points", str(path), "a front that `nmsolve map --pareto` wrote")
     first = load_answer(path.parent / front.points[0].mapping, graph, machine, chips)
     rules, limit, migration = first.constraints(constraints), first.node_limit(balance), first.migration()
-    checks = []
+    checks = [_about(front, first)]
     for point in front.points:
         core = read_mapping(path.parent / point.mapping, first.graph, first.machine)
         report = verify(
@@ -88,7 +92,17 @@ def front_checks(
         checks.append(
             CheckPart(Path(point.mapping).stem, not wrong, "; ".join(wrong) or text + " recomputed")
         )
-    return [*checks, _together(front)]
+    together = _together(front)
+    return [*checks, together, *_claims(front)] if together.ok else [*checks, together]
+
+
+def _about(front: FrontFile, loaded: Loaded) -> CheckPart:
+    """That the front is about this graph and this machine."""
+    ok = front.graph.get("hash") == loaded.graph.hash and front.machine.get("hash") == loaded.machine.hash
+    words = (
+        "the front is about this graph and machine" if ok else "the front is about another graph or machine"
+    )
+    return CheckPart("problem", ok, words)
 
 
 def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, float]) -> list[str]:
@@ -104,8 +118,10 @@ def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, f
     ]
     if point.ceiling is not None and scores[names[1]] > point.ceiling * (1 + TOLERANCE) + TOLERANCE:
         wrong.append(f"{names[1]} is {number(scores[names[1]])}, the ceiling is {number(point.ceiling)}")
-    if point.bound is not None and point.bound > scores[names[0]] * (1 + TOLERANCE) + TOLERANCE:
-        wrong.append(f"{names[0]} is {number(scores[names[0]])}, below its bound {number(point.bound)}")
+    if point.bound is not None and not 0 <= point.bound <= scores[names[0]] * (1 + TOLERANCE):
+        wrong.append(f"{names[0]} is {number(scores[names[0]])}, its bound {number(point.bound)}")
+    if point.proven and point.bound is not None and not meets(point.bound, scores[names[0]]):
+        wrong.append(f"called proved with {names[0]} {number(scores[names[0]])}, bound {number(point.bound)}")
     return wrong
 
 
@@ -117,10 +133,19 @@ def _together(front: FrontFile) -> CheckPart:
         return CheckPart("front", False, f"{one} does not rise, or {two} does not fall, from point to point")
     for k, bound in enumerate(front.bounds):
         least = min(row[k] for row in rows)
-        if bound is not None and bound > least * (1 + 1e-9) + 1e-9:
-            text = f"{front.objectives[k]} is {number(least)} at a point, below the bound {number(bound)}"
+        if bound is not None and not 0 <= bound <= least * (1 + 1e-9):
+            text = f"{front.objectives[k]} is {number(least)} at a point, its bound is {number(bound)}"
             return CheckPart("front", False, text)
+    return CheckPart("front", True, f"{len(rows)} points, none dominated")
+
+
+def _claims(front: FrontFile) -> list[CheckPart]:
+    """What is said to be proved of the front, and by whom."""
     proven = sum(p.proven for p in front.points)
-    return CheckPart(
-        "front", True, f"{len(rows)} points, none dominated; {proven} proved, by the solvers' word"
+    bounds = [f"{k} at least {number(b)}" for k, b in zip(front.objectives, front.bounds, strict=True) if b]
+    bounds += [f"{sum(bool(p.bound) for p in front.points)} bounds of points"] * any(
+        p.bound for p in front.points
     )
+    words = [*[f"{proven} points proved"] * bool(proven), *bounds]
+    text = f"{', '.join(words)}: only claimed, a front keeps no certificates; rests on the word of {UNREAD}"
+    return [CheckPart("front bounds", True, text, UNREAD)] if words else []

@@ -12,7 +12,8 @@ import msgspec
 
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.model.bound import Bound
+from nmsolve.cli.verdict import headline
+from nmsolve.model.bound import Bound, meets
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
 #: Claims may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
-#: The engine whose bound is the optimum of a chain, and methods whose certificates can be recomputed.
-CHAIN, CERTIFIED = "chain", ("work", "layer", "layer-cut", "cover")
+#: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left.
+CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
 #: Steps of recomputing a bound that every run can afford, about a second.
 QUICK = 1e8
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
@@ -56,13 +57,14 @@ def plan_file(path: Path) -> Path | None:
     return path if path.name == PLAN else None
 
 
-def run_verify_plan(path: Path, model: Path | None, thorough: bool, as_json: bool) -> int:
-    """Print one line per check; 1 if any fails.
+def run_verify_plan(path: Path, model: Path | None, thorough: bool, trust: bool, as_json: bool) -> int:
+    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
 
     Parameters
     ----------
     model : where the model is now, if not where the report says
     thorough : also re-check bounds that take long
+    trust : a solver's word is as good as a proof
 
     Raises
     ------
@@ -70,6 +72,7 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, as_json: boo
     """
     from nmsolve.cli.loading import load_certificates, read_object
     from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
+    from nmsolve.cli.verdict import verdict
     from nmsolve.model.pipeline.files import read_plan
 
     require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
@@ -94,32 +97,27 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, as_json: boo
     about = ""
     if (path.parent / CERTIFICATES).exists():
         about, bounds = load_certificates(path.parent / CERTIFICATES)
-    checks = plan_checks(problem, read_plan(path, problem), _claimed(report, "objective"), bounds, thorough)
-    checks += claim_checks(report, bounds)
-    if bounds:
-        text = "the certificates are about this problem"
-        checks.append(CheckPart("certificates", about == problem.content_hash, text))
-    for c in checks:
-        if as_json:
-            print(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text}))
-        else:
-            print(f"{'ok' if c.ok else 'FAILED':7} {c.name:24} {c.text}")
-    return 0 if all(c.ok for c in checks) else 1
-
-
-def _claimed(report: dict[str, Any], name: str) -> float | None:
-    value = report.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    same = report.get("problem") == problem.content_hash and (not bounds or about == problem.content_hash)
+    text = (
+        "report and certificates are about this problem"
+        if same
+        else "report or certificates are about another problem"
+    )
+    checks = [CheckPart("problem", same, text)]
+    plan = read_plan(path, problem)
+    checks += plan_checks(problem, plan, report.get("objective"), bounds, thorough)
+    return verdict([*checks, *claim_checks(report, bounds, checks)], thorough, trust, as_json)
 
 
 def plan_checks(
     problem: PipelineProblem,
     plan: PipelinePlan,
-    objective: float | None,
+    objective: object,
     bounds: Sequence[Bound],
     thorough: bool = False,
 ) -> list[CheckPart]:
-    """The rules, the objective by the evaluator and by a second one, and every bound."""
+    """The rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
+    from nmsolve.cli.check import positive
     from nmsolve.hw.pipeline.stages import objective as evaluated
     from nmsolve.hw.pipeline.walk import walked_loads
     from nmsolve.model.pipeline.check import plan_complaint
@@ -133,25 +131,34 @@ def plan_checks(
     if int(plan.cores.max(initial=0)) > problem.time.shape[1]:
         return checks
     found, walked = evaluated(problem, plan), max(walked_loads(problem, plan))
-    same = _same(found, walked) and (objective is None or _same(found, objective))
-    said = "" if objective is None else f", the report says {number(objective)}"
-    text = f"the slowest stage takes {number(walked)} (layer by layer), {number(found)} (evaluator){said}"
+    claimed = positive(objective)
+    same = _same(found, walked) and claimed is not None and _same(found, claimed)
+    said = number(claimed) if claimed is not None else str(objective)[:40]
+    text = f"the slowest stage takes {number(walked)} (layer by layer), {number(found)} (evaluator), the report says {said}"
     checks.append(CheckPart("objective", same, text))
     return checks + [_bound_check(problem, b, walked, thorough) for b in bounds]
 
 
 def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
-    """A bound that can be recomputed is; others must at least not contradict the plan."""
+    """A bound that can be recomputed is; others must at least not contradict the plan, and say whose word they are."""
+    from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED
+
     name, value = f"bound {bound.method}", number(bound.value)
-    if bound.value > objective * (1 + TOLERANCE):
-        return CheckPart(name, False, f"{value} is above a known plan, {number(objective)}")
     chain = bound.method == CHAIN and problem.split == "chain"
-    if not chain and bound.method not in CERTIFIED:
-        return CheckPart(
-            name, True, f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
-        )
+    if not chain and bound.method not in (*CERTIFIED, *WORDS):
+        return CheckPart(name, False, f"no engine is called {bound.method!r}, its word counts for nothing")
+    if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
+        text = f"{value} ({bound.scope}) is no bound of all plans: one is known with {number(objective)}"
+        return CheckPart(name, False, text)
+    if bound.value == 0:
+        return CheckPart(name, True, "no load is below 0")
+    if bound.method in WORDS:
+        text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
+        return CheckPart(name, True, text, bound.method)
     if not thorough and _steps(problem, bound.method) > QUICK:
-        return CheckPart(name, True, f"{value} is not recomputed here (`nmsolve verify --bound` does)")
+        return CheckPart(
+            name, True, f"{value} is not recomputed here (`nmsolve verify --bound` does)", REPORT
+        )
     if chain:
         from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 
@@ -172,46 +179,54 @@ def _steps(problem: PipelineProblem, method: str) -> float:
 
 def _certified(problem: PipelineProblem, bound: Bound, name: str) -> CheckPart:
     """A bound whose certificate other code turns into a number."""
-    from nmsolve.solvers.pipeline.recheck_bounds import MARGIN, recheck_bound
-    from nmsolve.solvers.search.incumbent import ROUNDING
+    from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
 
     try:
-        found = recheck_bound(problem, {**bound.certificate, "method": bound.method})
-    except (InputError, KeyError, TypeError, ValueError, IndexError) as error:
+        found = recheck_bound(problem, bound.method, bound.certificate)
+    except InputError as error:
         return CheckPart(name, False, f"the certificate is broken: {error}")
     if found is None:
         return CheckPart(
             name, False, f"the certificate does not prove {number(bound.value)}, at least not within a minute"
         )
-    room = ROUNDING * max(1.0, abs(found))
-    note = ""
-    if bound.method == "cover":  # HiGHS cannot tell nearer loads apart
-        room, note = max(room, 2 * MARGIN * abs(found)), f" (to within {2 * MARGIN:g} of it)"
-    text = f"recomputed from the certificate: {number(found)}{note}, claimed {number(bound.value)}"
-    return CheckPart(name, bound.value <= found + room, text)
+    text = f"recomputed from the certificate: {number(found.value)}, claimed {number(bound.value)}"
+    if found.word:
+        text += f"; that nothing is below rests on the word of {found.word}"
+    return CheckPart(name, bound.value <= found.value, text, found.word)
 
 
-def claim_checks(report: dict[str, Any], bounds: Sequence[Bound]) -> list[CheckPart]:
-    """Gap, status and the bound of the report against its own figures and the certificates."""
-    from nmsolve.solvers.search.incumbent import ROUNDING
+def claim_checks(
+    report: dict[str, Any], bounds: Sequence[Bound], checks: Sequence[CheckPart]
+) -> list[CheckPart]:
+    """Gap, status and the bound of the report against its own figures and the certificates.
 
-    objective, bound, gap = (_claimed(report, k) for k in ("objective", "bound", "gap"))
-    wanted = gap_of(objective, bound)
-    ok = gap is None if wanted is None else gap is not None and abs(gap - wanted) <= TOLERANCE
-    checks = [CheckPart("gap", ok, f"it is {wanted}, the report says {gap}")]
-    proved = max((b.value for b in bounds), default=0.0)
-    if bound is not None:
-        text = f"the report says {number(bound)}, the best certificate {number(proved)}"
-        room = ROUNDING * max(1.0, abs(bound))  # a bound this near the objective counts as equal to it
-        checks.append(CheckPart("bound", bound <= proved + room, text))
-    if report.get("status") == "optimal":
-        ok = objective is not None and bound is not None and _same(objective, bound)
-        checks.append(
-            CheckPart(
-                "status", ok, "optimal: objective and bound meet" if ok else "called optimal with a gap"
-            )
-        )
-    return checks
+    Parameters
+    ----------
+    checks : of :func:`plan_checks`; those of the bounds are in their order
+    """
+    from nmsolve.cli.check import Proved, positive
+
+    objective, bound = positive(report.get("objective")), positive(report.get("bound"))
+    wanted, said = gap_of(objective, bound), report.get("gap")
+    told = positive(said)
+    ok = said is None if wanted is None else told is not None and abs(told - wanted) <= TOLERANCE
+    out = [CheckPart("gap", ok, f"it is {wanted}, the report says {str(said)[:40]}")]
+    proved = Proved()
+    for b, check in zip(
+        bounds, (c for c in checks if not headline(c)), strict=False
+    ):  # none of a plan without stages
+        if check.ok:
+            proved.add(b.value, check.word)
+    if report.get("bound") is not None:
+        out.append(proved.claim("full bound", report["bound"], objective, 0.0))
+    status = report.get("status")
+    if status == "optimal":
+        ok = objective is not None and bound is not None and meets(bound, objective)
+        text = "called optimal: objective and claimed bound meet" if ok else "called optimal with a gap"
+    else:
+        ok = status == "feasible"
+        text = "feasible" if ok else f"the report says {str(status)[:40]!r}, but there is a plan"
+    return [*out, CheckPart("status", ok, text)]
 
 
 def _same(a: float, b: float) -> bool:

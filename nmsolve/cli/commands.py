@@ -179,6 +179,10 @@ def verify_command(
     constraints: Constraints = None,
     balance: Balance = None,
     bound: A[bool, Option("--bound", help="Also re-check the certificate of every bound.")] = False,
+    trust_solver: A[
+        bool,
+        Option("--trust-solver", help="End with 0, not 6, where a bound rests on a solver's word alone."),
+    ] = False,
     prohibit_turns: Turns = None,
     routes: A[
         Path | None,
@@ -201,6 +205,7 @@ def verify_command(
         constraints,
         balance,
         bound,
+        trust_solver,
         prohibit_turns,
         routes,
         memory,

@@ -55,11 +55,12 @@ class EnginePart(msgspec.Struct, frozen=True):
 
 
 class CheckPart(msgspec.Struct, frozen=True):
-    """One independent check of the final mapping."""
+    """One independent check of the final mapping; ``word``: whose word it rests on where nothing could be recomputed."""
 
     name: str
     ok: bool
     text: str
+    word: str = ""
 
 
 class ObjectivePart(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ it came from.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import board, distinct, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
+from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Messages, pieces
 from nmsolve.model.machine import Machine
@@ -35,6 +37,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative difference below which numbers count as equal (sums in another order differ in the last digits).
 TOLERANCE = 1e-9
+#: The largest float: whole numbers in JSON may be larger.
+MOST = sys.float_info.max
 #: What is checked, in this order.
 STAGES = ("feasibility", "scores and gap", "deadlock freedom")
 
@@ -268,22 +272,21 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
         known = sum(k in scores for k in said)
         checks.append(Check("scores", not wrong, "; ".join(wrong) or f"{known} scores recomputed, all equal"))
     checks.append(_gap_check("gap", value, bound, claimed.get("gap")))
-    if claimed.get("placement_bound") is not None:
-        checks.append(
-            _gap_check("placement gap", value, claimed["placement_bound"], claimed.get("placement_gap"))
-        )
+    placement, its_gap = claimed.get("placement_bound"), claimed.get("placement_gap")
+    if placement is not None or its_gap is not None:
+        checks.append(_gap_check("placement gap", value, placement, its_gap))
     checks.append(_status_check(claimed, value, bound))
     return checks
 
 
 def _gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
     """``|objective - bound| / |objective|`` against the report, and the bound below the objective."""
-    if bound is not None and not _number(bound):
-        return Check(name, False, f"the bound is {_show(bound)}, not a number")
+    if bound is not None and not (_number(bound) and bound >= 0):
+        return Check(name, False, f"the bound is {_show(bound)}, not a number >= 0")
     expected = gap_of(value if _number(value) else None, bound)
     if expected is None:
         return Check(name, said is None, f"no bound, so no gap; the report says {_show(said)}")
-    if bound > value * (1 + TOLERANCE) + TOLERANCE:
+    if bound > value * (1 + TOLERANCE):
         return Check(name, False, f"the bound {bound:.15g} is above the objective {value:.15g}")
     ok = _number(said) and math.isclose(said, expected, rel_tol=1e-6, abs_tol=1e-9)
     return Check(
@@ -298,13 +301,14 @@ def _status_check(claimed: Mapping[str, Any], value: Any, bound: Any) -> Check:
         return Check("status", False, f"the report says {_show(status)}, but there is a mapping")
     if status == "feasible":
         return Check("status", True, "feasible")
-    met = _number(value) and _number(bound) and bound >= value * (1 - 1e-9) - 1e-9
+    met = _number(value) and _number(bound) and meets(bound, value)
     ok = met and scope in ("full", None)
-    return Check("status", ok, f"optimal: bound {_show(bound)} ({_show(scope)}), objective {_show(value)}")
+    text = f"called optimal: claimed bound {_show(bound)} ({_show(scope)}), objective {_show(value)}"
+    return Check("status", ok, text)
 
 
 def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MOST
 
 
 def _equal(value: Any, found: float) -> bool:

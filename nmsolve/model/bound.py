@@ -39,6 +39,23 @@ def gap(objective: float | None, bound: float | None) -> float | None:
     return abs(objective - bound) / abs(objective) if objective else float("inf")
 
 
+#: Differences of this size, relative to the objective, are rounding (``round_up`` takes off 1e-9).
+ROUNDING = 4e-9
+
+
+def meets(bound: float, objective: float, step: float = 0.0) -> bool:
+    """True if no better objective lies between ``bound`` and ``objective``, but for rounding.
+
+    The one notion of a closed gap: of the search, which then states the objective as its bound, and of ``verify``.
+
+    Parameters
+    ----------
+    step : all objectives are multiples of this; 0 if unknown
+    """
+    missing = objective - bound
+    return bool(missing <= ROUNDING * abs(objective) or missing < step * (1 - 1e-6))
+
+
 def round_up(value: float, integral: bool, step: float = 1.0) -> float:
     """Round a computed bound in the safe direction.
 

@@ -91,7 +91,7 @@ def recheck_cover(
     InputError : a field is missing, of the wrong kind, or does not fit the problem
     """
     ceiling, factor = number(certificate, "ceiling"), number(certificate, "factor")
-    if ceiling != int(ceiling) or ceiling >= LARGEST or not 1e-300 <= factor:
+    if ceiling != int(ceiling) or ceiling >= LARGEST or factor < 1e-300:
         raise InputError(f"ceiling {ceiling:g}, factor {factor:g}", "certificate", "a whole number, a factor")
     price = _wholes(certificate, "price", LARGEST)
     item = _wholes(certificate, "item", len(price) - 1)

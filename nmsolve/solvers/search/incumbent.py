@@ -9,14 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.bound import Bound, EngineShare, Event, gap
+from nmsolve.model.bound import ROUNDING, Bound, EngineShare, Event, gap, meets
 from nmsolve.model.types import IntArray, frozen
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.referee import Referee
 
 Observer = Callable[[Event], None]
-#: Differences of this size, relative and absolute, are rounding (``round_up`` takes off 1e-9 of each).
-ROUNDING = 4e-9
 #: Complaints about one engine's offers that become events; the rest is only counted.
 COMPLAINTS = 3
 
@@ -219,11 +217,7 @@ class Incumbent:
         """True if no better objective lies between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
-        missing = self._objective - bound
-        near = ROUNDING * abs(
-            self._objective
-        )  # a claim: in small units an absolute part would be more than rounding
-        return missing <= near or missing < self._referee.lattice * (1 - 1e-6)
+        return meets(bound, self._objective, self._referee.lattice)
 
     def _contradiction(self, bound: Bound) -> str | None:
         """Why a bound cannot be true, or None."""

@@ -1,0 +1,60 @@
+"""The last words of ``nmsolve verify``: one line per check, and what they come to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from nmsolve.cli.report import CheckPart
+
+#: Exit code: nothing failed, but what the report claims rests on a solver's word.
+TRUSTED = 6
+#: Whose word it is that nobody has looked at.
+UNREAD = "the report"
+
+
+def headline(check: CheckPart) -> bool:
+    """Whether it is about what a report claims in the end, not about one of the bounds behind that (``bound METHOD``)."""
+    return not check.name.startswith("bound ")
+
+
+def unread(claim: str, how: str) -> CheckPart:
+    """The check that was not made: a claim that the report alone stands for, and how to look at it."""
+    return CheckPart("claims", True, f"{claim}: only claimed, not looked at here ({how})", UNREAD)
+
+
+def label(check: CheckPart) -> str:
+    """``FAILED``; ``ok``; ``word``: nothing speaks against it, and nothing but a word for it."""
+    return "FAILED" if not check.ok else "word" if check.word else "ok"
+
+
+def verdict(checks: Sequence[CheckPart], bound: bool, trust: bool, as_json: bool) -> int:
+    """Print all checks and say what they come to.
+
+    Parameters
+    ----------
+    bound : bounds were to be re-checked
+    trust : a solver's word is as good as a proof
+
+    Returns
+    -------
+    1 if any check failed; :data:`TRUSTED` if bounds were to be re-checked, and what is claimed in the end rests on a word that
+    is not to be trusted; else 0
+    """
+    for c in checks:
+        if as_json:
+            print(json.dumps({"type": "check", "name": c.name, "ok": c.ok, "text": c.text, "word": c.word}))
+        else:
+            print(f"{label(c):7} {c.name:24} {c.text}")
+    if not all(c.ok for c in checks):
+        return 1
+    words = list(dict.fromkeys(c.word for c in checks if c.word and headline(c)))
+    if not bound or not words:
+        return 0
+    names = [c.name for c in checks if c.word and headline(c)]
+    if not as_json:
+        print(
+            f"{', '.join(names)}: not proved here; rests on the word of {', '.join(words)}"
+            + " (trusted)" * trust
+        )
+    return 0 if trust else TRUSTED
