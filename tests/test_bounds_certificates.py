@@ -21,7 +21,7 @@ from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, projection_bounds
 from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck import spectral
+from nmsolve.solvers.mapping.recheck import operator
 
 
 def ring_of_groups(n: int, group: int = 6, seed: int = 3) -> LogicGraph:
@@ -204,12 +204,14 @@ def test_eigenvalues_from_random_vectors_are_never_too_high(monkeypatch: pytest.
         tracker.pairs(a, lambda: True)
 
 
-def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Finder and re-check both on their path for large graphs agree, and tampering is still noticed."""
+@pytest.mark.parametrize("factored", [20_000, 20])
+def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatch, factored: int) -> None:
+    """Finder and re-check both on their path for large graphs agree, factored or by chance; tampering is still noticed."""
+    monkeypatch.setattr(operator, "FACTORED", factored)
     monkeypatch.setattr(eigen, "DENSE", 20)
     monkeypatch.setattr(eigen, "EXACT_STEPS", 20)
     monkeypatch.setattr(ascent, "DENSE", 20)
-    monkeypatch.setattr(spectral, "DENSE", 20)
+    monkeypatch.setattr(operator, "DECOMPOSED", 20)
     problem = MappingProblem(ring_of_groups(300), Machine("m", (1, 1), (3, 3)), node_limit=35)
     bound = joint.joint_bound(problem, rounds=15)
     mapping = np.arange(300) // 35

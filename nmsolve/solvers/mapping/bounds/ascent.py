@@ -18,7 +18,7 @@ from scipy.sparse import csr_array, diags_array
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
-from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues
+from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
 
 #: Most eigenvalues computed; the rest count as the last of them.
@@ -152,8 +152,7 @@ def _certify(joint: Spectral, ascent: _Ascent, seed: int, should_stop: ShouldSto
     a = Shifted(joint.laplacian, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, should_stop)
     lam = lower_eigenvalues(a, vectors, joint.rank, seed, should_stop)[: joint.rank]
-    # A little is given away so that a re-check with other random vectors confirms it.
-    lam = lam - 2e-4 * np.abs(lam).mean() * (joint.n > DENSE)
+    lam = stated(lam, joint.n, ascent.tracker.high)
     value, _ = joint.worst(lam, a.shift, a.rho)
     value -= 1e-10 * (abs(value) + joint.length * np.abs(a.shift).sum())
     certificate = {"method": joint.method, "shift": a.shift.copy(), "rho": a.rho, "eigenvalues": lam}

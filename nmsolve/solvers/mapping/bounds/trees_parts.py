@@ -24,7 +24,7 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import follow
-from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues
+from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_form import Nets, Pulled, nets_of, pull_degrees, pull_gradient
@@ -126,8 +126,7 @@ def _certify(fixed: Fixed, ascent: _Ascent, seed: int, should_stop: ShouldStop) 
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, should_stop)
     lam = lower_eigenvalues(a, vectors, fixed.rank, seed, should_stop)[: fixed.rank]
-    # A little is given away so that a re-check with other random vectors confirms it.
-    lam = lam - 2e-4 * np.abs(lam).mean() * (fixed.nets.n > DENSE)
+    lam = stated(lam, fixed.nets.n, ascent.tracker.high)
     value = fixed.value(lam, pull, a.shift, a.rho)
     scale = (
         abs(value)

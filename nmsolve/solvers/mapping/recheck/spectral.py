@@ -1,4 +1,4 @@
-"""Re-checks of the eigenvalue bounds, with their own decompositions and, for large graphs, their own random vectors."""
+"""Re-checks of the eigenvalue bounds: every eigenvalue is enclosed or proved from below, every sum rounded downwards."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import combinations, pairwise
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh, helmert
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import coo_array, csr_array
 
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.recheck.eigenvalues import projected, spectrum
+from nmsolve.solvers.mapping.recheck.operator import Operator, proved
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
@@ -27,88 +28,139 @@ from nmsolve.solvers.mapping.recheck.parts import (
     room_of,
     usable_cores,
 )
+from nmsolve.solvers.mapping.recheck.rounding import (
+    SAFE,
+    dot_up,
+    down,
+    gamma,
+    products,
+    row_sums,
+    sum_down,
+    sum_up,
+    up,
+)
 
-if TYPE_CHECKING:
-    from scipy.sparse.linalg import LinearOperator
-
-#: Graphs up to this size are decomposed densely; beyond, eigenvalues are confirmed with random vectors.
-DENSE = 3000
-#: Four standard normal numbers are all smaller than this with probability < 5e-13.
-SMALL = 1e-3
 #: Work limit of the size enumeration; the value is part of the bound's definition (docs/bounds.md).
 SIZE_WORK = 6e8
+#: Multipliers beyond so many times the sum of all weights (distances count 1 at least) prove nothing anyone needs.
+LARGEST_MULTIPLIER = 1e6
+
+
+def moderate(values: FloatArray, name: str, scale: float) -> FloatArray:
+    """The field's numbers if none is absurdly large beside ``scale``. Raises CertificateError."""
+    most = float(np.abs(values).max(initial=0.0))
+    if most > LARGEST_MULTIPLIER * scale:
+        raise CertificateError(f"{name!r} holds {most:.3g}, absurd beside a sum of weights of {scale:.3g}")
+    return values
 
 
 def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The projection bound at the given diagonal shift: two dense decompositions and two sorts."""
+    """The projection bound at the given diagonal shift: two enclosed spectra and two sorts."""
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the projection bound holds only for one node per core")
     d = distances(problem)
     k = len(d)
-    shift = numbers(certificate, "shift", k)
-    step = core_distance(problem).step
-    d = d - step
-    np.fill_diagonal(d, 0.0)
     traffic = both_ways(problem)
+    shift = moderate(numbers(certificate, "shift", k), "shift", float(traffic.sum()))
+    step = core_distance(problem).step
+    d = np.maximum(d - step, 0.0)
+    np.fill_diagonal(d, 0.0)
     s = np.zeros((k, k))
     s[: problem.n, : problem.n] = traffic.toarray()
     s[np.arange(k), np.arange(k)] += shift
-    v = helmert(k)
-    lam = eigvalsh(v @ s @ v.T)
-    mu = eigvalsh(v @ d @ v.T)[::-1]
-    load, reach = s.sum(axis=1), d.sum(axis=1)
-    linear = 2 / k * float(np.sort(load) @ np.sort(reach)[::-1])
-    flat = float(load.sum()) * float(reach.sum()) / k**2
-    noise = 8 * k * np.finfo(float).eps
-    margin = noise * (np.abs(lam).sum() * np.abs(mu).max(initial=0) + np.linalg.norm(s) * np.abs(mu).sum())
-    doubled = float(lam @ mu) + linear - flat - float(margin) - noise * (abs(linear) + abs(flat))
-    return step * float(traffic.sum()) / 2 + doubled / 2
+    # the diagonal of s is free, so its rounding is of no account: the bound holds for the diagonal that came out
+    return sum_down([down(step * sum_down(traffic.data) / 2), down(projection_value(s, d) / 2)])
+
+
+def projection_value(s: FloatArray, d: FloatArray, linear: bool = True) -> float:
+    """No more than ``trace(S X D X')`` is for any permutation matrix X; symmetric (k, k); D >= 0 with diagonal 0.
+
+    Without ``linear`` its linear part, ``2/k <S e, D e>``, is left out: someone else pays it.
+    """
+    k = len(d)
+    low, high = projected(s)
+    near, far = projected(d)
+    value = [sum_down(products(low, high, near[::-1], far[::-1])[0])]
+    load, load_off = row_sums(s)
+    reach, reach_off = row_sums(d)
+    if linear:
+        order, other = np.sort(load), np.sort(reach)[::-1]
+        one, two = SAFE * float(load_off.max()), SAFE * float(reach_off.max())
+        value.append(2 / k * sum_down(products(order - one, order + one, other - two, other + two)[0]))
+        value[-1] = down(value[-1] - 1e-15 * abs(value[-1]))
+    ends = [np.array([end(values.tolist())]) for values in (load, reach) for end in (sum_down, sum_up)]
+    width = [SAFE * float(load_off.sum()), SAFE * float(reach_off.sum())]
+    flat = float(
+        products(ends[0] - width[0], ends[1] + width[0], ends[2] - width[1], ends[3] + width[1])[1][0]
+    )
+    value.append(-(flat + 1e-15 * abs(flat)) / k**2)
+    value.append(-1e-15 * abs(value[-1]))
+    return sum_down(value)
 
 
 def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The joint bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
+    """The joint bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
     expect(problem, "pairs")
     room = room_of(problem)
     if problem.machine.distance_matrix is not None:
         raise CertificateError("the joint bound needs a mesh or torus")
-    shift = numbers(certificate, "shift", problem.n)
-    rho = rho_of(certificate)
-    lam = rising(certificate, problem.n)
-    count = len(lam)
-    _confirm(both_ways(problem), shift, rho, lam)
+    shift, rho, lam = _multipliers(problem, certificate, both_ways(problem))
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     codes = _codes(core_distance(healthy), problem)
     lines = codes.shape[1]
-    lam = np.concatenate([lam, np.full(max(0, lines - count), lam[-1])])[:lines]
+    lam = np.concatenate([lam, np.full(max(0, lines - len(lam)), lam[-1])])[:lines]
     length = float((codes[0] ** 2).sum())
+    # square roots, products and sums of codes, all squared lengths being ``length``
+    off = gamma(4 * (len(codes) + lines) + 40) * length
     least = np.inf
     for sizes in _extreme_sizes(problem.n, len(codes), room, lines):
-        sigma = np.linalg.eigvalsh(np.einsum("vp,pi,pj->vij", sizes, codes, codes, optimize=True))[:, ::-1]
-        drift = ((sizes @ codes) ** 2).sum(axis=1) / problem.n
-        least = min(least, float((sigma @ lam - rho * drift).min()))
-    return least - length * float(shift.sum()) - 1e-10 * length * float(np.abs(shift).sum())
+        mass = np.abs(sizes).sum(axis=1)
+        gram = np.einsum("vp,pi,pj->vij", sizes, codes, codes, optimize=True)
+        near, far = spectrum((gram + np.swapaxes(gram, 1, 2)) / 2, off * mass)
+        paid = products(lam, lam, near[:, ::-1], far[:, ::-1])[0]
+        centre = off * mass**2 / problem.n
+        drift = rho * (((sizes @ codes) ** 2).sum(axis=1) / problem.n + centre)
+        value = (
+            paid.sum(axis=1) - drift - gamma(lines + 8) * (np.abs(paid).sum(axis=1) + drift) - rho * centre
+        )
+        least = min(least, down(float(value.min())))
+    total = np.array([sum_up(shift)])
+    spent = float(products(total, total, np.array([length - off]), np.array([length + off]))[1][0])
+    return sum_down([least, -spent])
 
 
 def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The parting bound at the given multipliers, once the stated eigenvalue bounds are confirmed."""
+    """The parting bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
     expect(problem)
     room = room_of(problem)
     if room >= problem.n:
         raise CertificateError("all nodes may fit on one core, nothing need part")
+    apart = least_apart(problem)
+    shift, rho, lam = _multipliers(problem, certificate, _parting(problem))
+    doubled = doubled_parts(problem.n, room, shift, rho, lam)
+    return down(apart * doubled / 2) if np.isfinite(doubled) else -np.inf
+
+
+def doubled_parts(n: int, room: int, shift: FloatArray, rho: float, lam: FloatArray) -> float:
+    """``sum_i lambda_i m_i - sum shift - rho sum m^2 / n``, m full parts and one rest, rounded down."""
+    full, rest = divmod(n, room)
+    sizes = np.array([room] * full + [rest] * (rest > 0), np.float64)
+    paid = np.append(lam, np.full(max(0, len(sizes) - len(lam)), lam[-1]))[: len(sizes)]
+    drift = up(rho * dot_up(sizes, sizes))
+    return sum_down([*products(paid, paid, sizes, sizes)[0].tolist(), *(-shift).tolist(), -up(drift / n)])
+
+
+def _multipliers(
+    problem: MappingProblem, certificate: Mapping[str, Any], pairs: csr_array
+) -> tuple[FloatArray, float, FloatArray]:
+    """Shift, rho and proved eigenvalue bounds of the Laplacian of ``pairs`` with them."""
     shift = numbers(certificate, "shift", problem.n)
     rho = rho_of(certificate)
     lam = rising(certificate, problem.n)
-    apart = least_apart(problem)
-    _confirm(_parting(problem), shift, rho, lam)
-    sizes, left = [], problem.n
-    while left > 0:
-        sizes.append(float(min(room, left)))
-        left -= room
-    m = np.array(sizes) * apart / 2
-    value = float(m @ np.append(lam, np.full(max(0, len(m) - len(lam)), lam[-1]))[: len(m)])
-    value -= rho * float(m @ np.array(sizes)) / problem.n
-    return value - apart / 2 * (float(shift.sum()) + 1e-10 * float(np.abs(shift).sum()))
+    for values, name in ((shift, "shift"), (np.array([rho]), "rho"), (lam, "eigenvalues")):
+        moderate(values, name, float(pairs.sum()))
+    return shift, rho, proved(Operator(pairs, shift, rho), lam)
 
 
 def _parting(problem: MappingProblem) -> csr_array:
@@ -185,62 +237,3 @@ def _extreme_sizes(n: int, cores: int, room: int, lines: int) -> list[FloatArray
             sizes[list(chosen)] -= missing / emptied
             put(sizes)
     return [*out, np.array(batch)] if batch else out
-
-
-def _confirm(s: csr_array, shift: FloatArray, rho: float, lam: FloatArray) -> None:
-    """Raise CertificateError unless the i-th smallest eigenvalue of L + diag(shift) + rho ee'/n is >= lam[i]."""
-    confirm(csr_array(diags_array(s.sum(axis=1) + shift) - s), rho, lam)
-
-
-def confirm(a: csr_array | LinearOperator, rho: float, lam: FloatArray) -> None:
-    """Raise CertificateError unless the i-th smallest eigenvalue of a + rho ee'/n is >= lam[i]."""
-    n, count = a.shape[0], len(lam)
-    if n <= DENSE:
-        dense = np.asarray(a @ np.eye(n)) + rho / n
-        true = eigvalsh(dense)[:count] + 8 * n * np.finfo(float).eps * np.linalg.norm(dense)
-    else:
-        true = _confirmed(a, rho, count)
-    low = np.flatnonzero(lam > true + 1e-9 * np.abs(true))
-    if len(low):
-        i = int(low[0])
-        raise CertificateError(
-            f"'eigenvalues' entry {i} is {lam[i]:.10g}, only {true[i]:.10g} can be confirmed"
-        )
-
-
-def _confirmed(a: csr_array | LinearOperator, rho: float, count: int) -> FloatArray:
-    """Lower bounds on the smallest eigenvalues of a large matrix (docs/bounds.md, "Eigenvalues that are safe")."""
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    n = a.shape[0]
-    ones = np.full(n, 1 / np.sqrt(n))
-    op = LinearOperator((n, n), matvec=lambda x: a @ x + rho * ones * (ones @ x), dtype=np.float64)
-    start = np.random.default_rng(11).standard_normal(n)
-    _, vectors = eigsh(op, count + 4, which="SA", tol=1e-4, v0=start, ncv=3 * count + 30)
-    top = float(eigsh(op, 1, which="LA", tol=1e-2, v0=start)[0][0])
-    basis = np.linalg.qr(vectors)[0]
-    image = a @ basis + rho * np.outer(ones, ones @ basis)
-    ritz, turn = np.linalg.eigh(basis.T @ image)
-    residual = image @ turn - basis @ turn * ritz
-    low, high = float(ritz[-1]), top + 0.03 * abs(top) + 1e-9
-    half, middle = (high - low) / 2, (high + low) / 2
-    gap = max(low - float(ritz[count - 1]), 1e-3 * float(np.abs(ritz).mean()), 5e-6 * half)
-    degree = int(np.log(2 * np.sqrt(n) / SMALL) * np.sqrt(half / (2 * gap))) + 20
-    old = np.random.default_rng(12).standard_normal((n, 4))
-    old -= basis @ (basis.T @ old)
-    new = np.zeros_like(old)
-    for i in range(degree):
-        image = (a @ (new if i else old) + rho * np.outer(ones, ones @ (new if i else old))) / half
-        image -= (middle / half) * (new if i else old)
-        image -= basis @ (basis.T @ image)
-        old, new = (new, 2 * image - old) if i else (old, image)
-        if np.abs(new[0]).max() > 1e120:
-            degree = i + 1
-            break
-    growth = max(1.0, float(np.linalg.norm(new, axis=0).max()) / SMALL)
-    floor = low - (np.cosh(np.arccosh(growth) / degree) - 1) * half
-    # [[diag ritz, S'], [S, floor]] with residual = (orthonormal) S has no larger eigenvalues than a + rho ee'/n.
-    _, stretch, turned = np.linalg.svd(residual, full_matrices=False)
-    coupling = stretch[:, None] * turned
-    whole = np.block([[np.diag(ritz), coupling.T], [coupling, floor * np.eye(len(ritz))]])
-    return np.asarray(eigvalsh(whole)[:count], np.float64)

@@ -1,4 +1,4 @@
-"""Re-check of the split bound: one decomposition, one sort per node, a minimum per node; rows validated one by one."""
+"""Re-check of the split bound: two enclosed spectra, one sort per node, a minimum per node; rows validated one by one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigvalsh, helmert
 
 from nmsolve.hw.cost import CoreDistance, core_distance
 from nmsolve.model.mapping.problem import MappingProblem
@@ -20,6 +19,8 @@ from nmsolve.solvers.mapping.recheck.parts import (
     room_of,
     usable_cores,
 )
+from nmsolve.solvers.mapping.recheck.rounding import ROUNDOFF, SAFE, dot_down, down, gamma, sum_down
+from nmsolve.solvers.mapping.recheck.spectral import moderate, projection_value
 
 #: Cliques of more nodes have no row.
 LARGEST = 10
@@ -34,7 +35,7 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the split bound holds only for one node per core")
     form = core_distance(problem)
-    d = distances(problem) - form.step
+    d = np.maximum(distances(problem) - form.step, 0.0)
     np.fill_diagonal(d, 0.0)
     traffic = both_ways(problem)
     w = np.zeros_like(d)
@@ -42,7 +43,7 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     allowed = np.ones(d.shape, bool)
     allowed[: problem.n] = problem.domains[problem.domain_of][:, usable_cores(problem)]
     value = placement_value(w, d, allowed, certificate, lambda table: _right_sides(table, form, d))
-    return form.step * float(traffic.sum()) / 2 + value
+    return sum_down([down(form.step * sum_down(traffic.data) / 2), value])
 
 
 def placement_value(
@@ -53,32 +54,34 @@ def placement_value(
     ``allowed`` (k, k): node may be on place; ``sides``: what rows of one size are worth, see :data:`Sides`.
     """
     k = len(d)
-    m = numbers(certificate, "multipliers", k * k).reshape(k, k)
-    price = numbers(certificate, "price", k)
-    rows, paid, mass = _rows(certificate, k, sides)
+    traffic, far = float(np.abs(w).sum()), float(d.max())
+    m = moderate(numbers(certificate, "multipliers", k * k), "multipliers", traffic).reshape(k, k)
+    price = moderate(numbers(certificate, "price", k), "price", traffic * max(1.0, far))
+    rows, paid, mass = _rows(certificate, k, sides, traffic)
     s = 0.5 * (m + m.T)
     load, reach = s.sum(axis=0), d.sum(axis=0)
-    v = helmert(k)
-    lam, mu = eigvalsh(v @ s @ v.T), eigvalsh(v @ d @ v.T)
-    spectral, linear = float(lam @ mu[::-1]), float(price.sum())
     near = np.sort(d + np.diag(np.full(k, -1.0)), axis=1)[:, 1:]
+    least = price.tolist()
     for u in range(k):
         left = np.delete(w[u] - m[u] - rows[u], u)
         cost = near @ np.sort(left)[::-1] + 2 * load[u] / k * reach - price
         if allowed[u].any():
-            linear += float(cost[allowed[u]].min())
-    flat = float(load.sum()) * float(reach.sum()) / k**2
-    size = np.abs(lam).sum() * np.abs(mu).max() + np.linalg.norm(s) * np.abs(mu).sum()
-    size += float(d.max()) * (w.sum() + 3 * np.abs(m).sum() + mass) + np.abs(price).sum() + abs(paid)
-    noise = 8 * k * np.finfo(float).eps * float(size)
-    return (spectral + linear - flat + paid - noise) / 2
+            least.append(float(cost[allowed[u]].min()))
+    # Rounding. Each of w, m and the rows enters a cost times at most the largest distance, after at most 4k + the number of
+    # rows roundings; a price is subtracted once for each node; half the sum of m and its transpose is rounded once.
+    terms = 4 * k + len(certificate.get("sizes", ())) + 60
+    doubt = gamma(terms) * far * (traffic + 8 * float(np.abs(m).sum()) + 4 * mass)
+    doubt += 8 * ROUNDOFF * k * float(np.abs(price).max())
+    return down(sum_down([projection_value(s, d, linear=False), *least, paid, -SAFE * doubt]) / 2)
 
 
-def _rows(certificate: Mapping[str, Any], k: int, sides: Sides) -> tuple[FloatArray, float, float]:
-    """(k, k) sum of tau times the rows, what they are worth together, and the sum of the absolute coefficients."""
+def _rows(
+    certificate: Mapping[str, Any], k: int, sides: Sides, traffic: float
+) -> tuple[FloatArray, float, float]:
+    """(k, k) sum of tau times the rows, what they are worth together at least, and the sum of the absolute coefficients."""
     size = _whole(certificate, "sizes")
     member = _whole(certificate, "members")
-    tau = numbers(certificate, "tau", len(size))
+    tau = moderate(numbers(certificate, "tau", len(size)), "tau", traffic)
     if len(size) and not (size.min() >= 3 and size.max() <= k):
         raise CertificateError(f"'sizes' must lie in 3..{k}")
     if size.sum() != len(member):
@@ -95,7 +98,8 @@ def _rows(certificate: Mapping[str, Any], k: int, sides: Sides) -> tuple[FloatAr
         if (np.diff(np.sort(np.abs(table), axis=1), axis=1) == 0).any():
             raise CertificateError("'members' names a node twice in one row")
         right, way = sides(table)
-        paid += float(tau[which] @ right)
+        paid += dot_down(tau[which], right)
+        paid -= 2 * ROUNDOFF * abs(paid)
         node, sign = np.abs(table) - 1, np.sign(table) * 1.0
         for i in range(count):
             for j in range(i):

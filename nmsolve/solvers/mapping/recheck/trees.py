@@ -1,4 +1,4 @@
-"""Re-check of the parting bound of net objectives: one message at a time, its own matrix and decompositions."""
+"""Re-check of the parting bound of net objectives: one message at a time, its own matrix, eigenvalues proved."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, diags_array
+from scipy.sparse import coo_array, csr_array
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.recheck.operator import Operator, proved
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     expect,
@@ -18,11 +19,15 @@ from nmsolve.solvers.mapping.recheck.parts import (
     rho_of,
     room_of,
 )
-from nmsolve.solvers.mapping.recheck.spectral import DENSE, confirm, rising
+from nmsolve.solvers.mapping.recheck.rounding import down, products, sum_down
+from nmsolve.solvers.mapping.recheck.spectral import doubled_parts, moderate, rising
+
+#: Largest pull; the best are below 1.
+MAX_PULL = 1e6
 
 
 def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The bound at the given pulls, shift and rho, once the stated eigenvalue bounds are confirmed."""
+    """The bound at the given pulls, shift and rho, with the stated eigenvalue bounds as far as they are proved."""
     expect(problem, "nets")
     room = room_of(problem)
     if room >= problem.n:
@@ -33,27 +38,17 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     lam = rising(certificate, n)
     pairs, nets, rate = messages(problem)
     pull = numbers(certificate, "pulls", nets.nnz)
-    nets = csr_array((pull, nets.indices, nets.indptr), shape=nets.shape)
-    confirm(_matrix(pairs, nets, rate, shift), rho, lam)
-    sizes = np.diff(np.minimum(np.arange(0, n + room, room), n)).astype(np.float64)
-    paid = np.append(lam, np.full(max(0, len(sizes) - len(lam)), lam[-1]))[: len(sizes)]
-    reach = np.asarray(nets.sum(axis=1)).ravel()
-    value = float(rate @ (2 * reach - 1)) + float(sizes @ paid) / 2 - float(shift.sum()) / 2
-    value -= rho * float(sizes @ sizes) / (2 * n)
-    doubt = np.abs(shift).sum() + 2 * float(rate @ np.abs(reach)) + abs(value)
-    return least_apart(problem) * (value - 1e-11 * float(doubt))
-
-
-def _matrix(pairs: csr_array, nets: csr_array, rate: FloatArray, shift: FloatArray) -> Any:
-    """Laplacian of the pairs + diag(shift) - 2 sum rate q q', as an array or, for large graphs, as an operator."""
-    from scipy.sparse.linalg import aslinearoperator
-
-    rest = csr_array(diags_array(pairs.sum(axis=1) + shift) - pairs)
-    weighted = csr_array(diags_array(np.sqrt(2 * rate)) @ nets)
-    if len(shift) <= DENSE:
-        return csr_array(rest - weighted.T @ weighted)
-    across = csr_array(weighted.T)
-    return aslinearoperator(rest) - aslinearoperator(across) @ aslinearoperator(weighted)
+    if np.abs(pull).max(initial=0.0) > MAX_PULL:
+        raise CertificateError(f"'pulls' holds a number above {MAX_PULL:g}")
+    nets = csr_array((pull, nets.indices, nets.indptr), shape=nets.shape, copy=True)  # products sort it in place
+    scale = float(pairs.sum()) + float(rate @ np.diff(nets.indptr))
+    for values, name in ((shift, "shift"), (np.array([rho]), "rho"), (lam, "eigenvalues")):
+        moderate(values, name, scale)
+    low = proved(Operator(pairs, shift, rho, nets, rate), lam)
+    # rate (2 sum q - 1), message by message
+    across = products(*(np.repeat(rate, np.diff(nets.indptr)),) * 2, pull, pull)[0]
+    value = sum_down([*(2 * across).tolist(), *(-rate).tolist(), doubled_parts(n, room, shift, rho, low) / 2])
+    return down(least_apart(problem) * value) if np.isfinite(value) else -np.inf
 
 
 def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]:
