@@ -20,10 +20,13 @@ from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     both_ways,
     distances,
+    doubt,
     expect,
     fits_with,
     least_apart,
+    lowered,
     numbers,
+    parallel,
     rho_of,
     room_of,
     usable_cores,
@@ -59,7 +62,7 @@ def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) 
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the projection bound holds only for one node per core")
-    d = distances(problem)
+    d = distances(problem, down=True)
     k = len(d)
     traffic = both_ways(problem)
     shift = moderate(numbers(certificate, "shift", k), "shift", float(traffic.sum()))
@@ -70,7 +73,8 @@ def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) 
     s[: problem.n, : problem.n] = traffic.toarray()
     s[np.arange(k), np.arange(k)] += shift
     # the diagonal of s is free, so its rounding is of no account: the bound holds for the diagonal that came out
-    return sum_down([down(step * sum_down(traffic.data) / 2), down(projection_value(s, d) / 2)])
+    value = sum_down([down(step * sum_down(traffic.data) / 2), down(projection_value(s, d) / 2)])
+    return lowered(problem, value, parallel(problem) + 4)
 
 
 def projection_value(s: FloatArray, d: FloatArray, linear: bool = True) -> float:
@@ -105,7 +109,8 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     room = room_of(problem)
     if problem.machine.distance_matrix is not None:
         raise CertificateError("the joint bound needs a mesh or torus")
-    shift, rho, lam = _multipliers(problem, certificate, both_ways(problem))
+    traffic = both_ways(problem)
+    shift, rho, lam = _multipliers(problem, certificate, traffic)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))
     codes = _codes(core_distance(healthy), problem)
     lines = codes.shape[1]
@@ -127,7 +132,8 @@ def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
         least = min(least, down(float(value.min())))
     total = np.array([sum_up(shift)])
     spent = float(products(total, total, np.array([length - off]), np.array([length + off]))[1][0])
-    return sum_down([least, -spent])
+    blurred = SAFE * doubt(healthy) * float(traffic.sum()) / 2
+    return lowered(problem, sum_down([least, -spent, -blurred]), parallel(problem) + 4)
 
 
 def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -139,7 +145,8 @@ def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     apart = least_apart(problem)
     shift, rho, lam = _multipliers(problem, certificate, _parting(problem))
     doubled = doubled_parts(problem.n, room, shift, rho, lam)
-    return down(apart * doubled / 2) if np.isfinite(doubled) else -np.inf
+    value = down(apart * doubled / 2) if np.isfinite(doubled) else -np.inf
+    return lowered(problem, value, parallel(problem) + 4)
 
 
 def doubled_parts(n: int, room: int, shift: FloatArray, rho: float, lam: FloatArray) -> float:

@@ -15,7 +15,9 @@ from nmsolve.solvers.mapping.recheck.parts import (
     both_ways,
     distances,
     expect,
+    lowered,
     numbers,
+    parallel,
     room_of,
     usable_cores,
 )
@@ -35,7 +37,7 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the split bound holds only for one node per core")
     form = core_distance(problem)
-    d = np.maximum(distances(problem) - form.step, 0.0)
+    d = np.maximum(distances(problem, down=True) - form.step, 0.0)
     np.fill_diagonal(d, 0.0)
     traffic = both_ways(problem)
     w = np.zeros_like(d)
@@ -43,7 +45,8 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     allowed = np.ones(d.shape, bool)
     allowed[: problem.n] = problem.domains[problem.domain_of][:, usable_cores(problem)]
     value = placement_value(w, d, allowed, certificate, lambda table: _right_sides(table, form, d))
-    return sum_down([down(form.step * sum_down(traffic.data) / 2), value])
+    value = sum_down([down(form.step * sum_down(traffic.data) / 2), value])
+    return lowered(problem, value, parallel(problem) + 4)
 
 
 def placement_value(

@@ -15,7 +15,9 @@ from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
     expect,
     least_apart,
+    lowered,
     numbers,
+    parallel,
     rho_of,
     room_of,
 )
@@ -40,7 +42,9 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     pull = numbers(certificate, "pulls", nets.nnz)
     if np.abs(pull).max(initial=0.0) > MAX_PULL:
         raise CertificateError(f"'pulls' holds a number above {MAX_PULL:g}")
-    nets = csr_array((pull, nets.indices, nets.indptr), shape=nets.shape, copy=True)  # products sort it in place
+    nets = csr_array(
+        (pull, nets.indices, nets.indptr), shape=nets.shape, copy=True
+    )  # products sort it in place
     scale = float(pairs.sum()) + float(rate @ np.diff(nets.indptr))
     for values, name in ((shift, "shift"), (np.array([rho]), "rho"), (lam, "eigenvalues")):
         moderate(values, name, scale)
@@ -48,7 +52,8 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     # rate (2 sum q - 1), message by message
     across = products(*(np.repeat(rate, np.diff(nets.indptr)),) * 2, pull, pull)[0]
     value = sum_down([*(2 * across).tolist(), *(-rate).tolist(), doubled_parts(n, room, shift, rho, low) / 2])
-    return down(least_apart(problem) * value) if np.isfinite(value) else -np.inf
+    paid = down(least_apart(problem) * value) if np.isfinite(value) else -np.inf
+    return lowered(problem, paid, parallel(problem) + 4)
 
 
 def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]:
