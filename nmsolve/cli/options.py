@@ -35,7 +35,7 @@ def seconds(text: str) -> float:
     ------
     InputError : not a positive, finite duration
     """
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)\s*", text, re.ASCII)
     found = float(match[1]) * _SECONDS.get(match[2], 0.0) if match else 0.0
     if not 0 < found <= _LONGEST:
         raise InputError(
@@ -53,7 +53,7 @@ def fraction(text: str | None) -> float | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text, re.ASCII)
     if not match:
         raise InputError(f"gap {text!r}", "--gap", "a fraction such as 0.05, or 5%")
     return float(match[1]) / (100 if match[2] else 1)
@@ -68,7 +68,7 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", text)
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([A-Za-z]*)\s*", text, re.ASCII)
     found = float(match[1]) * _BYTES.get(match[2], 0) if match else 0.0
     if not 1 <= found < 2**62:
         raise InputError(f"memory {shortened(text)!r}", option, "a size such as 4GiB")
@@ -84,7 +84,7 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d+)\s*(?:[xX]\s*(\d+))?\s*", text)
+    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:[xX]\s*(\d{1,9}))?\s*", text, re.ASCII)
     if not match or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
         raise InputError(f"chips {text!r}", "--chips", "a number of chips or ROWSxCOLUMNS")
     if match[2]:

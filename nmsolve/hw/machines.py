@@ -20,7 +20,7 @@ MOST_CORES = 2**22
 #: No machine file is longer than this (bytes).
 LARGEST_FILE = 2**24
 
-_MESH = re.compile(r"mesh:(\d+)x(\d+)(?:,(\d+)(?:x(\d+))?)?")
+_MESH = re.compile(r"mesh:(\d{1,9})x(\d{1,9})(?:,(\d{1,9})(?:x(\d{1,9}))?)?", re.ASCII)
 
 
 def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.text import decimal
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
@@ -243,10 +244,8 @@ def _values(path: Path, head: list[str], rows: Sequence[tuple[int, list[str]]]) 
         key, text = row[name].strip(), row[value].strip()
         if key in out:
             raise InputError(f"{key} is there twice", where, "every instance once")
-        try:
-            out[key] = float(text)
-        except ValueError:
-            out[key] = -1.0
-        if not 0 <= out[key] < float("inf"):
+        found = decimal(text)
+        if found is None or not 0 <= found < float("inf"):
             raise InputError(f"the best known value of {key} is {text!r}", where, "a number >= 0")
+        out[key] = found
     return out

@@ -11,6 +11,7 @@ import numpy as np
 from nmsolve.hw.noc.traffic import Trace
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, write_atomic
+from nmsolve.model.formats.text import whole_number
 from nmsolve.model.machine import Machine
 
 HEADER = ("step", "source", "targets", "count")
@@ -52,14 +53,14 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
 
 def _entry(fields: list[str], where: str, machine: Machine) -> tuple[int, int, tuple[int, ...], int]:
     """One line."""
-    try:
-        step, source, count = int(fields[0]), int(fields[1]), int(fields[3])
-        goals = tuple(sorted({int(word) for word in fields[2].split()}))
-    except (ValueError, IndexError):
-        raise InputError(
-            f"{','.join(fields)!r}"[:80], where, "step,source,targets,count in whole numbers"
-        ) from None
-    if len(fields) != 4 or not goals or step < 0 or count < 1 or max(step, count) > 2**40:
+    words = [word.encode().split() for word in fields]
+    numbers = [[whole_number(word) for word in group] for group in words]
+    flat = [v for group in numbers for v in group if v is not None]
+    if [len(group) for group in numbers[:2] + numbers[3:]] != [1, 1, 1] or len(flat) < sum(map(len, numbers)):
+        raise InputError(f"{','.join(fields)!r}"[:80], where, "step,source,targets,count in whole numbers")
+    step, source, *goal_list, count = flat
+    goals = tuple(sorted(set(goal_list)))
+    if not goals or count < 1 or max(step, count) > 2**40:
         raise InputError(f"{','.join(fields)!r}"[:80], where, "four fields: a step >= 0, cores, a count >= 1")
     for core in (source, *goals):
         if not 0 <= core < machine.size:

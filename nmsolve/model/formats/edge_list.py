@@ -17,6 +17,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, input_file, write_atomic
 from nmsolve.model.formats.sorting import rows_of
+from nmsolve.model.formats.text import decimal
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.network import Network, graph
 from nmsolve.model.types import FloatArray, IntArray
@@ -188,7 +189,7 @@ class _Parser:
     def _floats(self, text: bytes, late: IntArray) -> FloatArray:
         """Weights of many digits, and whatever is no weight at all."""
         words = [text[a:b] for _, a, b in late.tolist()]
-        out = np.array([_float(word) for word in words])
+        out = np.array([decimal(word) for word in words], np.float64)  # None is NaN
         bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
         if len(bad):
             raise self._refused(text, text.rfind(b"\n", 0, int(late[bad[0], 1])) + 1)
@@ -202,14 +203,6 @@ class _Parser:
         return InputError(
             f"found {shown!r}", f"{self.path}:{line}", f"{expected}; nodes are whole numbers, weights >= 0"
         )
-
-
-def _float(word: bytes) -> float:
-    """Python's reading of a decimal number; NaN for anything else (it would take ``1_0`` and ``nan``, too)."""
-    try:
-        return float(word) if not word.strip(b"0123456789.eE+-") else float("nan")
-    except ValueError:
-        return float("nan")
 
 
 def save(graph: LogicGraph, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.formats.text import whole_number
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -52,7 +53,7 @@ class NodeIndex:
         except KeyError:
             k = next(i for i, v in enumerate(ids) if v not in self._index)
         found = ids[k]
-        other: int | str = str(found) if isinstance(found, int) else int(found) if found.isdecimal() else ""
+        other: int | str | None = str(found) if isinstance(found, int) else whole_number(found)
         hint = ""
         if other in self._index:
             hint = f" (there is a node {other!r}: text and numbers are different ids)"

@@ -6,7 +6,6 @@ The reader is our own because SciPy's compiled one can crash the process on a da
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes, read_limited, write_atomic
+from nmsolve.model.formats.text import decimal, decimals, whole_number
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -69,7 +69,7 @@ def _header(data: bytes, path: Path) -> Header:
         raise InputError("an array of pattern entries", f"{path}:1", "coordinate, or another field")
     words, body, number = _size_line(data, path)
     where = f"{path}:{number}"
-    if len(words) != (2 if dense else 3) or not all(w.isdigit() and len(w) < 19 for w in words):
+    if len(words) != (2 if dense else 3) or any(whole_number(w) is None for w in words):
         raise InputError("malformed size line", where, "rows, columns" + ("" if dense else ", entries"))
     rows, cols = int(words[0]), int(words[1])
     if rows != cols or rows < 1:
@@ -102,12 +102,9 @@ def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
     """All numbers after the size line, exactly as many as promised."""
     per_entry = 1 if header.dense else 2 if header.pattern else 3
     body = data[header.body :]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", DeprecationWarning)
-        try:
-            values = np.fromstring(body, dtype=np.float64, sep=" ") if body.strip() else np.zeros(0)
-        except (ValueError, DeprecationWarning):
-            raise _bad_number(body, header.line, path) from None
+    values = decimals(body)
+    if values is None:
+        raise _bad_number(body, header.line, path)
     if len(values) != header.entries * per_entry:
         raise InputError(
             f"{len(values)} numbers after the size line",
@@ -120,9 +117,7 @@ def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
 def _bad_number(body: bytes, before: int, path: Path) -> InputError:
     for number, line in enumerate(body.split(b"\n"), start=before + 1):
         for word in line.split():
-            try:
-                float(word)
-            except ValueError:
+            if decimal(word) is None:
                 return InputError(
                     f"found {word[:30].decode('utf-8', 'replace')!r}", f"{path}:{number}", "a number"
                 )

@@ -19,6 +19,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, write_atomic
 from nmsolve.model.formats.implied import implied_machine
+from nmsolve.model.formats.text import decimal, decimals, whole_number
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import FloatArray
 
@@ -59,11 +60,14 @@ def load(path: Path) -> LogicGraph:
 
 def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
     data = read_limited(path)
-    words = data.split()
-    if not words or len(words[0]) > 7 or not words[0].isdigit() or not 1 <= int(words[0]) <= 10**6:
+    n = whole_number((data[:64].split() or [b""])[0])
+    if n is None or not 1 <= n <= 10**6:
         raise InputError("the file does not begin with a size", f"{path}:1", "a whole number from 1 to 10^6")
-    n = int(words[0])
-    given = len(words) - 1
+    values = decimals(data)
+    if values is None:
+        raise _bad_number(data, n, path)
+    values = values[1:]
+    given = len(values)
     if given != 2 * n * n:
         if given < 2 * n * n:
             matrix, entry = divmod(given, n * n)
@@ -73,11 +77,6 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
         raise InputError(
             f"{given} numbers after the size, {where}", str(path), f"{2 * n * n} (two {n} x {n} matrices)"
         )
-    try:
-        values = np.array(words[1:], dtype="S").astype(np.float64)
-    except ValueError:
-        word = next(w for w in words[1:] if not _is_number(w)).decode("utf-8", "replace")
-        raise InputError(f"{word!r} is not a number", str(path), "two matrices of numbers") from None
     bad = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(bad):
         matrix, entry = divmod(int(bad[0]), n * n)
@@ -89,12 +88,18 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
     return values[: n * n].reshape(n, n), values[n * n :].reshape(n, n)
 
 
-def _is_number(word: bytes) -> bool:
-    try:
-        np.array(word, dtype="S").astype(np.float64)
-    except ValueError:
-        return False
-    return True
+def _bad_number(data: bytes, n: int, path: Path) -> InputError:
+    """Find the first word that is no number (only runs where there is one)."""
+    count = -1  # the size comes first
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        for word in line.split():
+            if decimal(word) is None:
+                matrix, entry = divmod(count, n * n)
+                shown = word[:30].decode("utf-8", "replace")
+                what = f"entry ({entry // n + 1}, {entry % n + 1}) of matrix {matrix + 1} is {shown}, not a number"
+                return InputError(what, f"{path}:{number}", "two matrices of numbers")
+            count += 1
+    return InputError("the file is no text of numbers", str(path))
 
 
 def mesh_shape(matrix: FloatArray) -> tuple[int, int] | None:

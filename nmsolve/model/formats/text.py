@@ -1,4 +1,8 @@
-"""Whole-number text files read in bulk: tokens in one array, with the line each belongs to."""
+"""Numbers in text files: one strict reading for all formats, and whole-number files in bulk.
+
+A number is what everybody means by it: ASCII digits, at most one point, an exponent. Python and NumPy read more (``1_0``,
+``nan``, ``infinity``, digits of other scripts, bytes up to a NUL), which no other tool would read alike.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,39 @@ import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 _COMMENT = re.compile(rb"^[ \t]*%[^\n]*(?:\n|\Z)", re.MULTILINE)
+
+
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
+_BLANKS = b" \t\n\v\f\r"
+#: Most digits of a whole number.
+DIGITS = 18
+
+
+def whole_number(word: str | bytes) -> int | None:
+    """The whole number >= 0, of at most 18 ASCII digits, that ``word`` is, or None."""
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= DIGITS else None
+
+
+def decimal(word: str | bytes) -> float | None:
+    """The decimal number that ``word`` is (infinite if it is too large for a float), or None."""
+    text = word.decode("latin-1") if isinstance(word, bytes) else word
+    return float(text) if _DECIMAL.fullmatch(text) else None
+
+
+def decimals(body: bytes) -> FloatArray | None:
+    """All decimal numbers of a text where they are set apart by white space, or None if it holds anything else."""
+    if body.translate(None, b"0123456789+-.eE" + _BLANKS):
+        return None
+    return _in_bulk(body, np.float64)
 
 
 @dataclass(frozen=True)
@@ -75,26 +104,30 @@ def read_integer_lines(path: Path) -> IntegerLines:
     text = read_limited(path)
     body = _COMMENT.sub(b"", text) if b"%" in text else text
     tokens = _numbers(body)
-    if tokens is None or (len(tokens) and tokens.min() < 0) or b"\0" in body:
+    if tokens is None:
         raise _bad_token(text, str(path))
-    start = _line_starts(body)
-    if start[-1] != len(tokens):  # white space that one of the two counts does not know
-        raise _bad_token(text, str(path))
-    return IntegerLines(str(path), tokens, start, len(text), text)
+    return IntegerLines(str(path), tokens, _line_starts(body), len(text), text)
 
 
 def _numbers(body: bytes) -> IntArray | None:
-    """All whole numbers of ``body``, or None if it holds anything else."""
+    """All whole numbers >= 0 of ``body``, or None if it holds anything else."""
+    if body.translate(None, b"0123456789" + _BLANKS):
+        return None
+    tokens = _in_bulk(body, np.int64)
+    return tokens if tokens is None or not len(tokens) or tokens.max() < 10**DIGITS else None
+
+
+def _in_bulk(body: bytes, kind: type[Any]) -> AnyArray | None:
+    """The numbers of a text that holds none but a number's characters and white space, or None if a word is no number."""
+    if not body.strip(_BLANKS):
+        return np.zeros(0, kind)  # fromstring reads "only blanks" as one number
     with warnings.catch_warnings():
         warnings.simplefilter("error", DeprecationWarning)
         try:
-            tokens = np.fromstring(body, dtype=np.int64, sep=" ")
+            found: AnyArray = np.fromstring(body, dtype=kind, sep=" ")
         except (ValueError, DeprecationWarning):
             return None
-    if len(tokens) and tokens.max() == np.iinfo(np.int64).max:
-        return None
-    # fromstring reads "only blanks" as one number
-    return tokens if body.strip() else tokens[:0]
+    return found if len(found) == _line_starts(body)[-1] else None  # it reads 1-2 as two numbers
 
 
 def _line_starts(body: bytes) -> IntArray:
@@ -118,7 +151,7 @@ def _bad_token(text: bytes, path: str) -> InputError:
         if line.lstrip(b" \t").startswith(b"%"):
             continue
         for token in line.split():
-            if not token.isdigit() or len(token) > 18:
+            if whole_number(token) is None:
                 shown = token[:30].decode("utf-8", "replace")
                 return InputError(f"found {shown!r}", f"{path}:{number}", "a whole number from 0 to 10^18")
     return InputError("the file is no text of whole numbers", path)

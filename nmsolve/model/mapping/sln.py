@@ -14,6 +14,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited, write_atomic
 from nmsolve.model.formats.implied import implied_machine
+from nmsolve.model.formats.text import decimal, whole_number
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, IntArray
@@ -109,20 +110,20 @@ def write_sln(path: str | Path, graph: LogicGraph, machine: Machine, core: IntAr
 def _numbers(path: Path) -> tuple[int, float, IntArray]:
     """Size, stated cost, and the permutation counted from 0."""
     words = read_limited(path).replace(b",", b" ").split()
-    if not words or not words[0].isdigit() or len(words[0]) > 7 or not 1 <= int(words[0]) <= 10**6:
+    n = whole_number(words[0]) if words else None
+    if n is None or not 1 <= n <= 10**6:
         raise InputError("the file does not begin with a size", f"{path}:1", "a whole number from 1 to 10^6")
-    n = int(words[0])
     if len(words) != n + 2:
         raise InputError(
             f"{len(words) - 1} numbers after the size", str(path), f"{n + 1}: the cost and {n} places"
         )
-    try:
-        stated, place = float(words[1]), np.array([int(w) for w in words[2:]], np.int64)
-    except (ValueError, OverflowError):
-        raise InputError("something is no number", str(path), "size, cost, permutation") from None
-    if not np.isfinite(stated):
-        raise InputError(f"the cost is {stated}", f"{path}:1", "a finite number")
-    return n, stated, place - 1
+    stated, place = decimal(words[1]), [whole_number(w) for w in words[2:]]
+    if None in place:
+        raise InputError("something is no number", str(path), "size, cost, permutation")
+    if stated is None or not np.isfinite(stated):
+        shown = words[1][:30].decode("utf-8", "replace")
+        raise InputError(f"the cost is {shown}", f"{path}:1", "a finite number")
+    return n, stated, np.array(place, np.int64) - 1
 
 
 def _double(found: IntArray) -> int:
