@@ -9,6 +9,7 @@ import msgspec
 
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
+from nmsolve.hw.magnitude import uncomputable
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.search.memory import own_peak
@@ -93,7 +94,8 @@ class MemoryPart(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The object in report.json. ``inputs`` holds the paths and options that ``verify`` needs."""
+    """The object in report.json. ``inputs`` holds the paths and options that ``verify`` needs, ``left_out`` the scores that
+    cannot be computed on this machine, with the reasons."""
 
     version: str
     status: str
@@ -106,6 +108,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     placement_bound: float | None
     placement_gap: float | None
     scores: dict[str, float]
+    left_out: dict[str, str]
     wall_seconds: float
     cpu_seconds: float
     memory: MemoryPart
@@ -143,6 +146,7 @@ def build_report(
         placement_bound=result.placement_bound,
         placement_gap=result.placement_gap,
         scores=dict(result.scores),
+        left_out=uncomputable(machine) if result.scores else {},
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),
         memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from nmsolve.model.machine import Figure, Machine
 
 
@@ -29,6 +31,11 @@ def describe(machine: Machine) -> list[dict[str, object]]:
     for name, limit in m.capacity.items():
         stated = m.figures.get(f"capacity.{name}", Figure(limit, "per core", verified=True))
         rows.append(_row("capacity", name, Figure(limit, stated.unit, stated.source, stated.verified)))
+    for name, own in m.core_capacity.items():
+        levels, count = np.unique(own, return_counts=True)
+        parts = [f"{v:,} on {k:,} cores" for v, k in zip(levels.tolist(), count.tolist(), strict=True)]
+        shown = ", ".join(parts) if len(parts) <= 8 else f"{own.min():,} to {own.max():,} on {len(own):,} cores"
+        rows.append(_text("capacity", f"{name} of unlike cores", shown))
     for group, table in (("energy", m.energy), ("latency", m.latency)):
         rows += [_row(group, f"{group}: {name}", f) for name, f in table.items()]
         if not any(f.value > 0 for f in table.values()):

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Figure, Machine
+from nmsolve.model.types import BoolArray, IntArray
 
 #: Figures that the energy and latency formulas know (``nmsolve.hw.energy``), with their units.
 ENERGY_KEYS = ("message", "router", "link_x", "link_y", "crossing")
@@ -23,6 +26,15 @@ class _FigureTable(msgspec.Struct, forbid_unknown_fields=True):
     verified: bool = False
 
 
+class _CoreTable(msgspec.Struct, forbid_unknown_fields=True):
+    """Some cores (one of the three says which) that hold something else than ``[capacity]``."""
+
+    capacity: dict[str, Any]
+    cores: int | list[int] | None = None
+    rectangle: tuple[int, int, int, int] | None = None
+    chips: int | list[int] | None = None
+
+
 class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     cores: tuple[int, int]
     name: str = ""
@@ -34,6 +46,7 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     taken_cores: list[tuple[int, int]] = []
     faulty_links: list[tuple[tuple[int, int], tuple[int, int]]] = []
     capacity: dict[str, Any] = {}
+    core: list[_CoreTable] = []
     energy: dict[str, Any] = {}
     latency: dict[str, Any] = {}
     figures: dict[str, Any] = {}
@@ -75,17 +88,12 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
             )
         return at[0] * cols + at[1]
 
-    capacity = _figures(t.capacity, f"{where}: $.capacity")
-    for key, figure in capacity.items():
-        if figure.value != int(figure.value) or figure.value < 0:
-            raise InputError(
-                f"the capacity is {figure.value}", f"{where}: $.capacity.{key}", "a whole number >= 0"
-            )
+    capacity = _capacities(t.capacity, f"{where}: $.capacity")
     links = []
     for i, (a, b) in enumerate(t.faulty_links):
         p, q = number(a, f"faulty_links[{i}]"), number(b, f"faulty_links[{i}]")
         links += [(p, q), (q, p)]
-    return Machine(
+    machine = Machine(
         name=t.name or where,
         chips=t.chips,
         cores=t.cores,
@@ -104,6 +112,64 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
         },
         notes=t.notes.strip(),
     )
+    return replace(machine, core_capacity=_core_capacity(machine, t.core, where)) if t.core else machine
+
+
+def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
+    """Figures that are whole numbers."""
+    out = _figures(table, where)
+    for key, figure in out.items():
+        if not 0 <= figure.value <= 2**53 or figure.value != int(figure.value):  # beyond, it was rounded
+            raise InputError(
+                f"the capacity is {figure.value:g}", f"{where}.{key}", "a whole number from 0 to 2^53"
+            )
+    return out
+
+
+def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> dict[str, IntArray]:
+    """What every core holds of the resources that ``[[core]]`` tables name; later tables go over earlier ones."""
+    out: dict[str, IntArray] = {}
+    for i, table in enumerate(tables):
+        place = f"{where}: $.core[{i}]"
+        which = _which(machine, table, place)
+        for resource, figure in _capacities(table.capacity, f"{place}.capacity").items():
+            if resource not in machine.capacity:
+                raise InputError(
+                    f"{resource} is not limited elsewhere", f"{place}.capacity.{resource}",
+                    "a resource of [capacity], which says what all other cores hold",
+                )  # fmt: skip
+            limits = out.setdefault(
+                resource, np.full(machine.size, machine.capacity[resource], np.int64)
+            )
+            limits[which] = int(figure.value)
+    return out
+
+
+def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
+    """(size,) the cores that a table is about."""
+    named = [k for k in ("cores", "rectangle", "chips") if getattr(table, k) is not None]
+    if len(named) != 1:
+        raise InputError(
+            f"{' and '.join(named) or 'nothing'} says which cores", where, "one of cores, rectangle and chips"
+        )
+    at = np.arange(machine.size)
+    if table.rectangle is not None:
+        top, left, bottom, right = table.rectangle
+        if not (0 <= top < bottom <= machine.rows and 0 <= left < right <= machine.cols):
+            raise InputError(
+                f"rectangle {list(table.rectangle)}", f"{where}.rectangle",
+                f"[top, left, bottom, right] within {machine.rows} x {machine.cols}, bottom and right excluded",
+            )  # fmt: skip
+        row, col = np.divmod(at, machine.cols)
+        inside: BoolArray = (row >= top) & (row < bottom) & (col >= left) & (col < right)
+        return inside
+    key, number_of, end = ("cores", at, machine.size) if table.cores is not None else ("chips", machine.chip_of, machine.n_chips)
+    value = getattr(table, key)
+    numbers = value if isinstance(value, list) else [value]
+    wrong = [v for v in numbers if not 0 <= v < end]
+    if wrong or not numbers:
+        raise InputError(f"{key} {wrong[0] if wrong else 'are none'}", f"{where}.{key}", f"0..{end - 1}")
+    return np.isin(number_of, numbers)
 
 
 def _figures(

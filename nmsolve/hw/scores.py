@@ -26,6 +26,7 @@ from nmsolve.hw.cost import (
 )
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
+from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.reward import reward_loss
 from nmsolve.hw.router_tables import router_entries
@@ -183,13 +184,15 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     ``latency-average``, ``latency-max`` (ns, or Jin et al.'s units), and where the machine has links (not
     for a distance matrix) ``max-link``, ``total-link``, ``hysmap`` and, up to 2^20 edges, ``reward`` and
     ``table-entries`` (most of any router); ``axons-in`` and
-    ``axons-out``, the most entries that any core needs in its axon tables.
+    ``axons-out``, the most entries that any core needs in its axon tables. Left out is what the machine has no numbers for
+    (:func:`nmsolve.hw.magnitude.uncomputable`).
     """
-    problem = MappingProblem(graph, machine)
-    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity", "reward")]
+    problem, without = MappingProblem(graph, machine), uncomputable(machine)
+    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity", "reward", *without)]
     ready = {name: prepared(replace(problem, objective=name)) for name in names}
     at, stay = checked_core(graph, machine, core), np.arange(machine.size)
-    out, wait = dict.fromkeys([*names, "connectivity"], 0.0), Latency(machine)
+    out = dict.fromkeys([*names, "connectivity"], 0.0)
+    wait = None if "latency-max" in without else Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None
     axons = np.zeros((2, machine.size), np.int64)
 
@@ -207,7 +210,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
             links.add_summed(alone)
 
     def add_wait(rows: Rows, alone: Rows | None) -> None:
-        wait.add(rows, at) if alone is None else wait.add(alone, stay)
+        if wait is not None:
+            wait.add(rows, at) if alone is None else wait.add(alone, stay)
 
     def add_cores(rows: Rows, alone: Rows | None) -> None:
         found = add_reach(rows.indptr, rows.source, rows.targets, rows.rate, at, axons)
@@ -220,7 +224,8 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         for rows in graph.blocks(READERS):
             alone = summed(rows, at, machine.size)
             list(each(methodcaller("__call__", rows, alone), adders))  # each adds to numbers of its own
-    out["latency-average"], out["latency-max"] = wait.average, wait.largest
+    if wait is not None:
+        out["latency-average"], out["latency-max"] = wait.average, wait.largest
     if links is not None:
         loads = links.loads[working_links(machine)]
         out["max-link"] = float(loads.max(initial=0.0))

@@ -200,7 +200,9 @@ def recompute(
         return out
     hops = walk_all(cores, machine, cores.at, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
-    if machine.torus or machine.faulty_links:  # the cheapest way may be another one
+    if machine.faulty_links and board(machine, "energy").cost.min() <= 0:
+        pass  # which of the ways that cost nothing is taken is not defined, so there is no energy to compare with
+    elif machine.torus or machine.faulty_links:  # the cheapest way may be another one
         out["energy"] = walk_all(cores, machine, cores.at, "energy").by_tree
     else:
         b = board(machine, "energy")

@@ -13,6 +13,12 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
+#: Weights of links, distances and costs per message end here; so do objectives (:mod:`nmsolve.hw.magnitude`).
+LARGEST = 1e30
+#: Capacities end here: whole numbers of 64 bits can still be added up.
+MOST_CAPACITY = 2**62
+
+
 @dataclass(frozen=True)
 class Figure:
     """One number of a chip, with where it comes from.
@@ -46,6 +52,9 @@ class Machine:
     ----------
     chips, cores : (rows, columns), each >= 1
     capacity : resource name -> what one core holds (whole number); a resource not named is unlimited
+    core_capacity : resource name -> (size,) int64 what each core holds, where cores are not alike; ``capacity`` names the
+        resource, too (:meth:`limits` is what counts)
+    held : resource name -> (size,) int64 what other networks hold of each core already
     link_weight, crossing_weight : > 0
     faulty_cores, taken_cores : core numbers
     faulty_links : (from core, to core) pairs of neighbours
@@ -61,6 +70,8 @@ class Machine:
     cores: tuple[int, int]
     torus: bool = False
     capacity: MappingType[str, int] = field(default_factory=dict)
+    core_capacity: MappingType[str, IntArray] = field(default_factory=dict)
+    held: MappingType[str, IntArray] = field(default_factory=dict)
     link_weight: float = 1.0
     crossing_weight: float = 1.0
     faulty_cores: tuple[int, ...] = ()
@@ -77,11 +88,22 @@ class Machine:
             if len(pair) != 2 or min(pair) < 1:
                 raise InputError(f"{what} are {tuple(pair)}", self.name, "two whole numbers >= 1")
         for what, weight in (("link_weight", self.link_weight), ("crossing_weight", self.crossing_weight)):
-            if not (np.isfinite(weight) and weight > 0):
-                raise InputError(f"{what} is {weight}", self.name, "a finite number > 0")
+            if not 0 < weight < LARGEST:
+                raise InputError(f"{what} is {weight}", self.name, "a finite number > 0, below 1e30")
         for resource, limit in self.capacity.items():
-            if limit < 0:
-                raise InputError(f"capacity of {resource} is {limit}", self.name, ">= 0")
+            if not 0 <= limit < MOST_CAPACITY:
+                raise InputError(f"capacity of {resource} is {limit}", self.name, "0 to 2^62")
+        for per_core in (self.core_capacity, self.held):
+            for resource, amount in per_core.items():
+                if amount.shape != (self.size,) or not 0 <= amount.min() <= amount.max() < MOST_CAPACITY:
+                    raise InputError(
+                        f"{resource} of every core", self.name, f"{self.size} whole numbers from 0 to 2^62"
+                    )
+                amount.setflags(write=False)
+        for what, table in (("energy", self.energy), ("latency", self.latency)):
+            for key, figure in table.items():
+                if not 0 <= figure.value < LARGEST:
+                    raise InputError(f"{what} {key} is {figure.value}", self.name, "0 to 1e30")
         for what, cores in (("faulty", self.faulty_cores), ("taken", self.taken_cores)):
             for p in cores:
                 if not 0 <= p < self.size:
@@ -93,11 +115,11 @@ class Machine:
                 )
         if self.distance_matrix is not None:
             d = self.distance_matrix
-            if d.shape != (self.size, self.size) or not np.isfinite(d).all() or d.min() < 0:
+            if d.shape != (self.size, self.size) or not (d < LARGEST).all() or d.min() < 0:
                 raise InputError(
                     f"distance matrix has shape {d.shape}",
                     self.name,
-                    f"{self.size} x {self.size} numbers >= 0",
+                    f"{self.size} x {self.size} numbers from 0 to 1e30",
                 )
             d.setflags(write=False)
 
@@ -127,6 +149,12 @@ class Machine:
         out = np.ones(self.size, bool)
         out[list(self.faulty_cores + self.taken_cores)] = False
         return out
+
+    def limits(self, resource: str) -> IntArray:
+        """(size,) int64: what every core still holds of a resource that ``capacity`` names, usable or not."""
+        own = self.core_capacity.get(resource)
+        room: IntArray = np.full(self.size, self.capacity[resource], np.int64) if own is None else own
+        return np.maximum(room - self.held[resource], 0) if resource in self.held else room.copy()
 
     @cached_property
     def chip_of(self) -> IntArray:
@@ -166,8 +194,10 @@ class Machine:
         return out
 
     def with_chips(self, rows: int, cols: int) -> Machine:
-        """The same kind of machine with another number of chips, all healthy and free."""
-        return replace(self, chips=(rows, cols), faulty_cores=(), taken_cores=(), faulty_links=())
+        """The same kind of machine with another number of chips, all healthy and free, all cores alike."""
+        return replace(
+            self, chips=(rows, cols), faulty_cores=(), taken_cores=(), faulty_links=(), core_capacity={}, held={}
+        )
 
     @cached_property
     def hash(self) -> str:
@@ -180,6 +210,9 @@ class Machine:
                   self.crossing_weight, sorted(self.faulty_cores), sorted(self.taken_cores),
                   sorted(self.faulty_links), energy, latency)).encode()
         )  # fmt: skip
+        for per_core in (self.core_capacity, self.held):
+            if per_core:
+                h.update(repr([(r, tuple(per_core[r].tolist())) for r in sorted(per_core)]).encode() + b";")
         if self.distance_matrix is not None:
             h.update(np.ascontiguousarray(self.distance_matrix, np.float64).data)
         return h.hexdigest()[:16]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.types import BoolArray, IntArray
 
@@ -137,6 +138,14 @@ def binding_axons(problem: MappingProblem) -> Axons | None:
     most_in, most_out = most_axons(problem)
     limits = stated.get(AXONS_IN, BIG), stated.get(AXONS_OUT, BIG)
     inner = problem.inner if problem.inner is not None else np.zeros(problem.graph.rows, bool)
+    for name, most in ((AXONS_IN, most_in), (AXONS_OUT, most_out)):
+        left = int(problem.machine.limits(name)[problem.machine.usable].min(initial=BIG)) if name in stated else BIG
+        if left < stated.get(name, BIG) and left < most:
+            raise InputError(
+                f"cores differ in {name}: one has {left}, and a core could need {most}",
+                problem.machine.name,
+                "axon tables of one size, or limits that cannot bind",
+            )
     free_in, free_out = most_in <= limits[0], most_out <= limits[1]
     if free_in and free_out:
         return None
@@ -197,7 +206,7 @@ def axon_overflows(problem: MappingProblem, core: IntArray) -> list[str]:
         zip((AXONS_IN, AXONS_OUT), axon_usage(problem.graph, problem.cores, core, problem.inner), strict=True)
     )
     return [
-        f"core {p} needs {usage[name][p]} {name} ({AXON_WORDS[name]}), its limit is {limit}"
-        for name, limit in stated.items()
-        for p in np.flatnonzero(usage[name] > limit).tolist()
+        f"core {p} needs {usage[name][p]} {name} ({AXON_WORDS[name]}), its limit is {problem.machine.limits(name)[p]}"
+        for name in stated
+        for p in np.flatnonzero(usage[name] > problem.machine.limits(name)).tolist()
     ]

@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.groups import Groups, listed_nodes, make_groups, quoted
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray
+from nmsolve.model.types import BoolArray, IntArray
 
 #: Of the groups without any core, so many are traced back to the constraints to blame.
 MOST_EXPLAINED = 200
@@ -75,26 +75,42 @@ def _no_core(groups: Groups) -> list[str]:
     named = [(c, set(c.nodes)) for c in problem.constraints if c.kind in ("pin", "region", "forbid")]
     for g in blocked[:MOST_EXPLAINED]:
         members = set(groups.members(g))
-        causes = _smallest(problem, [c for c, nodes in named if members & nodes])
+        causes = [c for c, nodes in named if members & nodes]
+        if _fits(problem, groups.sizes[g]).any():
+            causes = _smallest(problem, causes, _fits(problem, groups.sizes[g]))
+        else:
+            causes = []
         blamed.setdefault(tuple(f"{c.kind} {c.name!r}" for c in causes), []).append(g)
     out = []
     for names, items in blamed.items():
         more = f" (and {len(items) - 1} more)" if len(items) > 1 else ""
         who = groups.label(items[0]) + more
-        if len(names) == 1:
-            out.append(f"{names[0]} leaves no usable core for {who}: those it allows are faulty or taken")
+        if not names:
+            out.append(f"no core is large enough for {who}")
+        elif len(names) == 1:
+            small = "" if problem.alike else " or too small"
+            out.append(
+                f"{names[0]} leaves no usable core for {who}: those it allows are faulty or taken{small}"
+            )
         else:
             listed = ", ".join(names[:-1]) + " and " + names[-1]
             out.append(f"constraints contradict each other: {listed} leave no core for {who}")
     return out
 
 
-def _smallest(problem: MappingProblem, constraints: list[SideConstraint]) -> list[SideConstraint]:
+def _fits(problem: MappingProblem, size: IntArray) -> BoolArray:
+    """Usable cores that hold ``size`` (R,) alone."""
+    return problem.machine.usable & (problem.capacity >= size).all(axis=1)
+
+
+def _smallest(
+    problem: MappingProblem, constraints: list[SideConstraint], fits: BoolArray
+) -> list[SideConstraint]:
     """Drop constraints one by one as long as the rest still leaves no core."""
     kept = constraints
     for c in constraints:
         rest = [d for d in kept if d is not c]
-        if not _allowed(problem, rest).any():
+        if not (_allowed(problem, rest) & fits).any():
             kept = rest
     return kept
 

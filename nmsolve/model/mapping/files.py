@@ -98,7 +98,7 @@ def write_mapping(
 
 def board_hash(machine: Machine) -> str:
     """Content hash of the machine as if every core and link were healthy and free."""
-    return replace(machine, faulty_cores=(), taken_cores=(), faulty_links=()).hash
+    return replace(machine, faulty_cores=(), taken_cores=(), faulty_links=(), held={}).hash
 
 
 def read_mapping(

@@ -20,10 +20,10 @@ def overflows(problem: MappingProblem) -> list[str]:
     if not problem.resources:
         return []
     groups = make_groups(problem)
-    limit = problem.capacity.max(axis=0)
+    limit, room = problem.capacity.max(axis=0), problem.capacity.sum(axis=0)
     too_large = _too_large(groups, limit)
     return (
-        too_large + _total(groups, limit, bool(too_large)) + _regions(groups, limit) + _halves(groups, limit)
+        too_large + _total(groups, limit, room, bool(too_large)) + _regions(groups) + _halves(groups, limit, room)
     )
 
 
@@ -37,23 +37,27 @@ def _too_large(groups: Groups, limit: IntArray) -> list[str]:
             g = int(over[np.argmax(size[over])])
             more = f"; {len(over) - 1} more are too large" if len(over) > 1 else ""
             verb = "needs" if len(groups.members(g)) == 1 else "need"
-            out.append(f"{groups.label(g)} {verb} {size[g]} {name}, a core holds {limit[r]}{more}")
+            out.append(f"{groups.label(g)} {verb} {size[g]} {name}, {_a_core(groups)} holds {limit[r]}{more}")
     return out
 
 
-def _total(groups: Groups, limit: IntArray, hopeless: bool) -> list[str]:
+def _a_core(groups: Groups) -> str:
+    return "a core" if groups.problem.alike else "the largest core"
+
+
+def _total(groups: Groups, limit: IntArray, room: IntArray, hopeless: bool) -> list[str]:
     """Totals above what all usable cores hold, with the smallest machine of the kind that would do."""
     problem = groups.problem
     usable = int(problem.machine.usable.sum())
     needs = groups.sizes.sum(axis=0, dtype=object)
     out = []
     for r, name in enumerate(problem.resources):
-        if needs[r] > int(limit[r]) * usable:
+        if needs[r] > room[r]:
+            each = f"{limit[r]} each" if problem.alike else f"the largest {limit[r]}"
             out.append(
-                f"the nodes need {needs[r]} {name} in total, the {usable} usable cores hold"
-                f" {int(limit[r]) * usable} ({limit[r]} each)"
+                f"the nodes need {needs[r]} {name} in total, the {usable} usable cores hold {room[r]} ({each})"
             )
-    if out and not hopeless:
+    if out and not hopeless and problem.alike:
         advice = _smallest_machine(problem.machine, *_cores_needed(groups.sizes, limit))
         out = [f"{line}; {advice}" for line in out]
     return out
@@ -113,23 +117,23 @@ def _mesh(cores: int) -> str:
     return f"mesh:{-(-cores // cols)}x{cols}"
 
 
-def _regions(groups: Groups, limit: IntArray) -> list[str]:
+def _regions(groups: Groups) -> list[str]:
     """Sets of cores (pins, regions) that cannot hold all the groups that may be nowhere else."""
     out = []
     counts = groups.masks.sum(axis=1)
     need = np.zeros((len(groups.masks), groups.sizes.shape[1]))
     np.add.at(need, groups.mask_of, groups.sizes)
     inside = _contained(groups.masks)
-    need = inside @ need
+    need, room = inside @ need, groups.masks.astype(np.int64) @ groups.problem.capacity
     for d in range(1, len(groups.masks)):
-        over = np.flatnonzero(need[d] > limit * counts[d])
+        over = np.flatnonzero(need[d] > room[d])
         if len(over) and counts[d] > 0:
             r = int(over[0])
             rows = np.flatnonzero(inside[d])
             names = _names(groups, rows)
             out.append(
                 f"{_where(groups, d)} would have to hold {int(need[d, r])} {groups.problem.resources[r]} because of"
-                f" {quoted(names)}, the limit is {int(limit[r] * counts[d])}"
+                f" {quoted(names) or 'their size'}, the limit is {int(room[d, r])}"
             )
     return out
 
@@ -162,16 +166,19 @@ def _where(groups: Groups, d: int) -> str:
     return f"the {len(cores)} usable cores from {corners[0]} to {corners[1]}"
 
 
-def _halves(groups: Groups, limit: IntArray) -> list[str]:
+def _halves(groups: Groups, limit: IntArray, room: IntArray) -> list[str]:
     """More groups than cores of which no two fit on one core."""
-    usable = int(groups.problem.machine.usable.sum())
+    problem = groups.problem
+    usable = int(problem.machine.usable.sum())
     out = []
     for r, name in enumerate(groups.problem.resources):
-        large = int(((groups.sizes[:, r] > limit[r] // 2) & (groups.sizes[:, r] <= limit[r])).sum())
-        total = int(groups.sizes[:, r].sum(dtype=object))
-        if large > usable and total <= int(limit[r]) * usable:
+        size = groups.sizes[:, r]
+        halves = size[(size > limit[r] // 2) & (size <= limit[r])]
+        enough = int((problem.capacity[problem.machine.usable, r] >= halves.min(initial=limit[r])).sum())
+        if len(halves) > enough and int(size.sum(dtype=object)) <= room[r]:
+            half = f"half a core's {limit[r]}" if problem.alike else f"half the largest core's {limit[r]}"
             out.append(
-                f"{large} nodes need more than half a core's {limit[r]} {name} each, so each needs a core of its own,"
-                f" and {usable} are usable"
+                f"{len(halves)} nodes need more than {half} {name} each, so each needs a core of its own,"
+                f" and {enough} are {'usable' if enough == usable else 'large enough'}"
             )
     return out

@@ -10,7 +10,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.axons import Axons, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
@@ -22,8 +22,6 @@ from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, froze
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
 #: Machine capacity: entries of every router's table (:mod:`nmsolve.hw.router_tables`), unless the graph has such a resource.
 TABLE_ENTRIES = "table_entries"
-#: Capacity that stands for "no limit".
-UNLIMITED = np.int64(2**62)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +80,13 @@ class MappingProblem:
             )
         if self.turns is not None:
             self._check_turns(self.turns)
+        for r, total in zip(self.graph.resources, self.graph.sizes.sum(axis=0, dtype=np.float64), strict=True):
+            if r in self.machine.capacity and not total * self.machine.size < MOST_CAPACITY:
+                raise InputError(
+                    f"the nodes need {total:.4g} {r} in all, on {self.machine.size} cores",
+                    self.graph.name,
+                    "a total below 2^62 over all cores, in a larger unit",
+                )
         for c in self.constraints:
             if c.kind not in KINDS:
                 raise InputError(
@@ -145,14 +150,20 @@ class MappingProblem:
 
     @cached_property
     def capacity(self) -> IntArray:
-        """(cores, R) int64: what every core holds; all 0 on cores that are faulty or taken."""
-        limits = [self.machine.capacity[r] for r in self.resources if r in self.graph.resources]
-        if self.node_limit is not None:
-            limits.append(self.node_limit)
-        cap = np.tile(np.asarray(limits, np.int64).reshape(1, -1), (self.cores, 1))
+        """(cores, R) int64: what every core holds, no more than all nodes need; all 0 on cores that are faulty or taken."""
+        cap = np.zeros((self.cores, len(self.resources)), np.int64)
+        for r, (name, total) in enumerate(zip(self.resources, self.sizes.sum(axis=0).tolist(), strict=True)):
+            own = name in self.graph.resources
+            cap[:, r] = np.minimum(self.machine.limits(name) if own else self.node_limit, total)
         cap[~self.machine.usable] = 0
         out: IntArray = frozen(cap)
         return out
+
+    @cached_property
+    def alike(self) -> bool:
+        """True if all usable cores hold the same."""
+        cap = self.capacity[self.machine.usable]
+        return bool((cap == cap[:1]).all())
 
     @cached_property
     def _domains(self) -> tuple[Int32Array, BoolArray]:
@@ -172,8 +183,26 @@ class MappingProblem:
                 if new == len(masks):
                     masks.append(mask)
                 domain[nodes[before == row]] = new
+        if self.one_per_core and not self.alike:
+            domain = self._large_enough(masks, domain)
         used = np.union1d([0], domain)  # steps on the way to an intersection are dropped
         return frozen(np.searchsorted(used, domain).astype(np.int32)), frozen(np.stack(masks)[used])
+
+    def _large_enough(self, masks: list[BoolArray], domain: Int32Array) -> Int32Array:
+        """Every node's domain without the cores that are too small for it; adds to ``masks``.
+
+        Where a core holds one node, what is left of capacities is in the domains, for engines that only permute nodes.
+        """
+        kind = np.column_stack([domain, self.sizes])
+        kinds, kind_of = np.unique(kind, axis=0, return_inverse=True)
+        row_of = {mask.tobytes(): i for i, mask in enumerate(masks)}
+        rows = np.empty(len(kinds), np.int32)
+        for i, (row, *size) in enumerate(kinds.tolist()):
+            mask = masks[row] & (self.capacity >= size).all(axis=1)
+            rows[i] = row_of.setdefault(mask.tobytes(), len(masks))
+            if rows[i] == len(masks):
+                masks.append(mask)
+        return rows[kind_of.ravel()]
 
     @property
     def domain_of(self) -> Int32Array:
@@ -182,7 +211,8 @@ class MappingProblem:
 
     @property
     def domains(self) -> BoolArray:
-        """(D, cores) bool: the distinct sets of cores that nodes are allowed on (usable cores only)."""
+        """(D, cores) bool: the distinct sets of cores that nodes are allowed on (usable cores only, and where cores are
+        unlike and hold one node each, only those that are large enough)."""
         return self._domains[1]
 
     @cached_property
@@ -241,6 +271,13 @@ class MappingProblem:
         limit = self.machine.capacity.get(TABLE_ENTRIES)
         if limit is None or TABLE_ENTRIES in self.graph.resources or self.machine.distance_matrix is not None:
             return None
+        left = int(self.machine.limits(TABLE_ENTRIES).min())
+        if left < limit and self.graph.rows > left:
+            raise InputError(
+                f"other networks leave a router {left} of {limit} {TABLE_ENTRIES}, this one could need {self.graph.rows}",
+                self.machine.name,
+                "routers' tables of one size, or a limit that cannot bind",
+            )
         return limit if self.graph.rows > limit else None
 
     @property
@@ -275,7 +312,7 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
 
     Raises
     ------
-    InputError : the balance is no number >= 0, or no core is usable
+    InputError : the balance is no number >= 0 or gives cores more nodes than can be counted, or no core is usable
     """
     if balance is not None and not 0 <= balance < np.inf:
         raise InputError(f"balance is {balance}", "", "a number >= 0")
@@ -288,4 +325,7 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
     if balance is None:
         balance = 0.0 if graph.n <= usable else 0.03
     # The small margin keeps 1.03 * 100 / 1 at 103 despite binary fractions.
-    return max(1, min(int(UNLIMITED), int(np.ceil((1 + balance) * graph.n / usable - 1e-9))))
+    room = (1 + balance) * graph.n / usable
+    if not room < 2**53:
+        raise InputError(f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "less")
+    return max(1, int(np.ceil(room - 1e-9)))

@@ -58,18 +58,19 @@ def _capacity_violations(problem: MappingProblem, core: IntArray) -> list[Violat
     """Cores that hold more than they can, resource by resource."""
     graph, machine = problem.graph, problem.machine
     limits = [
-        (r, graph.sizes[:, i], machine.capacity[r])
+        (r, graph.sizes[:, i], machine.limits(r))
         for i, r in enumerate(graph.resources)
         if r in machine.capacity
     ]
     if problem.node_limit is not None:
-        limits.append(("nodes", np.ones(problem.n, np.int64), problem.node_limit))
+        nodes = np.full(machine.size, problem.node_limit, np.int64)
+        limits.append(("nodes", np.ones(problem.n, np.int64), nodes))
     out = []
     for name, size, limit in limits:
         used = np.zeros(machine.size, np.int64)
         np.add.at(used, core, size)
         for p in np.flatnonzero(used > limit).tolist():
-            out.append(Violation("capacity", f"core {p} holds {used[p]} {name}, its limit is {limit}"))
+            out.append(Violation("capacity", f"core {p} holds {used[p]} {name}, its limit is {limit[p]}"))
     return out
 
 

@@ -57,11 +57,13 @@ def make_problem(
     InputError : something is wrong with the arguments
     DoesNotFitError : the graph cannot fit, shown by counting
     """
+    from nmsolve.hw.magnitude import require_scale
     from nmsolve.model.mapping.fit import require_fit
 
     limit = default_node_limit(graph, machine, balance)
     problem = MappingProblem(graph, machine, objective, tuple(constraints), limit, migration)
     require_fit(problem)
+    require_scale(problem)
     return problem
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
-from nmsolve.model.machine import Machine
+from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
@@ -72,9 +72,17 @@ def sums_of(problem: MappingProblem, which: str) -> tuple[MappingProblem, int, I
     room = cores * room_per_core(problem)
     if not between or room >= problem.n or "nodes" in problem.graph.resources:
         return None
-    capacity = {name: limit * cores for name, limit in machine.capacity.items()}
+    capacity = {name: _half_room(machine, name, second) for name in machine.capacity}
     halves = Machine("halves", (1, 1), (1, 2), capacity=capacity)
     return MappingProblem(problem.graph, halves, "multicast-hops", (), room), between, second.astype(np.int64)
+
+
+def _half_room(machine: Machine, resource: str, second: BoolArray) -> int:
+    """What the larger half of the board holds."""
+    limits = machine.limits(resource)
+    return min(
+        MOST_CAPACITY - 1, max(int(limits[machine.usable & side].sum(dtype=object)) for side in (second, ~second))
+    )
 
 
 def _between(machine: Machine, second: BoolArray) -> int:

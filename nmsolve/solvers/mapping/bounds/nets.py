@@ -23,7 +23,7 @@ from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import Rows, pieces
-from nmsolve.model.mapping.problem import UNLIMITED, MappingProblem
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, PairForm, ShouldStop, nearest, never
 
@@ -118,8 +118,6 @@ def row_room(problem: MappingProblem, rows: Rows) -> RowRoom:
         limit = problem.capacity.max(axis=0)
         row = np.repeat(np.arange(len(targets)), targets)
         for r in range(len(problem.resources)):
-            if limit[r] >= UNLIMITED:
-                continue
             size = problem.sizes[:, r]
             taken = size[rows.targets]
             total = np.cumsum(taken[np.lexsort((taken, row))])

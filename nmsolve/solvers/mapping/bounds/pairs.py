@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, core_distance
 from nmsolve.model.graph import LogicGraph
-from nmsolve.model.mapping.problem import UNLIMITED, MappingProblem
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Asked between slices of work; True means "return the best valid bound you have".
@@ -160,8 +160,6 @@ def neighbour_room(problem: MappingProblem, form: PairForm) -> tuple[IntArray, I
         row = form.rows()
         for r in range(len(problem.resources)):
             size = problem.sizes[:, r]
-            if limit[r] >= UNLIMITED:
-                continue
             taken = _running_sums(size[form.indices], row, form.indptr)
             fits_own = np.bincount(row, taken + size[row] <= limit[r], form.n).astype(np.int64)
             fits_other = np.bincount(row, taken <= limit[r], form.n).astype(np.int64)

@@ -85,11 +85,11 @@ def _holds(data: ExactData, g: IntArray) -> bool:
 
 
 def cores_alike(data: ExactData) -> bool:
-    """True if usable cores may be renumbered at will: only the cut counts and nobody prefers a core."""
+    """True if usable cores may be renumbered at will: only the cut counts, all hold the same and nobody prefers a core."""
     usable = np.flatnonzero(data.problem.machine.usable)
     flat = not data.x.any() and not data.y.any() and data.matrix.shape[0] == 0
     alike = bool((data.allowed[:, usable] == data.allowed[:, usable[:1]]).all()) if len(usable) else False
-    return flat and alike and not data.problem.limits_moves
+    return flat and alike and data.problem.alike and not data.problem.limits_moves
 
 
 def first_come(data: ExactData, core: IntArray) -> IntArray:

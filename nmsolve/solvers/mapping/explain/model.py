@@ -155,7 +155,6 @@ def _capacity(
     model: Any, problem: MappingProblem, classes: Classes, y: list[list[Any]], name: str, on: Any
 ) -> None:
     r = problem.resources.index(name)
-    limit = min(problem.machine.capacity[name], int(classes.total[:, r].sum()))
     held: list[list[Any]] = [[] for _ in range(problem.cores)]
     for k, row in enumerate(y):
         least, most = int(classes.least[k, r]), int(classes.most[k, r])
@@ -170,8 +169,8 @@ def _capacity(
             model.add(part >= least * row[p])
             model.add(part <= most * row[p])
             held[p].append(part)
-    for terms in held:
-        model.add(_total(terms) <= limit).only_enforce_if(on)
+    for terms, limit in zip(held, problem.machine.limits(name).tolist(), strict=True):
+        model.add(_total(terms) <= min(limit, int(classes.total[:, r].sum()))).only_enforce_if(on)
 
 
 def _total(terms: list[Any]) -> Any:

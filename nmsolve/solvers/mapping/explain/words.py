@@ -37,11 +37,12 @@ def _overfull(
     problem: MappingProblem, groups: Groups, items: BoolArray, limits: Sequence[Limit]
 ) -> str | None:
     """``region 'a' leaves 3 cores x 2 nodes = 6 places for 7 nodes``, if that many are too many; else None."""
-    cores = int(groups.masks[np.unique(groups.mask_of[items])].any(axis=0).sum())
+    open_to = groups.masks[np.unique(groups.mask_of[items])].any(axis=0)
+    cores = int(open_to.sum())
     for r, name in enumerate(problem.resources):
         need = int(groups.sizes[items, r].sum(dtype=object))
-        limit = int(problem.capacity[:, r].max())
-        if need <= cores * limit:
+        limit, held = int(problem.capacity[:, r].max()), int(problem.capacity[open_to, r].sum())
+        if need <= held:
             continue
         nodes = int(items[problem.group_of].sum())
         who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
@@ -49,6 +50,8 @@ def _overfull(
         start = f"{who} {verb} " if who else "there are "
         unit = "node" if name == "nodes" and limit == 1 else name
         room = f"{start}{cores} core{'s' * (cores != 1)} x {limit} {unit} = {cores * limit}"
+        if held < cores * limit:
+            room = f"{start}{cores} core{'s' * (cores != 1)} with {held} {unit} together"
         if name == "nodes":
             return f"{room} place{'s' * (cores * limit != 1)} for {nodes} nodes"
         return f"{room} for {nodes} nodes that need {need}"

@@ -76,7 +76,12 @@ def _halves(
     usable = [later(p) for p in np.flatnonzero(machine.usable).tolist()]
     cores = max(sum(usable), len(usable) - sum(usable))
     room = cores * room_of(problem)
-    capacity = {name: cores * limit for name, limit in machine.capacity.items()}
+    capacity = {}
+    for name in machine.capacity:
+        held = [0, 0]
+        for p in np.flatnonzero(machine.usable).tolist():
+            held[later(p)] += int(machine.limits(name)[p])
+        capacity[name] = min(max(held), 2**62 - 1)
     halves = Machine("halves", (1, 1), (1, 2), capacity=capacity)
     between = [(p, q) for p, q in working if later(p) != later(q)]
     return MappingProblem(problem.graph, halves, "multicast-hops", (), room), between

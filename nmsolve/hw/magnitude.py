@@ -1,0 +1,58 @@
+"""What is refused before a search because no arithmetic would bear it, and scores that a machine has no numbers for."""
+
+from __future__ import annotations
+
+from nmsolve.hw.cost import CoreDistance, core_distance, machine_distance
+from nmsolve.model.errors import InputError
+from nmsolve.model.graph import READERS
+from nmsolve.model.machine import LARGEST, Machine
+from nmsolve.model.mapping.problem import MappingProblem
+
+
+def require_scale(problem: MappingProblem) -> None:
+    """Raise if the objective has no values, or some that are beyond what engines calculate with.
+
+    Engines keep weights and distances in 32-bit floats, too, which end at 3.4e38; all traffic over the longest route has to
+    stay below 1e30, so that sums of sums do.
+
+    Raises
+    ------
+    InputError : two usable cores have no route, a dead link's detour has no cost, or traffic times distance is too large
+    """
+    total = _traffic(problem)
+    far = max(1.0, _farthest(core_distance(problem)))
+    if not total * far < LARGEST:
+        raise InputError(
+            f"{problem.objective} could reach {total * far:.3g} (traffic of {total:.3g} in all over a distance of {far:.3g})",
+            problem.graph.name,
+            f"less than {LARGEST:.0g}: smaller weights, or another unit",
+        )
+
+
+def _farthest(d: CoreDistance) -> float:
+    """No two cores are further apart."""
+    if not d.separable:
+        return float(d.matrix.max(initial=0.0))
+    return float(d.x[-1] + d.y[-1] + d.step)
+
+
+def _traffic(problem: MappingProblem) -> float:
+    """All weights and rates together; for a graph on disk no less than that, from the rates alone."""
+    graph = problem.graph
+    if graph.on_disk:  # the largest weight of a message is its rate, unless it is a multicast
+        return float(graph.rate.max(initial=0.0)) * max(1, graph.m)
+    return sum(float(rows.weights.sum() + rows.rate.sum()) for rows in graph.blocks(READERS))
+
+
+def uncomputable(machine: Machine) -> dict[str, str]:
+    """Scores that cannot be computed on this machine, each with the reason.
+
+    With dead links, routes of least energy (latency) go round them, and are arbitrary where a link costs nothing.
+    """
+    out = {}
+    for quantity, names in (("energy", ("energy",)), ("latency", ("latency-average", "latency-max"))):
+        try:
+            machine_distance(machine, quantity)
+        except InputError as error:
+            out.update(dict.fromkeys(names, str(error)))
+    return out
