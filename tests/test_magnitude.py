@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import nmsolve
-from nmsolve.cli.main import app
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """The command line in a process of its own."""
+    command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
 
 RING = nmsolve.LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0])
 
@@ -38,8 +45,12 @@ def test_much_traffic_is_mapped() -> None:
 def test_long_distances_are_refused() -> None:
     with pytest.raises(InputError, match="hops could reach"):
         nmsolve.map(RING, Machine("far", (1, 1), (2, 2), link_weight=1e29), time_limit=2)
-    for values in ({"link_weight": 1e31}, {"energy": {"link_x": Figure(1e31)}}, {"latency": {"router": Figure(float("inf"))}}):
-        with pytest.raises(InputError, match="1e30|is 1e"):
+    for values in (
+        {"link_weight": 1e31},
+        {"energy": {"link_x": Figure(1e31)}},
+        {"latency": {"router": Figure(float("inf"))}},
+    ):
+        with pytest.raises(InputError, match=r"1e30|is 1e"):
             Machine("far", (1, 1), (2, 2), **values)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="1e30"):
         Machine("far", (1, 1), (1, 2), distance_matrix=np.array([[0, 1e30], [1, 0]]))
@@ -49,14 +60,14 @@ def test_sizes_and_limits_that_cannot_be_added_up_are_refused(tmp_path: Path) ->
     with pytest.raises(InputError, match="capacity of neurons"):
         Machine("m", (1, 1), (2, 2), capacity={"neurons": 2**63})
     graph = nmsolve.LogicGraph.from_edges(3, [0], [1], sizes=np.full((3, 1), 2**61))
-    with pytest.raises(InputError, match="the nodes need 6.9.*neurons in all"):
+    with pytest.raises(InputError, match=r"the nodes need 6.9.*neurons in all"):
         MappingProblem(graph, Machine("m", (1, 1), (2, 2), capacity={"neurons": 5}))
     with pytest.raises(InputError, match="room for"):
         nmsolve.map(RING, nmsolve.machine("mesh:2x2"), time_limit=1, balance=1e308)
     for text in ("18446744073709551616", "9007199254740993", "1e300"):
         path = tmp_path / "m.toml"
         path.write_text(f"cores = [2, 2]\n[capacity]\nneurons = {text}\n")
-        with pytest.raises(InputError, match="capacity.neurons"):
+        with pytest.raises(InputError, match=r"capacity\.neurons"):
             nmsolve.machine(str(path))
 
 
@@ -79,16 +90,15 @@ def test_score_that_cannot_be_computed_is_left_out(tmp_path: Path, free_of_charg
     edges = [{"source": i, "target": (i + 1) % 4, "weight": 2} for i in range(4)]
     graph.write_text(json.dumps({"nodes": [{"id": i} for i in range(4)], "edges": edges}))
     out = tmp_path / "out"
-    run = CliRunner().invoke
-    found = run(app, ["map", str(graph), "-m", str(free_of_charge), "-t", "10", "-o", str(out)])
-    assert found.exit_code == 0, found.output
+    found = run("map", graph, "-m", free_of_charge, "-t", 10, "-o", out)
+    assert found.returncode == 0, found.stderr
     report = json.loads((out / "report.json").read_text())
     assert report["status"] == "optimal" and all(check["ok"] for check in report["checks"])
     assert "energy" not in report["scores"] and "a link costs 0 energy" in report["left_out"]["energy"]
-    assert run(app, ["verify", str(out), "--bound"]).exit_code in (0, 6)
-    assert run(app, ["score", str(out)]).exit_code == 0
-    asked = run(app, ["map", str(graph), "-m", str(free_of_charge), "-t", "5", "-o", str(out / "2"), "--objective", "energy"])
-    assert asked.exit_code == 2 and not (out / "2").exists()
+    assert run("verify", out, "--bound").returncode in (0, 6)  # 6: rests on a solver's word
+    assert run("score", out).returncode == 0
+    asked = run("map", graph, "-m", free_of_charge, "-t", 5, "-o", out / "2", "--objective", "energy")
+    assert asked.returncode == 2 and not (out / "2").exists() and asked.stderr.count("\n") == 1
 
 
 def test_uncomputable_names_energy_and_latency(free_of_charge: Path) -> None:

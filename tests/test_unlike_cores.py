@@ -19,6 +19,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
+
 class Brief(Recorder):
     """A recorder that asks to stop after some seconds."""
 
@@ -53,7 +54,9 @@ def unlike(seed: int) -> MappingProblem:
     sizes = rng.integers(3, 6, (n, 1)) if single else rng.integers(1, 5, (n, 1))
     own = rng.integers(2, 6, size) if single else rng.integers(1, 9, size)
     held = rng.integers(0, 3, size) * (rng.random(size) < 0.4)
-    graph = random_graph(rng, n, objective in ("multicast-hops", "connectivity"), resources=("neurons",), sizes=sizes)
+    graph = random_graph(
+        rng, n, objective in ("multicast-hops", "connectivity"), resources=("neurons",), sizes=sizes
+    )
     rules = (SideConstraint("a", "apart", (0, 1)),) if seed % 5 == 0 else ()
     if seed % 7 == 0:
         rules += (SideConstraint("t", "together", (1, 2)),)

@@ -84,7 +84,7 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
     """
     if text is None:
         return None
-    match = re.fullmatch(r"\s*(\d{1,9})\s*(?:[xX]\s*(\d{1,9}))?\s*", text, re.ASCII)
+    match = re.fullmatch(r"\s*(\d{1,18})\s*(?:[xX]\s*(\d{1,18}))?\s*", text, re.ASCII)
     if not match or int(match[1]) < 1 or (match[2] and int(match[2]) < 1):
         raise InputError(f"chips {text!r}", "--chips", "a number of chips or ROWSxCOLUMNS")
     if match[2]:

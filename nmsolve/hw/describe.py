@@ -32,9 +32,11 @@ def describe(machine: Machine) -> list[dict[str, object]]:
         stated = m.figures.get(f"capacity.{name}", Figure(limit, "per core", verified=True))
         rows.append(_row("capacity", name, Figure(limit, stated.unit, stated.source, stated.verified)))
     for name, own in m.core_capacity.items():
-        levels, count = np.unique(own, return_counts=True)
-        parts = [f"{v:,} on {k:,} cores" for v, k in zip(levels.tolist(), count.tolist(), strict=True)]
-        shown = ", ".join(parts) if len(parts) <= 8 else f"{own.min():,} to {own.max():,} on {len(own):,} cores"
+        levels, many = np.unique(own, return_counts=True)
+        parts = [f"{v:,} on {k:,} cores" for v, k in zip(levels.tolist(), many.tolist(), strict=True)]
+        shown = (
+            ", ".join(parts) if len(parts) <= 8 else f"{own.min():,} to {own.max():,} on {len(own):,} cores"
+        )
         rows.append(_text("capacity", f"{name} of unlike cores", shown))
     for group, table in (("energy", m.energy), ("latency", m.latency)):
         rows += [_row(group, f"{group}: {name}", f) for name, f in table.items()]

@@ -119,9 +119,9 @@ def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
     """Figures that are whole numbers."""
     out = _figures(table, where)
     for key, figure in out.items():
-        if not 0 <= figure.value <= 2**53 or figure.value != int(figure.value):  # beyond, it was rounded
+        if not 0 <= figure.value < 2**53 or figure.value != int(figure.value):  # beyond, it was rounded
             raise InputError(
-                f"the capacity is {figure.value:g}", f"{where}.{key}", "a whole number from 0 to 2^53"
+                f"the capacity is {figure.value:g}", f"{where}.{key}", "a whole number >= 0, below 2^53"
             )
     return out
 
@@ -138,9 +138,7 @@ def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> di
                     f"{resource} is not limited elsewhere", f"{place}.capacity.{resource}",
                     "a resource of [capacity], which says what all other cores hold",
                 )  # fmt: skip
-            limits = out.setdefault(
-                resource, np.full(machine.size, machine.capacity[resource], np.int64)
-            )
+            limits = out.setdefault(resource, np.full(machine.size, machine.capacity[resource], np.int64))
             limits[which] = int(figure.value)
     return out
 
@@ -163,7 +161,11 @@ def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
         row, col = np.divmod(at, machine.cols)
         inside: BoolArray = (row >= top) & (row < bottom) & (col >= left) & (col < right)
         return inside
-    key, number_of, end = ("cores", at, machine.size) if table.cores is not None else ("chips", machine.chip_of, machine.n_chips)
+    key, number_of, end = (
+        ("cores", at, machine.size)
+        if table.cores is not None
+        else ("chips", machine.chip_of, machine.n_chips)
+    )
     value = getattr(table, key)
     numbers = value if isinstance(value, list) else [value]
     wrong = [v for v in numbers if not 0 <= v < end]

@@ -20,7 +20,7 @@ MOST_CORES = 2**22
 #: No machine file is longer than this (bytes).
 LARGEST_FILE = 2**24
 
-_MESH = re.compile(r"mesh:(\d{1,9})x(\d{1,9})(?:,(\d{1,9})(?:x(\d{1,9}))?)?", re.ASCII)
+_MESH = re.compile(r"mesh:(\d{1,18})x(\d{1,18})(?:,(\d{1,18})(?:x(\d{1,18}))?)?", re.ASCII)
 
 
 def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
@@ -120,6 +120,8 @@ def squarest(count: int) -> tuple[int, int]:
     """Rows and columns, rows <= columns, whose product is ``count`` and that differ least; (0, 0) for 0."""
     if count < 1:
         return 0, 0
+    if count > MOST_CORES:
+        return 1, count  # no machine has as many; trying divisors would take minutes
     rows = math.isqrt(count)
     while count % rows:
         rows -= 1

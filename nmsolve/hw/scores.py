@@ -26,8 +26,8 @@ from nmsolve.hw.cost import (
 )
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
-from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
+from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.reward import reward_loss
 from nmsolve.hw.router_tables import router_entries
 from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links

@@ -12,7 +12,6 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
-
 #: Weights of links, distances and costs per message end here; so do objectives (:mod:`nmsolve.hw.magnitude`).
 LARGEST = 1e30
 #: Capacities end here: whole numbers of 64 bits can still be added up.
@@ -52,9 +51,6 @@ class Machine:
     ----------
     chips, cores : (rows, columns), each >= 1
     capacity : resource name -> what one core holds (whole number); a resource not named is unlimited
-    core_capacity : resource name -> (size,) int64 what each core holds, where cores are not alike; ``capacity`` names the
-        resource, too (:meth:`limits` is what counts)
-    held : resource name -> (size,) int64 what other networks hold of each core already
     link_weight, crossing_weight : > 0
     faulty_cores, taken_cores : core numbers
     faulty_links : (from core, to core) pairs of neighbours
@@ -63,6 +59,9 @@ class Machine:
     latency : figures ``router``, ``link_x``, ``link_y``, ``crossing`` in ns; missing ones are 0
     figures : everything else worth knowing (``nmsolve hw show``)
     notes : how the machine is modelled and what is left out, for people
+    core_capacity : resource name -> (size,) int64 what each core holds, where cores are not alike; ``capacity`` names the
+        resource, too (:meth:`limits` is what counts)
+    held : resource name -> (size,) int64 what other networks hold of each core already
     """
 
     name: str
@@ -70,8 +69,6 @@ class Machine:
     cores: tuple[int, int]
     torus: bool = False
     capacity: MappingType[str, int] = field(default_factory=dict)
-    core_capacity: MappingType[str, IntArray] = field(default_factory=dict)
-    held: MappingType[str, IntArray] = field(default_factory=dict)
     link_weight: float = 1.0
     crossing_weight: float = 1.0
     faulty_cores: tuple[int, ...] = ()
@@ -82,6 +79,8 @@ class Machine:
     figures: MappingType[str, Figure] = field(default_factory=dict)
     distance_matrix: FloatArray | None = None
     notes: str = ""
+    core_capacity: MappingType[str, IntArray] = field(default_factory=dict)
+    held: MappingType[str, IntArray] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for what, pair in (("chips", self.chips), ("cores", self.cores)):
@@ -196,7 +195,13 @@ class Machine:
     def with_chips(self, rows: int, cols: int) -> Machine:
         """The same kind of machine with another number of chips, all healthy and free, all cores alike."""
         return replace(
-            self, chips=(rows, cols), faulty_cores=(), taken_cores=(), faulty_links=(), core_capacity={}, held={}
+            self,
+            chips=(rows, cols),
+            faulty_cores=(),
+            taken_cores=(),
+            faulty_links=(),
+            core_capacity={},
+            held={},
         )
 
     @cached_property

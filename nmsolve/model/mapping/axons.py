@@ -139,7 +139,11 @@ def binding_axons(problem: MappingProblem) -> Axons | None:
     limits = stated.get(AXONS_IN, BIG), stated.get(AXONS_OUT, BIG)
     inner = problem.inner if problem.inner is not None else np.zeros(problem.graph.rows, bool)
     for name, most in ((AXONS_IN, most_in), (AXONS_OUT, most_out)):
-        left = int(problem.machine.limits(name)[problem.machine.usable].min(initial=BIG)) if name in stated else BIG
+        left = (
+            int(problem.machine.limits(name)[problem.machine.usable].min(initial=BIG))
+            if name in stated
+            else BIG
+        )
         if left < stated.get(name, BIG) and left < most:
             raise InputError(
                 f"cores differ in {name}: one has {left}, and a core could need {most}",

@@ -23,7 +23,10 @@ def overflows(problem: MappingProblem) -> list[str]:
     limit, room = problem.capacity.max(axis=0), problem.capacity.sum(axis=0)
     too_large = _too_large(groups, limit)
     return (
-        too_large + _total(groups, limit, room, bool(too_large)) + _regions(groups) + _halves(groups, limit, room)
+        too_large
+        + _total(groups, limit, room, bool(too_large))
+        + _regions(groups)
+        + _halves(groups, limit, room)
     )
 
 

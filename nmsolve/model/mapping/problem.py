@@ -80,7 +80,9 @@ class MappingProblem:
             )
         if self.turns is not None:
             self._check_turns(self.turns)
-        for r, total in zip(self.graph.resources, self.graph.sizes.sum(axis=0, dtype=np.float64), strict=True):
+        for r, total in zip(
+            self.graph.resources, self.graph.sizes.sum(axis=0, dtype=np.float64), strict=True
+        ):
             if r in self.machine.capacity and not total * self.machine.size < MOST_CAPACITY:
                 raise InputError(
                     f"the nodes need {total:.4g} {r} in all, on {self.machine.size} cores",
@@ -153,8 +155,11 @@ class MappingProblem:
         """(cores, R) int64: what every core holds, no more than all nodes need; all 0 on cores that are faulty or taken."""
         cap = np.zeros((self.cores, len(self.resources)), np.int64)
         for r, (name, total) in enumerate(zip(self.resources, self.sizes.sum(axis=0).tolist(), strict=True)):
-            own = name in self.graph.resources
-            cap[:, r] = np.minimum(self.machine.limits(name) if own else self.node_limit, total)
+            cap[:, r] = total
+            if name in self.graph.resources:
+                cap[:, r] = np.minimum(self.machine.limits(name), total)
+            elif self.node_limit is not None:
+                cap[:, r] = min(self.node_limit, total)
         cap[~self.machine.usable] = 0
         out: IntArray = frozen(cap)
         return out
@@ -327,5 +332,7 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
     # The small margin keeps 1.03 * 100 / 1 at 103 despite binary fractions.
     room = (1 + balance) * graph.n / usable
     if not room < 2**53:
-        raise InputError(f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "less")
+        raise InputError(
+            f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "less"
+        )
     return max(1, int(np.ceil(room - 1e-9)))

@@ -81,7 +81,8 @@ def _half_room(machine: Machine, resource: str, second: BoolArray) -> int:
     """What the larger half of the board holds."""
     limits = machine.limits(resource)
     return min(
-        MOST_CAPACITY - 1, max(int(limits[machine.usable & side].sum(dtype=object)) for side in (second, ~second))
+        MOST_CAPACITY - 1,
+        max(int(limits[machine.usable & side].sum(dtype=object)) for side in (second, ~second)),
     )
 
 
