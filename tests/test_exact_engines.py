@@ -280,7 +280,7 @@ def test_corner_cases(case: str, engine: type) -> None:
 def test_bounds_are_reported_while_searching() -> None:
     """CP-SAT tells bounds before the end, none above the optimum (with a constant in the objective)."""
     figures = {"message": Figure(3.0), "link_x": Figure(1.0), "link_y": Figure(2.0), "router": Figure(1.0)}
-    problem = replace(square(2, 8, energy=figures), objective="energy")
+    problem = replace(square(2, 7, energy=figures), objective="energy")
     proof = Recorder(problem)
     BranchBound().run(problem, proof)
     running = False

@@ -140,7 +140,7 @@ def _apart_on_axis(values: FloatArray, lines: int) -> FloatArray:
         back, more = _difference(high[-1], ahead)
         out = np.minimum(out, back + (more + (low[-1] - rest)))
     np.fill_diagonal(out, 0.0)
-    return np.maximum(0.0, out - 2.0**-90 * high[-1] * (out > 0))
+    return np.asarray(np.maximum(0.0, out - 2.0**-90 * high[-1] * (out > 0)))
 
 
 def _difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
