@@ -123,6 +123,17 @@ def test_a_solver_status_is_said_to_be_its_word(single: MappingProblem) -> None:
     assert not check_bound(single, star_bound(single)).trusted
 
 
+def test_words_about_other_routes_say_nothing(single: MappingProblem) -> None:
+    """An optimum on the machine's own routes is none where routes are chosen, and the other way round; recomputed bounds hold
+    for both."""
+    for method, free in (("cpsat", False), ("joint-cpsat", True), ("tree-branching", True)):
+        bound = Bound(10.0, method, certificate={"status": "optimal"})
+        assert check_bound(single, bound, np.arange(30), single.hash, free_routes=free).trusted
+        assert "routes" in check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).text
+        assert not check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).ok
+    assert check_bound(single, star_bound(single), np.arange(30), free_routes=True).ok
+
+
 def test_nobody_is_believed_whose_name_is_not_an_engines(single: MappingProblem) -> None:
     """Only engines of this program have a word; a bound of "my-blog" is refused, whatever it says."""
     for value in (0.0, 6916.0, np.inf):

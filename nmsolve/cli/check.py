@@ -306,6 +306,7 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
     from nmsolve.solvers.mapping.recheck.parts import granularity
 
     about, bounds = load_certificates(loaded.folder / "certificates.json")
+    free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
     checks: list[CheckPart] = []
     proved = {"full": Proved(), "placement": Proved()}
     for b in bounds:
@@ -315,7 +316,7 @@ def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingPro
             text = "not re-checked, the graph lies on disk (it is with more --memory)"
             found = BoundCheck(about == problem.hash, b.value, text, trusted=True)
         else:
-            found = check_bound(problem, b, loaded.core, about)
+            found = check_bound(problem, b, loaded.core, about, free_routes=free)
         word = ("this run, unread" if unread else b.method) if found.trusted else ""
         checks.append(CheckPart(name, found.ok, found.text, word))
         if found.ok and b.scope in proved:

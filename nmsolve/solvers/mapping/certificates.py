@@ -48,9 +48,10 @@ RECHECKS = {
     "slots": recheck_slots,
     "exchange": recheck_exchange,
 }
-#: Engines that prove optimality or infeasibility by a search of their own, and leave only a status; the last four with
-#: routes that are free, which no mapping with the machine's own routes can beat.
-WORDS = ("cpsat", "mip", "branch-bound", "joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
+#: Engines that prove optimality or infeasibility by a search of their own, and leave only a status.
+WORDS = ("cpsat", "mip", "branch-bound")
+#: The same for mappings whose routes are chosen, too.
+FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Of the re-checks, those for an objective that is no sum; all others are about sums.
 NO_SUM = {"max-link": "link-load", "reward": "exchange"}
 #: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
@@ -71,7 +72,12 @@ class BoundCheck(NamedTuple):
 
 
 def check_bound(
-    problem: MappingProblem, bound: Bound, core: IntArray | None = None, about: str | None = None
+    problem: MappingProblem,
+    bound: Bound,
+    core: IntArray | None = None,
+    about: str | None = None,
+    *,
+    free_routes: bool = False,
 ) -> BoundCheck:
     """Re-check a bound from its certificate.
 
@@ -81,14 +87,18 @@ def check_bound(
     core : (n,) mapping; needed for scope ``placement`` (the parts are its parts), and if given no bound of scope
         ``full`` may exceed its objective
     about : hash of the problem that the bound was stored with; None for a bound that was just found
+    free_routes : True if routes were chosen, too: a word about the machine's own routes then says nothing, nor does their
+        cost, while what is recomputed holds for any routes
 
     Notes
     -----
     Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass as *trusted*
     if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts.
     """
-    if bound.method not in RECHECKS and bound.method not in WORDS:
-        return BoundCheck(False, np.nan, f"no engine is called {bound.method!r}, its word counts for nothing")
+    if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
+        whose = "chosen routes" if free_routes else "the machine's own routes"
+        text = f"no engine for {whose} is called {bound.method!r}, its word counts for nothing"
+        return BoundCheck(False, np.nan, text)
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
         return BoundCheck(
@@ -106,7 +116,7 @@ def check_bound(
         if core.shape != (problem.n,) or core.min() < 0 or core.max() >= problem.cores:
             return BoundCheck(False, np.nan, "a placement bound needs a core for every node")
         problem = _parts(problem, core)
-    elif bound.scope == "full" and core is not None:
+    elif bound.scope == "full" and core is not None and not free_routes:
         cost = objective_value(problem, core)
         if bound.value > cost * (1 + 1e-9):
             return BoundCheck(
