@@ -195,7 +195,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
     try:
         return msgspec.json.decode(read_limited(path), type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
         ) from None

@@ -244,12 +244,11 @@ def router(text: str) -> RouterConfig:
         return CONFIGS[text]
     if not text.endswith(".toml"):
         raise InputError(f"unknown router {text!r}", "--config", f"{', '.join(CONFIGS)}, or a .toml file")
+    from nmsolve.hw.machine_file import read_table
+    from nmsolve.hw.machines import LARGEST_FILE
     from nmsolve.model.files import read_limited
 
-    try:
-        table = msgspec.toml.decode(read_limited(text), type=dict[str, Any])
-    except (msgspec.MsgspecError, RecursionError) as error:
-        raise InputError(f"not TOML ({error})", text, "parameters of a router (docs/files.md)") from None
+    table = read_table(read_limited(text, LARGEST_FILE), text)
     strange = sorted(set(table) - set(RouterConfig.__dataclass_fields__))
     if strange:
         raise InputError(

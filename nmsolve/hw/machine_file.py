@@ -53,11 +53,20 @@ class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
     notes: str = ""
 
 
-def read_table(text: str, where: str) -> dict[str, object]:
-    """Parse TOML. InputError names the line."""
+def read_table(data: bytes, where: str) -> dict[str, object]:
+    """Parse TOML.
+
+    Raises
+    ------
+    InputError : not UTF-8, no TOML (with the line), nested too deeply, or a number with too many digits
+    """
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(data.decode())
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", where, "a TOML file") from None
+    except RecursionError:
+        raise InputError("nested too deeply", where, "a TOML file") from None
+    except ValueError as error:  # TOMLDecodeError, and what int() says of more than 4300 digits
         raise InputError(f"not TOML: {error}", where, "a TOML file") from None
 
 

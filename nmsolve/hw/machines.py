@@ -57,7 +57,7 @@ def _load(spec: str) -> Machine:
         return _mesh(spec)
     names = list_presets()
     if spec.lower() in names:
-        text = (resources.files("nmsolve.hw") / "presets" / f"{spec.lower()}.toml").read_text("utf-8")
+        text = (resources.files("nmsolve.hw") / "presets" / f"{spec.lower()}.toml").read_bytes()
         return machine_from_table(read_table(text, spec), spec)
     if not (spec.lower().endswith(".toml") or "/" in spec or Path(spec).is_file()):
         near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
@@ -67,11 +67,7 @@ def _load(spec: str) -> Machine:
             "",
             f"{hint}one of {', '.join(names)}, mesh:RxC[,chips] or a TOML file",
         )
-    try:
-        text = read_limited(spec, LARGEST_FILE).decode("utf-8")
-    except UnicodeDecodeError:
-        raise InputError("not UTF-8 text", spec, "a TOML file") from None
-    table = read_table(text, spec)
+    table = read_table(read_limited(spec, LARGEST_FILE), spec)
     if "preset" in table:
         table = _on_preset(table, spec)
     cells = 1
@@ -92,7 +88,7 @@ def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
             f"unknown preset {name!r}", f"{where}: $.preset", "one of " + ", ".join(list_presets())
         )
     file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
-    out = read_table(file.read_text("utf-8"), name)
+    out = read_table(file.read_bytes(), name)
     for key, value in table.items():
         old = out.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

@@ -26,11 +26,10 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
     ------
     InputError : names the line: not four fields, not whole numbers, an unknown core, a step before the one above, no packets
     """
-    text = read_limited(path).decode("utf-8", "replace")
     number: dict[tuple[int, tuple[int, ...]], int] = {}
     rows: list[tuple[int, int, int]] = []
     before = 0
-    for line, fields in enumerate(csv.reader(io.StringIO(text)), 1):
+    for line, fields in enumerate(_lines(path), 1):
         if not fields or (line == 1 and tuple(f.strip() for f in fields) == HEADER):
             continue
         step, source, goals, count = _entry(fields, f"{path}:{line}", machine)
@@ -39,6 +38,10 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
                 f"step {step} comes after step {before}", f"{path}:{line}", "times that never go back"
             )
         before = step
+        if step * max(period, 1) >= 2**62:
+            raise InputError(
+                f"step {step} begins in cycle {step * period}", f"{path}:{line}", "less than 2^62"
+            )
         flow = number.setdefault((source, goals), len(number))
         rows.append((step * (period or 1), flow, count))
     if not rows:
@@ -49,6 +52,16 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
         np.array([s for s, _ in number], np.int32), np.concatenate([[0], np.cumsum(size)]).astype(np.int64),
         np.array([t for _, goals in number for t in goals], np.int32), cycle, flow_of, counts, period, Path(path).name,
     )  # fmt: skip
+
+
+def _lines(path: str | Path) -> list[list[str]]:
+    """The fields of every line."""
+    try:
+        return list(csv.reader(io.StringIO(read_limited(path).decode(), newline="")))
+    except UnicodeDecodeError:
+        raise InputError("not UTF-8 text", str(path), "lines step,source,targets,count") from None
+    except csv.Error as error:
+        raise InputError(f"not CSV: {error}", str(path), "lines step,source,targets,count") from None
 
 
 def _entry(fields: list[str], where: str, machine: Machine) -> tuple[int, int, tuple[int, ...], int]:

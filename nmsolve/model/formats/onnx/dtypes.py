@@ -75,13 +75,23 @@ def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> 
     return None
 
 
-def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
-    """Numbers of the attribute types that the definition of an operator asks for, by name; empty if there is no definition."""
+def _schema(kind: str, domain: str, version: int) -> Any:
+    """The definition of an operator, None if there is none."""
     import onnx
 
+    if not 0 <= version < 2**31:  # the package takes an int of 32 bits
+        return None
     try:
-        schema = onnx.defs.get_schema(kind, version, domain)
+        return onnx.defs.get_schema(kind, version, domain)
     except onnx.defs.SchemaError:
+        return None
+
+
+def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
+    """Numbers of the attribute types that the definition of an operator asks for, by name; empty if there is no definition."""
+
+    schema = _schema(kind, domain, version)
+    if schema is None:
         return {}
     return {name: int(a.type.value) for name, a in schema.attributes.items()}
 
@@ -89,11 +99,9 @@ def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
 @lru_cache(maxsize=1024)
 def _definition(kind: str, domain: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Type constraints of inputs and outputs by their names; the last may stand for many."""
-    import onnx
 
-    try:
-        schema = onnx.defs.get_schema(kind, version, domain)
-    except onnx.defs.SchemaError:
+    schema = _schema(kind, domain, version)
+    if schema is None:
         return (), ()
     allowed = {t.type_param_str: t.allowed_type_strs for t in schema.type_constraints}
 

@@ -1,0 +1,281 @@
+"""What is fuzzed: a small good file or folder of every kind, and the door through which the program reads it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+#: Output folders come from runs of so many seconds each.
+RUN = "3"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One kind of input.
+
+    Attributes
+    ----------
+    seed : a good file, or a folder of which one file is damaged
+    door : reads it as the command line does; raises InputError where it is refused, and Exit as commands do
+    """
+
+    name: str
+    seed: Path
+    door: Callable[[Path], object]
+
+
+def command(*words: object) -> int:
+    """``nmsolve WORDS`` in this process; its exit code."""
+    from nmsolve.cli import main
+
+    before = sys.argv
+    sys.argv = ["nmsolve", *map(str, words)]
+    main.STARTED = time.monotonic()  # time limits count from here
+    try:
+        main.main()
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    finally:
+        sys.argv = before
+    return 0
+
+
+def make_seeds(folder: Path) -> None:
+    """Write all good files; a folder that is complete is left as it is."""
+    if (folder / "complete").exists():
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    _graphs(folder)
+    _texts(folder)
+    _models(folder)
+    _answers(folder)
+    (folder / "complete").touch()
+
+
+def _graphs(folder: Path) -> None:
+    from nmsolve.model.formats import save_graph
+    from nmsolve.model.graph import LogicGraph
+
+    rng = np.random.default_rng(1)
+    source, target = rng.integers(0, 12, 40), rng.integers(0, 12, 40)
+    ids = tuple(f"node {k}" for k in range(12))
+    flags = np.arange(12) % 3 == 0
+    sizes = rng.integers(1, 9, (12, 2))
+    rich = LogicGraph.from_edges(
+        12, source, target, rng.integers(1, 9, 40), multicast=flags, resources=("neurons", "synapses"), sizes=sizes, ids=ids,
+        name="rich", meta={"mesh": [4, 4], "capacity": {"neurons": 40, "synapses": 60}},
+    )  # fmt: skip
+    plain = LogicGraph.from_edges(12, source, target, rng.integers(1, 9, 40), directed=False, name="plain")
+    place = LogicGraph.from_edges(
+        12, source, target, rng.integers(1, 9, 40), name="place", meta={"mesh": [3, 4]}
+    )
+    nets = LogicGraph.from_nets(
+        8, np.array([0, 3, 5, 8]), np.array([0, 1, 2, 3, 4, 5, 6, 7]), np.array([1.0, 2, 3])
+    )
+    for graph, names in (
+        (rich, ("g.json", "g.npz", "g.nmz")),
+        (plain, ("g.graph", "g.mtx", "plain.json")),
+        (place, ("g.dat", "g.txt", "g.csv")),
+        (nets, ("g.hgr", "nets.json", "g.snn", "g.axh", "nets.nmz")),
+    ):
+        for name in names:
+            save_graph(graph, folder / name)
+    columns = {
+        "nmsolve": 1, "form": "columns", "directed": True, "graph": {"name": "c", "mesh": [2, 2]},
+        "nodes": {
+            "n": 3, "id": ["a", "b", "c"], "multicast": [True, False, False], "rate": [2, 0, 0], "sizes": {"neurons": [1, 1, 4]},
+        },
+        "edges": {"source": ["a", "a", "b"], "target": ["b", "c", "c"], "weight": [2, 1.5, 3]},
+    }  # fmt: skip
+    (folder / "columns.json").write_text(json.dumps(columns))
+    rows = {"indptr": [0, 1, 3, 4], "indices": [1, 0, 2, 1], "weights": [1.0, 1, 2, 2], "vwgt": [1, 2, 3]}
+    np.savez(folder / "rows.npz", **{key: np.array(value) for key, value in rows.items()})
+
+
+def _texts(folder: Path) -> None:
+    (folder / "board.toml").write_text(
+        'name = "board"\nchips = [1, 2]\ncores = [4, 4]\ntorus = false\nlink_weight = 1.0\ncrossing_weight = 4.0\n'
+        "faulty_cores = [[0, 1]]\ntaken_cores = [[3, 3]]\nfaulty_links = [[[1, 1], [1, 2]]]\n"
+        'notes = "n"\ncapacity = {neurons = {value = 40, unit = "", source = "s", verified = true}}\n'
+        'energy = {message = 1.5, router = {value = 2.0, unit = "pJ"}, link_x = 1, link_y = 1}\n'
+        'latency = {router = 3.0}\nfigures = {clock = {value = 1e9, unit = "Hz"}}\n'
+    )
+    (folder / "preset.toml").write_text('preset = "loihi1"\nchips = [1, 1]\ncapacity = {neurons = 7}\n')
+    (folder / "router.toml").write_text(
+        'name = "r"\nvirtual_channels = 2\nbuffer_flits = 8\npacket_flits = 4\nrouting = 1\nvc_allocation = 1\n'
+        "switch_allocation = 1\nswitch_traversal = 1\nlink = 1\ncrossing = 4\n"
+        'crossing_interval = 2\ncredit = 1\nconsumption = "any"\n'
+    )
+    (folder / "trace.csv").write_text("step,source,targets,count\n0,0,3,2\n1,5,1 2 3,1\n\n4,2,9,3\n")
+    constraints = [
+        {"kind": "pin", "nodes": ["node 1"], "core": [0, 0]},
+        {"kind": "region", "nodes": ["node 2", "node 3"], "rectangle": [0, 0, 2, 4], "name": "r"},
+        {"kind": "forbid", "nodes": ["node 4"], "chips": [0]},
+        {"kind": "together", "nodes": ["node 5", "node 6"]},
+        {"kind": "apart", "nodes": ["node 7", "node 8"]},
+    ]
+    (folder / "constraints.json").write_text(json.dumps({"constraints": constraints}))
+    (folder / "parts.part.4").write_text("\n".join(str(k % 4) for k in range(12)))
+    nodes = [
+        {
+            "id": k,
+            "name": f"n{k}",
+            "supportedOnFpga": 1,
+            "cpuLatency": 9.0,
+            "fpgaLatency": 1.0 + k,
+            "isBackwardNode": 0,
+            "size": 1.0,
+        }
+        for k in range(5)
+    ]
+    edges = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(4)]
+    costs = {"maxSizePerFPGA": 10.0, "maxFPGAs": 3, "maxCPUs": 1, "nodes": nodes, "edges": edges}
+    (folder / "costs.json").write_text(json.dumps(costs))
+
+
+def _models(folder: Path) -> None:
+    import h5py
+    import nir
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+
+    with h5py.File(folder / "g.h5", "w") as file:
+        group = file.create_group("edges/v1_to_v1")
+        for name, numbers in (("source_node_id", [0, 0, 1, 3]), ("target_node_id", [1, 2, 3, 0])):
+            data = group.create_dataset(
+                name, data=np.array(numbers, np.uint64), compression="gzip", chunks=True
+            )
+            data.attrs["node_population"] = "v1"
+        group["edge_group_id"], group["edge_group_index"] = np.zeros(4, np.uint32), np.arange(4)
+        group["0/nsyns"] = np.array([1, 2, 3, 4])
+    one = np.ones((2, 3, 3))
+    nodes = {
+        "in": nir.Input(np.array([1, 4, 4])),
+        "conv": nir.Conv2d((4, 4), np.ones((2, 1, 2, 2)), 1, 0, 1, 1, np.zeros(2)),
+        "lif": nir.LIF(tau=one, r=one, v_leak=one, v_threshold=one),
+        "flat": nir.Flatten({"input": np.array([2, 3, 3])}, 0),
+        "fc": nir.Affine(np.ones((2, 18)), np.zeros(2)),
+        "if": nir.IF(r=np.ones(2), v_threshold=np.ones(2)),
+        "out": nir.Output(np.array([2])),
+    }
+    names = list(nodes)
+    nir.write(folder / "g.nir", nir.NIRGraph(nodes, list(pairwise(names)), type_check=False))
+
+    def value(name: str, *shape: object) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape))
+
+    weights = [
+        numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w"),
+        numpy_helper.from_array(np.array([0, -1]), "to"),
+        numpy_helper.from_array(np.array(True), "yes"),
+    ]
+    bodies = [
+        helper.make_graph([helper.make_node(kind, ["f"], ["o"])], kind, [], [value("o", "n", "m")])
+        for kind in ("Relu", "Neg")
+    ]
+    layers = [
+        helper.make_node("Conv", ["x", "w"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        helper.make_node("MaxPool", ["c"], ["p"], kernel_shape=[2, 2]),
+        helper.make_node("Reshape", ["p", "to"], ["f"]),
+        helper.make_node("If", ["yes"], ["i"], then_branch=bodies[0], else_branch=bodies[1]),
+        helper.make_node("Einsum", ["i", "i"], ["e"], equation="ij,kj->ik"),
+        helper.make_node("Transpose", ["e"], ["t"], perm=[1, 0]),
+        helper.make_node("Concat", ["e", "t"], ["k"], axis=0),
+        helper.make_node("Shape", ["k"], ["s"]),
+        helper.make_node("Expand", ["yes2", "s"], ["z"]),
+    ]
+    weights.append(numpy_helper.from_array(np.float32([1.0]), "yes2"))
+    graph = helper.make_graph(
+        layers, "g", [value("x", "n", 3, "h", "2*h")], [value("z", None, None)], weights
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "g.onnx")
+
+
+def _answers(folder: Path) -> None:
+    """Output folders of every command that writes one, and a QAPLIB answer."""
+    graph, board, costs = folder / "g.json", folder / "board.toml", folder / "costs.json"
+    limited = ("--time-limit", RUN, "--seed", 1)
+    runs: tuple[tuple[object, ...], ...] = (
+        ("map", graph, "--machine", board, "--constraints", folder / "constraints.json", *limited, "--out", folder / "mapped"),
+        ("map", folder / "g.dat", *limited, "--out", folder / "placed"),
+        ("map", graph, "--route", "joint", "--objective", "max-link", *limited, "--out", folder / "joint"),
+        ("map", graph, "--pareto", "hops,max-link", "--points", 3, *limited, "--out", folder / "front"),
+        ("route", folder / "routed", *limited, "--out", folder / "routed"),
+        ("pipeline", costs, "--time-limit", "10", "--seed", 1, "--out", folder / "planned"),
+    )  # fmt: skip
+    for words in runs:
+        if words[0] == "route":
+            shutil.copytree(folder / "placed", folder / "routed")
+        if command(*words) in (1, 2):
+            raise RuntimeError(f"no seed: nmsolve {' '.join(map(str, words))}")
+    for pages in folder.rglob("*.html"):
+        pages.unlink()
+    (folder / "g.sln").write_text("12 342\n" + " ".join(str(k + 1) for k in range(12)))
+
+
+def targets(folder: Path) -> list[Target]:
+    """Everything that is fuzzed; the seeds are there."""
+    from nmsolve.cli import commands
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.simulate_setting import router
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.hw.noc import read_trace
+    from nmsolve.model.formats import convert, load_instance
+    from nmsolve.model.formats.cost_graph import load_cost_graph
+    from nmsolve.model.mapping.constraints_file import load_constraints
+
+    rich, implied = load_instance(folder / "g.json")
+    assert implied is not None
+    board = load_machine("mesh:4x4")
+
+    def converted(path: Path) -> object:
+        return convert(path, path.parent / "out.nmz")
+
+    def scored(graph: str, machine: Path | str | None) -> Callable[[Path], object]:
+        return lambda path: commands.score_command(
+            path, graph=folder / graph, machine=None if machine is None else str(machine), json=True
+        )
+
+    def info(path: Path) -> object:
+        return commands.info_command(path, json=True)
+
+    def verified(path: Path) -> object:
+        return commands.verify_command(path, bound=path.name != "front", json=True)
+
+    graphs = (
+        "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
+        "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx",
+    )  # fmt: skip
+    out = [Target(f"info {name}", folder / name, info) for name in graphs]
+    out += [
+        Target(f"convert {name}", folder / name, converted)
+        for name in ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
+    ]
+    out += [
+        Target("machine", folder / "board.toml", lambda path: commands.hw_show_command(str(path))),
+        Target("machine on preset", folder / "preset.toml", lambda path: commands.hw_show_command(str(path))),
+        Target("router", folder / "router.toml", lambda path: router(str(path))),
+        Target("trace", folder / "trace.csv", lambda path: read_trace(path, board, 10)),
+        Target(
+            "constraints", folder / "constraints.json", lambda path: load_constraints(path, rich, implied)
+        ),
+        Target("mapping.json", folder / "mapped" / "mapping.json", scored("g.json", folder / "board.toml")),
+        Target("sln", folder / "g.sln", scored("g.dat", None)),
+        Target("parts", folder / "parts.part.4", scored("g.json", None)),
+        Target("certificates", folder / "mapped" / "certificates.json", load_certificates),
+        Target("cost graph", folder / "costs.json", load_cost_graph),
+    ]
+    out += [
+        Target(f"verify {name}", folder / name, verified)
+        for name in ("mapped", "placed", "joint", "front", "routed", "planned")
+    ]
+    return out
