@@ -90,6 +90,8 @@ def outcome(target: Target, path: Path) -> tuple[str, str]:
         found = (
             ("refused", "") if one_line else ("traceback", f"a refusal of several lines: {str(error)[:80]!r}")
         )
+    except OSError as error:  # a name that is no file's; the command line says so in one line
+        found = ("refused", "") if error.filename is not None else ("traceback", _kind(error))
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 -- what else comes is what is looked for
         found = ("memory" if isinstance(error, MemoryError) else "traceback", _kind(error))
     if _peak() - before > MEMORY:

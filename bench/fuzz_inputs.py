@@ -35,6 +35,7 @@ class Target:
 def command(*words: object) -> int:
     """``nmsolve WORDS`` in this process; its exit code."""
     from nmsolve.cli import main
+    from nmsolve.model.contained import read_by
 
     before = sys.argv
     sys.argv = ["nmsolve", *map(str, words)]
@@ -45,6 +46,7 @@ def command(*words: object) -> int:
         return int(ended.code or 0)
     finally:
         sys.argv = before
+        read_by()
     return 0
 
 

@@ -87,6 +87,12 @@ def main() -> None:
             line = str(error).replace("\n", "\\n")
             print(f"error: {line}", file=sys.stderr)
             sys.exit(2 if isinstance(error, InputError) else 1)
+        except OSError as error:
+            if error.filename is None:
+                raise
+            where = str(error.filename)[:200].replace("\n", "\\n")
+            print(f"error: {where}: {(error.strerror or str(error)).lower()}", file=sys.stderr)
+            sys.exit(2)
 
 
 def _require_text(arguments: list[str]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 from importlib import resources
-from pathlib import Path
 
 from nmsolve.hw.describe import describe as describe
 from nmsolve.hw.machine_file import machine_from_table, read_table
@@ -59,7 +59,7 @@ def _load(spec: str) -> Machine:
     if spec.lower() in names:
         text = (resources.files("nmsolve.hw") / "presets" / f"{spec.lower()}.toml").read_bytes()
         return machine_from_table(read_table(text, spec), spec)
-    if not (spec.lower().endswith(".toml") or "/" in spec or Path(spec).is_file()):
+    if not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
         near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
         hint = f"{near[0]} (the nearest), or " if near else ""
         raise InputError(
