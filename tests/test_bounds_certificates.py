@@ -13,10 +13,12 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import ascent, eigen, joint, placement_bound
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
+from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, projection_bounds
 from nmsolve.solvers.mapping.bounds.star import star_bound
@@ -132,6 +134,25 @@ def test_words_about_other_routes_say_nothing(single: MappingProblem) -> None:
         assert "routes" in check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).text
         assert not check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).ok
     assert check_bound(single, star_bound(single), np.arange(30), free_routes=True).ok
+
+
+def test_words_within_ceilings_say_so_and_hold_for_no_others(single: MappingProblem) -> None:
+    """A word about few mappings cannot be moved to more of them; what is recomputed knows neither ceilings nor budgets."""
+    core = np.arange(30)
+    held = replace(single, objective="max-link", ceilings=(("hops", 200.0),))
+    moved = replace(single, objective="max-link", migration=Migration.of(core, 3))
+    word = Bound(2.0, "cpsat", certificate={"status": "optimal"})
+    assert "hops at most 200 only" in check_bound(held, word, about=held.hash).text
+    assert "budget only" in check_bound(moved, word, about=moved.hash).text
+    others = [held, moved, replace(held, ceilings=(("hops", 201.0),)), replace(held, ceilings=()), single]
+    for asked in others:
+        for about in others:
+            assert check_bound(asked, word, about=about.hash).ok == (asked is about)
+    plain = next(iter(link_load_bounds(replace(held, ceilings=()))))
+    assert plain.value > 0
+    values = [check_bound(p, plain, core, held.hash).value for p in others[:-1]]
+    assert all(v == values[0] >= plain.value for v in values)
+    assert "not the objective" in check_bound(held, star_bound(single)).text
 
 
 def test_nobody_is_believed_whose_name_is_not_an_engines(single: MappingProblem) -> None:

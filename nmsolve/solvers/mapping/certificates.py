@@ -93,7 +93,8 @@ def check_bound(
     Notes
     -----
     Bounds of solvers that leave only a status (CP-SAT, MIP, branch and bound) cannot be recomputed: they pass as *trusted*
-    if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts.
+    if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts. A word may
+    use ceilings and the migration budget, and says so; what is recomputed never does, so it holds with and without them.
     """
     if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
         whose = "chosen routes" if free_routes else "the machine's own routes"
@@ -150,7 +151,10 @@ def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> Bound
         return BoundCheck(False, np.nan, f"given about problem {about}, this one is {problem.hash}")
     status = bound.certificate.get("status")
     status = status if isinstance(status, str) else "none"
-    text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
+    within = [f"{name} at most {most:.10g}" for name, most in problem.ceilings]
+    within += ["the migration budget"] if problem.limits_moves else []
+    only = f"; it is about mappings within {' and '.join(within)} only" if within else ""
+    text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed{only}"
     return BoundCheck(True, bound.value, text, trusted=True)
 
 
