@@ -303,11 +303,11 @@ def _recheck(g: Ground, name: str, bound: Bound) -> Iterator[Finding]:
     """An honest certificate, through its file, must be accepted; what it proves must not exceed the optimum."""
     assert g.best is not None
     read = certificates_from_json(certificates_to_json(g.problem, [bound]))[0]
-    found = check_bound(g.reduction.reduced, read, g.reduction.restrict(np.array(g.best[1])))
+    found = check_bound(g.problem, read, np.array(g.best[1]))
     g.counts[f"{bound.method} re-checked"] += 1
     if not found.ok:
         yield Finding(name, "honest bound refused", f"{bound.method} {bound.value!r}: {found.text}")
-    elif np.isfinite(found.value) and Fraction(found.value) > Fraction(g.best[0]) * (1 + Fraction(1e-9)):
+    elif np.isfinite(found.value) and Fraction(found.value) > Fraction(g.best[0]) * (1 + Fraction(ROUNDING)):
         yield Finding(name, "re-check above optimum", f"{found.value!r}, optimum {float(g.best[0])!r}")
 
 
