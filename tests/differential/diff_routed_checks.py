@@ -117,7 +117,9 @@ def _engine(
         counts[f"{name} refused"] += 1
         return
     counts[name] += 1
-    context = Recorder(routed, referee, name, _start(referee, rng) if name not in EXACT or rng.random() < 0.3 else None)
+    context = Recorder(
+        routed, referee, name, _start(referee, rng) if name not in EXACT or rng.random() < 0.3 else None
+    )
     try:
         engine.run(joint, context)
     except Exception as error:  # noqa: BLE001 -- whatever an engine raises is what is looked for
@@ -125,7 +127,9 @@ def _engine(
         yield Finding(name, "error", f"{type(error).__name__}: {error} ({' '.join(at)})")
     yield from context.findings
     for bound in context.bounds:
-        if best is not None and (bound.value == np.inf or Fraction(bound.value) > best * (1 + Fraction(ROUNDING))):
+        if best is not None and (
+            bound.value == np.inf or Fraction(bound.value) > best * (1 + Fraction(ROUNDING))
+        ):
             yield Finding(name, "bound above optimum", f"{bound.value!r}, optimum {float(best)!r}")
     if name in EXACT and best is None and context.low != np.inf:
         yield Finding(name, "infeasibility missed", f"bound {context.low!r}, best {context.value!r}")

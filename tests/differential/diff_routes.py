@@ -127,7 +127,9 @@ class Routed:
         total = Fraction(0)
         for (s, targets, rate), tree in zip(self.messages, trees, strict=True):
             remote = {core[t] for t in targets} - {core[s]}
-            total += rate * (self.board.once * len(remote) + sum((self.board.cost[v] for v in tree), Fraction(0)))
+            total += rate * (
+                self.board.once * len(remote) + sum((self.board.cost[v] for v in tree), Fraction(0))
+            )
         if name == "multicast-hops":
             return total
         return total
@@ -146,7 +148,9 @@ class Routed:
         """Least objective over all mappings with all legal trees; None if there is none."""
         best: Fraction | None = None
         for core in self.plain.mappings():
-            choices = [self.trees(core[s], frozenset(core[t] for t in ts) - {core[s]}) for s, ts, _ in self.messages]
+            choices = [
+                self.trees(core[s], frozenset(core[t] for t in ts) - {core[s]}) for s, ts, _ in self.messages
+            ]
             for trees in self._combined(choices):
                 value = self.value(core, trees)
                 if (best is None or value < best) and not self.ring(trees):

@@ -12,14 +12,19 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from diff_cases import make_case
 from diff_checks import Finding, check_case
+from diff_routed_checks import check_routed_case
+from diff_routes import make_routed_case
 
 #: One case in so many goes through the command line.
 COMMAND_EVERY = 40
+#: One case in so many is one of mapping and routes together.
+ROUTED_EVERY = 6
 #: Cases of one seed are numbered from ``seed * SPAN``.
 SPAN = 10_000_000
 
@@ -34,7 +39,8 @@ def main() -> int:
     parser.add_argument("--replay", type=Path, help="a case file: run it alone")
     o = parser.parse_args()
     if o.replay is not None:
-        found, _ = check_case(json.loads(o.replay.read_text())["case"], command=True, every=True)
+        case = json.loads(o.replay.read_text())["case"]
+        found, _ = check_routed_case(case) if "turns" in case else check_case(case, command=True, every=True)
         return _say(found)
     o.out.mkdir(parents=True, exist_ok=True)
     state = o.out / f"seed-{o.seed}.json"
@@ -45,12 +51,16 @@ def main() -> int:
     began = time.monotonic()
     while time.monotonic() - began < o.seconds:
         number = o.seed * SPAN + done
-        found, more = check_case(make_case(number), command=done % COMMAND_EVERY == COMMAND_EVERY - 1)
+        case = make_routed_case(number) if done % ROUTED_EVERY == 0 else make_case(number)
+        if "turns" in case:
+            found, more = check_routed_case(case)
+        else:
+            found, more = check_case(case, command=done % COMMAND_EVERY == COMMAND_EVERY - 1)
         counts += more
         done += 1
         if found:
             failed += 1
-            write_failure(o.out, number, found)
+            write_failure(o.out, case, found)
             _say(found, f"case {number}: ")
         kept = {"done": done, "counts": counts, "failed": failed, "seconds": spent + time.monotonic() - began}
         state.write_text(json.dumps(kept))
@@ -60,10 +70,10 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def write_failure(folder: Path, number: int, found: list[Finding]) -> None:
+def write_failure(folder: Path, case: dict[str, Any], found: list[Finding]) -> None:
     """A failing case with what was found, to be replayed."""
-    content = {"findings": [vars(f) for f in found], "case": make_case(number)}
-    (folder / f"case-{number}.json").write_text(json.dumps(content, indent=1) + "\n")
+    content = {"findings": [vars(f) for f in found], "case": case}
+    (folder / f"case-{case['seed']}.json").write_text(json.dumps(content, indent=1) + "\n")
 
 
 def _say(found: list[Finding], before: str = "") -> int:

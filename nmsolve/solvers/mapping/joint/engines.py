@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
-from nmsolve.model.bound import Bound
+from nmsolve.hw.energy import step_value
+from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -213,6 +214,16 @@ class AnyRouteBounds:
                 context.raise_bound(bound)
 
 
+def _claimed(problem: JointProblem, least: float) -> float:
+    """What may be claimed where a search added up ``least`` as the least cost: less by a margin for its rounding, unless all
+    costs are whole."""
+    whole = problem.mapping.graph.integral and bool(
+        (problem.link_cost(problem.mapping.objective) % 1 == 0).all()
+    )
+    step = step_value(problem.mapping.machine, "energy" if problem.mapping.objective == "energy" else "hops")
+    return round_up(least, whole and step % 1 == 0)
+
+
 class TreeBranching:
     """Exact depth-first search with best trees: for multicast hops and energy on few nodes."""
 
@@ -247,7 +258,7 @@ class TreeBranching:
                 found = int(tree.counter[BRANCH_FOUND])
                 routing.offer(context, tree.best.copy(), "search")
         if done:  # no mapping costs less, whatever its routes: legal ones at that cost need not exist
-            value = float(tree.limit[0]) if found or np.isfinite(limit) else np.inf
+            value = _claimed(problem, float(tree.limit[0])) if found or np.isfinite(limit) else np.inf
             status = "optimal" if np.isfinite(value) else "infeasible"
             context.raise_bound(Bound(value, self.name, certificate={"status": status}))
 
@@ -291,7 +302,8 @@ class TreePartitions:
                 routing.offer(context, walk.best.copy(), "partition")
         if done:  # no mapping costs less, whatever its routes
             certificate = {"status": "optimal", "partitions": int(walk.counter[PLACED])}
-            context.raise_bound(Bound(float(walk.limits[1]), self.name, certificate=certificate))
+            value = _claimed(problem, float(walk.limits[1]))
+            context.raise_bound(Bound(value, self.name, certificate=certificate))
 
 
 def partition_walk(
