@@ -233,12 +233,10 @@ def test_export_writes_both_files(folder: Path, tmp_path: Path, call: Called) ->
     assert sorted(p.name for p in tmp_path.iterdir()) == ["arch.yaml", "network.yaml"]
     graph = json.loads((folder / "g.json").read_text())
     edges = [(int(e["source"][1:]), int(e["target"][1:]), e["weight"]) for e in graph["edges"]]
-    rate = {
-        u: max(w for a, _, w in edges if a == u) for u, _, _ in edges
-    }  # of a neuron, for all that it sends to
-    columns = sum(rate[u] * abs(u % SIDE - v % SIDE) for u, v, _ in edges)
+    columns = sum(w * abs(u % SIDE - v % SIDE) for u, v, w in edges)
     counts = result["expected"]
-    assert counts["hops_x"] == columns and counts["messages"] == sum(rate[u] for u, _, _ in edges)
+    assert counts["hops_x"] == columns and counts["messages"] == sum(w for _, _, w in edges)
+    assert result["energy"] == pytest.approx(counts["network_energy"] - counts["own_core_energy"])
 
 
 def test_bad_input_is_one_line(folder: Path, tmp_path: Path, refused: Callable[..., None]) -> None:

@@ -14,6 +14,8 @@ import pytest
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.sanafe import export_sanafe
+from nmsolve.hw.sanafe.architecture import message_and_hops
+from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
@@ -144,6 +146,29 @@ def test_what_sanafe_counts_is_what_the_export_expects(tmp_path, name, rate):
     )
 
 
+@pytest.mark.parametrize("name", ["loihi1", "tianjic"])
+def test_energy_of_edges_is_what_sanafe_counts(tmp_path, name):
+    """Without multicast every edge is a message at its own weight: the objective, and messages to the own core on top."""
+    rng = np.random.default_rng(4)
+    pairs = rng.permutation([(u, v) for u in range(12) for v in range(12) if u != v])[:60]
+    graph = LogicGraph.from_edges(12, *pairs.T, rng.choice([0.0, 0.25, 0.5, 1.0], 60))
+    machine = load_machine(name)
+    core = rng.choice(np.flatnonzero(machine.usable)[:6], 12)
+    export = export_sanafe(graph, machine, core, tmp_path)
+    each, objective = message_and_hops(machine)["message"], score(graph, machine, core)["energy"]
+    inside = sum(
+        float(graph.weights[k]) for u in range(12) for k in range(graph.indptr[u], graph.indptr[u + 1])
+        if core[u] == core[graph.targets[k]]
+    )  # fmt: skip
+    assert export.energy == pytest.approx(objective)
+    assert export.expected.own_core_energy == pytest.approx(inside * each) and inside > 0
+    assert export.expected.network_energy - inside * each == pytest.approx(objective)
+    steps = 64
+    got = Chip(tmp_path).run(steps * export.steps)[3] / steps
+    assert got * 1e12 - inside * each == pytest.approx(objective, rel=1e-6)
+    assert any("only to send" in note for note in export.notes)
+
+
 def test_neurons_fire_exactly_at_their_rates(tmp_path):
     graph = LogicGraph.from_edges(4, [0, 1, 2], [3, 3, 3], [1.0, 0.25, 2**-10])
     export_sanafe(graph, load_machine("loihi1"), [0, 1, 2, 3], tmp_path)
@@ -193,7 +218,7 @@ def test_notes_say_what_the_files_cannot(tmp_path):
         "Jin et al.'s units",
         "no energy is known of synapses, neurons, spikes",
         "steps of SANA-FE",
-        "one message per",
+        "only to send",
     ):
         assert words in plain
 

@@ -44,6 +44,7 @@ def run_export(
             "steps": done.steps,
             "notes": list(done.notes),
             "expected": expected,
+            "energy": done.energy,
         }
         print(json.dumps(result))
         return 0
@@ -54,6 +55,9 @@ def run_export(
     )
     for name, value in expected.items():
         print(f"  {name.replace('_', ' '):16} {number(value):>20}")
+    print(
+        f"energy of the mapping: {number(done.energy)}, without what messages to the sender's own core cost there"
+    )
     for note in done.notes:
         print(f"note: {note}")
     return 0

@@ -12,6 +12,7 @@ from nmsolve.hw.cost import checked_core
 from nmsolve.hw.energy import has_energy
 from nmsolve.hw.sanafe.architecture import LINK_BUFFER, architecture, message_and_hops
 from nmsolve.hw.sanafe.network import Senders, network
+from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import atomic_file, write_atomic
 from nmsolve.model.graph import LogicGraph
@@ -30,12 +31,14 @@ class SanafeCounts:
     ----------
     messages, hops_x, hops_y : along rows and along columns
     network_energy : pJ, messages and hops at the energies of the architecture file
+    own_core_energy : pJ of it for messages to the sender's own core, which never enter the network here
     """
 
     messages: float
     hops_x: float
     hops_y: float
     network_energy: float
+    own_core_energy: float
 
 
 @dataclass(frozen=True)
@@ -48,19 +51,22 @@ class SanafeExport:
     steps : steps of SANA-FE for one step of the graph: a neuron fires at most once per step
     notes : what the files assume or cannot say, in words
     expected : counts per step of the graph
+    energy : the objective ``energy`` of the mapping. Where no row is multicast, no links join chips and none is dead it is
+        ``expected.network_energy - expected.own_core_energy``
     """
 
     files: tuple[Path, Path]
     steps: int
     notes: tuple[str, ...]
     expected: SanafeCounts
+    energy: float
 
 
 def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: str | Path) -> SanafeExport:
     """Write the mapping ``core`` (n,) as ``arch.yaml`` and ``network.yaml`` into ``folder``, which is made if need be.
 
-    Node ``i`` is neuron ``nodes.i``; where a node sends more than one message (hypergraphs), the further ones are sent by neurons
-    ``more.j`` on its core. Each file is written completely or not at all.
+    Node ``i`` is neuron ``nodes.i``; where a node sends at more than one rate or more than one message, the further ones are sent
+    by neurons ``more.j`` on its core (:class:`nmsolve.hw.sanafe.network.Senders`). Each file is written completely or not at all.
 
     Raises
     ------
@@ -72,7 +78,8 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
         raise InputError(f"SANA-FE cannot simulate a {kind}", machine.name, "a mesh")
     if graph.m > MOST_SYNAPSES:
         raise InputError(f"{graph.m} synapses", graph.name, f"at most {MOST_SYNAPSES} for SANA-FE")
-    at, senders = checked_core(graph, machine, core), Senders(graph)
+    at = checked_core(graph, machine, core)
+    senders = Senders(graph, at)
     most = int(np.bincount(at[senders.node], minlength=machine.size).max(initial=1))
     steps = max(1, int(np.ceil(senders.rate.max(initial=0.0))))
     target = Path(folder)
@@ -87,29 +94,27 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     with atomic_file(files[1]) as file:
         for text in network(graph, machine, at, senders, steps):
             file.write(text.encode())
-    return SanafeExport(files, steps, _notes(graph, machine, steps), counts(graph, machine, at))
-
-
-def counts(graph: LogicGraph, machine: Machine, core: IntArray) -> SanafeCounts:
-    """What SANA-FE counts per step of the graph."""
-    messages = hops_x = hops_y = 0.0
-    for rows in graph.blocks():
-        row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
-        copies = np.unique(row * machine.size + core[rows.targets])
-        row, goal = np.divmod(copies, machine.size)
-        start, rate = core[rows.source[row]], rows.rate[row]
-        messages += float(rate.sum())
-        hops_x += float((rate * np.abs(start % machine.cols - goal % machine.cols)).sum())
-        hops_y += float((rate * np.abs(start // machine.cols - goal // machine.cols)).sum())
-    each = message_and_hops(machine)
-    return SanafeCounts(
-        messages, hops_x, hops_y, messages * each["message"] + hops_x * each["x"] + hops_y * each["y"]
+    notes = _notes(graph, machine, steps, len(senders.node) - graph.n)
+    return SanafeExport(
+        files, steps, notes, counts(graph, machine, at, senders), score(graph, machine, at)["energy"]
     )
 
 
-def _notes(graph: LogicGraph, machine: Machine, steps: int) -> tuple[str, ...]:
-    """What the files assume or cannot say."""
-    one_by_one = any(bool((~rows.multicast & (np.diff(rows.indptr) > 1)).any()) for rows in graph.blocks())
+def counts(graph: LogicGraph, machine: Machine, core: IntArray, senders: Senders) -> SanafeCounts:
+    """What SANA-FE counts per step of the graph: each sender's rate once per core that holds a target of it."""
+    goals = np.concatenate([np.zeros(0, np.int64), *(core[rows.targets] for rows in graph.blocks())])
+    sender, goal = np.divmod(np.unique(senders.of_edge * machine.size + goals), machine.size)
+    start, rate = core[senders.node[sender]], senders.rate[sender]
+    hops_x = float((rate * np.abs(start % machine.cols - goal % machine.cols)).sum())
+    hops_y = float((rate * np.abs(start // machine.cols - goal // machine.cols)).sum())
+    messages, each = float(rate.sum()), message_and_hops(machine)
+    energy = messages * each["message"] + hops_x * each["x"] + hops_y * each["y"]
+    return SanafeCounts(messages, hops_x, hops_y, energy, float(rate[start == goal].sum()) * each["message"])
+
+
+def _notes(graph: LogicGraph, machine: Machine, steps: int, more: int) -> tuple[str, ...]:
+    """What the files assume or cannot say; ``more`` neurons are there only to send."""
+    trees = any(bool((rows.multicast & (np.diff(rows.indptr) > 1)).any()) for rows in graph.blocks())
     missing = [
         words
         for name, words in (
@@ -120,7 +125,9 @@ def _notes(graph: LogicGraph, machine: Machine, steps: int) -> tuple[str, ...]:
     said = {
         "every destination core gets a copy of a message over a route of its own, as SANA-FE simulates it; a copy "
         "to the sender's own core costs a message, too": True,
-        "edges of a node that are no multicast are sent as one message per destination core, at the largest weight": one_by_one,
+        "the energy of the mapping counts a link of a multicast tree once, SANA-FE once per destination core": trees,
+        f"{more} neurons are there only to send: further messages, and edges of other weights, of a node": more
+        > 0,
         f"one step of the graph is {steps} steps of SANA-FE, where a neuron fires at most once per step": steps
         > 1,
         "the machine names no energy: Jin et al.'s units stand as pJ": not has_energy(machine),

@@ -26,33 +26,64 @@ GOLDEN = (5**0.5 - 1) / 2
 
 
 class Senders:
-    """The neuron that sends each message: the node, or, from its second message on, a neuron ``more.j`` of its own.
+    """The neurons that send the messages: the node itself, or, from its second sender on, a neuron ``more.j`` of its own.
+
+    SANA-FE sends a message of a neuron to every core that holds a target of it, at the neuron's one rate. A multicast message
+    has one sender. The edges of other rows are messages of their own: a sender for every distinct weight, and where several
+    edges of one weight go to the same core as many.
 
     Attributes
     ----------
     node : (n + extra,) the node whose core a neuron is on
     rate : (n + extra,) messages per step
-    of_row : (rows,) neuron of every row
+    of_edge : (m,) neuron that sends over every edge, in order of the graph's edges
     """
 
-    def __init__(self, graph: LogicGraph) -> None:
-        source = np.concatenate([np.zeros(0, np.int64), *(rows.source for rows in graph.blocks())]).astype(
-            np.int64
-        )
-        rate = np.concatenate([np.zeros(0), *(rows.rate for rows in graph.blocks())])
-        _, first = np.unique(source, return_index=True)
-        own = np.zeros(len(source), bool)
-        own[first] = True
-        self.of_row: IntArray = np.where(own, source, graph.n + np.cumsum(~own) - 1)
-        self.node: IntArray = np.concatenate([np.arange(graph.n), source[~own]])
+    def __init__(self, graph: LogicGraph, core: IntArray) -> None:
+        owner, rate, of_edge, count = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, np.int64)], 0
+        for rows in graph.blocks():
+            row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
+            weight = np.where(rows.multicast[row], rows.rate[row], rows.weights)
+            again = _earlier(row, weight, core[rows.targets])
+            again[rows.multicast[row] | (weight == 0)] = 0
+            order = np.lexsort((again, weight, row))
+            new = np.ones(len(row), bool)
+            for key in (row, weight, again):
+                same = key[order[1:]] == key[order[:-1]]
+                new[1:] = ~same if key is row else new[1:] | ~same
+            sender = np.empty(len(row), np.int64)
+            sender[order] = count + np.cumsum(new) - 1
+            owner.append(rows.source[row[order[new]]].astype(np.int64))
+            rate.append(weight[order[new]])
+            of_edge.append(sender)
+            count += int(new.sum())
+        owners, rates = np.concatenate(owner), np.concatenate(rate)
+        own = np.zeros(count, bool)
+        own[np.unique(owners, return_index=True)[1]] = True
+        neuron = np.where(own, owners, graph.n + np.cumsum(~own) - 1)
+        self.node: IntArray = np.concatenate([np.arange(graph.n), owners[~own]])
         self.rate: FloatArray = np.zeros(len(self.node))
-        self.rate[self.of_row] = rate
+        self.rate[neuron] = rates
+        self.of_edge: IntArray = neuron[np.concatenate(of_edge)]
         self._nodes = graph.n
 
     def names(self) -> list[str]:
         """``nodes.i`` or ``more.j`` for every neuron."""
         extra = len(self.node) - self._nodes
         return [f"nodes.{i}" for i in range(self._nodes)] + [f"more.{j}" for j in range(extra)]
+
+
+def _earlier(row: IntArray, weight: FloatArray, goal: IntArray) -> IntArray:
+    """(E,) how many edges before each have the same row, weight and core."""
+    order = np.lexsort((goal, weight, row))
+    first = np.ones(len(row), bool)
+    if len(row) > 1:
+        a, b = order[1:], order[:-1]
+        first[1:] = (row[a] != row[b]) | (weight[a] != weight[b]) | (goal[a] != goal[b])
+    place = np.arange(len(row))
+    out = np.empty(len(row), np.int64)
+    out[order] = place - np.maximum.accumulate(np.where(first, place, 0))
+    return out
 
 
 def drive(rate: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
@@ -81,11 +112,12 @@ def network(
         )
         yield "\n]}\n"
     yield '],\n"edges": [\n'
-    between = ""
+    between, done = "", 0
     for rows in graph.blocks():
-        row = np.repeat(senders.of_row[rows.first : rows.first + len(rows.source)], np.diff(rows.indptr))
-        if len(row):
-            pairs = zip(row.tolist(), rows.targets.tolist(), strict=True)
+        mine = senders.of_edge[done : done + len(rows.targets)]
+        done += len(mine)
+        if len(mine):
+            pairs = zip(mine.tolist(), rows.targets.tolist(), strict=True)
             yield between + ",\n".join(
                 f'{{"{names[s]} -> nodes.{t}": [{{"weight": 0.0}}]}}' for s, t in pairs
             )
