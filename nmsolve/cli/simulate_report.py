@@ -62,6 +62,14 @@ class EstimatePart(msgspec.Struct, frozen=True):
     note: str
 
 
+class CapPart(msgspec.Struct, frozen=True):
+    """A load that no network can carry: what ``kind`` of limit, and where it is met first."""
+
+    kind: str
+    load: float
+    where: str
+
+
 class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     """The object in simulation.json; ``energy`` is that of the measured window in ``energy_unit``, by part.
 
@@ -76,6 +84,7 @@ class SimulationReport(msgspec.Struct, frozen=True, kw_only=True):
     runs: list[RunPart]
     estimates: list[EstimatePart]
     saturation: dict[str, float | None] | None
+    caps: list[CapPart]
     step_drain: list[int]
     link_flits: list[int]
     energy: dict[str, float]
@@ -107,6 +116,7 @@ def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> S
             "unstable": _plain(edge.unstable),
             "accepted": _plain(edge.accepted),
         },
+        caps=[] if edge is None else [CapPart(c.kind, c.factor, c.where) for c in edge.caps],
         step_drain=main.step_drain.tolist(),
         link_flits=main.link_flits.tolist(),
         energy={k: float(v) for k, v in parts.items()},
@@ -150,8 +160,15 @@ def saturation_words(edge: dict[str, float | None], unit: str = "") -> str:
         )
         return f"{known}{unit if stable is not None else ''}"
     low = "0" if stable is None else f"{stable:.4g}"
-    there = f"there it delivers {accepted:.4g} flits per core and cycle"
-    return f"the network saturates between {low} and {unstable:.4g}{unit}; {there}"
+    there = "" if accepted is None else f"there it delivers {accepted:.4g} flits per core and cycle"
+    end = "" if accepted is None else f"; {there}"
+    return f"the network saturates between {low} and {unstable:.4g}{unit}{end}"
+
+
+def cap_words(caps: list[CapPart]) -> str:
+    """What limits any load, the least first."""
+    parts = [f"{c.kind} {c.load:.4g} ({c.where})" for c in sorted(caps, key=lambda c: c.load)]
+    return "no load can pass: " + ", ".join(parts)
 
 
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
@@ -263,6 +280,8 @@ class Says:
             )
         if report.saturation is not None:
             print(saturation_words(report.saturation), file=stream)
+        if report.caps:
+            print(cap_words(report.caps), file=stream)
         if report.step_drain:
             print(drain_words(report.step_drain), file=stream)
         print(

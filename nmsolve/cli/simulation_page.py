@@ -10,6 +10,7 @@ from nmsolve.cli.progress import number
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
 from nmsolve.cli.simulate_report import (
     Runs,
+    cap_words,
     cycles,
     drain_words,
     ending,
@@ -95,6 +96,9 @@ def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
         words.append(f"{text[0].upper()}{text[1:]}.")
     if report.saturation is not None:
         text = saturation_words(report.saturation, f" {_load_words(setting)}")
+        words.append(f"{text[0].upper()}{text[1:]}.")
+    if report.caps:
+        text = cap_words(report.caps)
         words.append(f"{text[0].upper()}{text[1:]}.")
     late = [run for run in report.runs if run.ended in ("time", "stopped", "cycles")]
     if late:

@@ -88,6 +88,9 @@ class SimulationResult:
     step_drain : (steps,) int64 trace: cycles from the beginning of a step to the arrival of its last flit, -1: not delivered
     deadlock : the ring of packets that wait for each other, () if there is none
     seconds : of wall time
+    lag : (P,) cycles that the packet a core is to send next had waited, mean over the second half of the window: the backlog of
+        every flow of that core is this times its rate. 0 for traces
+    judged : whether the load is stable as :func:`nmsolve.hw.noc.sweep.saturation` found; None where it was not asked
     """
 
     config: RouterConfig
@@ -115,10 +118,26 @@ class SimulationResult:
     step_drain: IntArray
     deadlock: tuple[Waiting, ...]
     seconds: float
+    lag: FloatArray
+    judged: bool | None = None
+
+    @property
+    def drift(self) -> float:
+        """The most by which a core's packets fell behind, cycles per cycle from the beginning to the window's last quarter.
+
+        Where queues grow for ever it tends to the part of the traffic that is not carried, else to 0.
+        """
+        middle = self.warmup + 0.75 * self.cycles
+        return float(self.lag.max(initial=0.0)) / max(middle, 1.0)
 
     @property
     def stable(self) -> bool:
-        """True if every packet of the window arrived, after 500 cycles at most on average."""
+        """As ``judged``; else true if every packet of the window arrived, after 500 cycles at most on average.
+
+        In a short window queues that grow slowly pass the latter: what a network carries is for ``saturation`` to say.
+        """
+        if self.judged is not None:
+            return self.judged
         late = self.latency.count > 0 and self.latency.mean > STABLE_LATENCY
         return self.ended in ("complete", "drained") and self.undelivered == 0 and not late
 

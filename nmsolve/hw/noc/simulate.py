@@ -95,9 +95,10 @@ def simulate(
     order = order_of_flows(traffic.source)
     tables = _tables(machine, routing, traffic, order, config)
     state = initial_state(machine, tables, traffic, order, config, window=window, drain=trace, seed=seed)
-    ended, ring = _run(state, window[1], last, begin + time_limit, stop, progress, begin)
+    lags: list[IntArray] = []
+    ended, ring = _run(state, window, last, begin + time_limit, stop, progress, begin, lags)
     check_conservation(state)
-    return _result(machine, routing, traffic, config, order, state, window, ended, ring, seed, begin)
+    return _result(machine, routing, traffic, config, order, state, window, ended, ring, seed, begin, lags)
 
 
 def _tables(
@@ -131,17 +132,22 @@ def _tables(
 
 
 def _run(
-    state: State, window_end: int, last: int, deadline: float, stop: Callable[[], bool] | None,
-    progress: Callable[[Progress], None] | None, begin: float,
+    state: State, window: tuple[int, int], last: int, deadline: float, stop: Callable[[], bool] | None,
+    progress: Callable[[Progress], None] | None, begin: float, lags: list[IntArray],
 ) -> tuple[str, tuple[Waiting, ...]]:  # fmt: skip
-    """Advance chunk by chunk; why it ended, and the ring of a deadlock."""
-    tally, drain = state.tally, state.fixed[at.DRAIN : at.DRAIN + 1]
+    """Advance chunk by chunk; why it ended, and the ring of a deadlock.
+
+    ``lags`` takes, chunk by chunk in the second half of the window, how many cycles every core's next packet has waited.
+    """
+    tally, drain, (window_begin, window_end) = state.tally, state.fixed[at.DRAIN : at.DRAIN + 1], window
     trace = bool(state.fixed[at.FROM_TRACE])
     try:
         while tally[at.NOW] < last:
             now = int(tally[at.NOW])
             end = now + CHUNK if trace or now >= window_end else min(now + CHUNK, window_end)
             advance(min(end, last), *state)
+            if not trace and (window_begin + window_end) // 2 < tally[at.NOW] <= window_end:
+                lags.append(np.maximum(tally[at.NOW] - state.sources[:, at.NEXT], 0))
             if tally[at.BROKEN] or tally[at.NOW] % AUDIT < CHUNK:
                 check_conservation(state)
             if progress is not None:
@@ -165,7 +171,7 @@ def _run(
 
 def _result(
     machine: Machine, routing: Routes | TurnSet, traffic: Traffic | Trace, config: RouterConfig, order: IntArray, state: State,
-    window: tuple[int, int], ended: str, ring: tuple[Waiting, ...], seed: int, begin: float,
+    window: tuple[int, int], ended: str, ring: tuple[Waiting, ...], seed: int, begin: float, lags: list[IntArray],
 ) -> SimulationResult:  # fmt: skip
     """Read the result off the state."""
     tally, now = state.tally, int(state.tally[at.NOW])
@@ -197,6 +203,7 @@ def _result(
         int(tally[at.OPEN]), packets, latency, longest, state.link_flits.copy(),
         _through(machine, state.link_flits, injected), injected,
         delivered, int(tally[at.REORDERED]), _drain_times(state, traffic), waiting, time.perf_counter() - begin,
+        np.mean(lags, axis=0) if lags else np.zeros(machine.size),
     )  # fmt: skip
 
 

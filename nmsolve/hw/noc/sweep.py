@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nmsolve.hw.noc.caps import Cap, caps
 from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
 from nmsolve.hw.noc.result import SimulationResult
 from nmsolve.hw.noc.simulate import Progress, simulate
@@ -20,22 +21,28 @@ from nmsolve.model.routing.turns import TurnSet
 TrafficAt = Callable[[float], Traffic | Trace]
 
 
+#: The window grows by this factor as long as it does not tell whether queues grow, so many times at most.
+GROW, TIMES = 4, 2
+
+
 @dataclass(frozen=True, eq=False)
 class Saturation:
     """Where a network saturates.
 
     Attributes
     ----------
-    stable : the highest load seen to be stable (nan if none was)
-    unstable : the lowest load seen not to be (nan if none was)
-    accepted : flits per core and cycle delivered there (at ``unstable``; nan if there is none)
-    runs : (load, result) in the order of simulation
+    stable : the highest load seen to be stable (nan if none was), below every cap
+    unstable : the lowest load not seen to be: its queues grew, or it is a cap (nan if there is none)
+    accepted : flits per core and cycle delivered there (at ``unstable``; nan if it was not simulated)
+    caps : the load that links, buffers and ports of cores take at most, by kind (:mod:`nmsolve.hw.noc.caps`)
+    runs : (load, result) in the order of simulation, the longest run of every load
     ended : ``complete``, ``time`` or ``stopped``
     """
 
     stable: float
     unstable: float
     accepted: float
+    caps: tuple[Cap, ...]
     runs: tuple[tuple[float, SimulationResult], ...]
     ended: str
 
@@ -67,8 +74,10 @@ def saturation(
 ) -> Saturation:  # fmt: skip
     """Halve the interval between a stable and an unstable load until it is ``tolerance`` of the unstable one.
 
-    Near the edge queues grow slowly: a run of 1,000 cycles calls loads stable that are not, so the window has
-    20,000 and no fewer than 5,000 are allowed.
+    A load is stable if its packets arrive and the cores' backlogs do not grow: none falls behind by more than ``tolerance / 4``
+    of the time that has passed (:attr:`SimulationResult.drift`). It is not if one falls behind by ten times the tolerance.
+    In between the window is made four times as long, twice at most (320,000 cycles with the usual 20,000); what
+    is not decided then counts as unstable. No load at or above a cap is stable, whatever a run of it looks like.
 
     Raises
     ------
@@ -81,22 +90,34 @@ def saturation(
         )  # fmt: skip
     deadline = time.perf_counter() + time_limit
     runs: list[tuple[float, SimulationResult]] = []
+    full = traffic_at(high)
+    found = tuple(
+        replace(cap, factor=cap.factor * high)
+        for cap in (caps(machine, routing, full, config) if isinstance(full, Traffic) else ())
+    )
+    least = min((cap.factor for cap in found), default=math.inf)
     stable, unstable, accepted, ended = math.nan, math.nan, math.nan, "complete"
-    load = high
-    while True:
-        result = simulate(
-            machine, routing, traffic_at(load), config, cycles=cycles, warmup=warmup, seed=seed,
-            time_limit=deadline - time.perf_counter(), stop=stop, progress=progress,
-        )  # fmt: skip
-        runs.append((load, result))
+    load = high = min(high, least)
+    while low < high:
+        for k in range(TIMES + 1):
+            result = simulate(
+                machine, routing, traffic_at(load), config, cycles=cycles * GROW**k, warmup=warmup, seed=seed,
+                time_limit=deadline - time.perf_counter(), stop=stop, progress=progress,
+            )  # fmt: skip
+            calm = result.ended == "complete" and result.undelivered == 0
+            if not calm or load >= least or not tolerance / 4 < result.drift <= 10 * tolerance:
+                break
         if result.ended in ("time", "stopped"):
+            runs.append((load, result))
             ended = result.ended
             break
-        if result.stable:
+        holds = calm and load < least and result.drift <= tolerance / 4
+        runs.append((load, replace(result, judged=holds)))
+        if holds:
             stable = low = load
         else:
             unstable, high, accepted = load, load, result.accepted
-        if (load == high and result.stable) or high - low <= tolerance * high:
+        if (load == high and stable == load) or high - low <= tolerance * high:
             break
         load = (low + high) / 2
-    return Saturation(stable, unstable, accepted, tuple(runs), ended)
+    return Saturation(stable, unstable, accepted, found, tuple(runs), ended)
