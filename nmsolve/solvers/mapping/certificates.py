@@ -24,6 +24,7 @@ from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, rec
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
+from nmsolve.solvers.mapping.recheck.geometry import disagreement
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import EPS, EXACT, CertificateError, granularity, risen
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
@@ -132,6 +133,9 @@ def check_bound(
     if uses_links(problem) and (bound.method != NO_SUM[problem.objective] or bound.scope != "full"):
         text = f"{bound.method} bounds sums, not the objective {problem.objective}"
         return BoundCheck(False, np.nan, text)
+    apart = disagreement(problem.machine, "energy" if problem.objective == "energy" else "hops")
+    if apart is not None:
+        return BoundCheck(False, np.nan, f"a mistake in nmsolve: {apart}")
     try:
         problem = contracted(problem)
         value = RECHECKS[bound.method](problem, bound.certificate)
