@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections import defaultdict
@@ -86,7 +88,7 @@ def loads(routes: dict[str, Any]) -> dict[tuple[int, int], float]:
 def test_route_writes_routes_report_events_and_page(folder: Path, routed: Path) -> None:
     """Values in the report are those of the routes; no bound is above its value; no turn model is better."""
     assert {p.name for p in routed.iterdir()} == {
-        "flow-routes.json", "route-report.json", "events.jsonl", "route.html",
+        "flow-routes.json", "route-certificates.json", "route-report.json", "events.jsonl", "route.html",
     }  # fmt: skip
     report = json.loads((routed / "route-report.json").read_text())
     found = loads(json.loads((routed / "flow-routes.json").read_text()))
@@ -156,6 +158,81 @@ def test_verify_finds_what_was_changed(folder: Path, routed: Path, tmp_path: Pat
     assert code == 1 and "FAILED  link-loads" in text
 
 
+def test_the_page_prints_a_command_that_checks_routes_and_bounds(routed: Path) -> None:
+    """The very words between <pre> and </pre>, in a shell; without the graph the mapping cannot be read."""
+    page = (routed / "route.html").read_text()
+    command = html.unescape(page.split("<h2>Check it yourself</h2>")[1].split("<pre>")[1].split("</pre>")[0])
+    words = shlex.split(command)
+    assert words[0] == "nmsolve"
+    done = subprocess.run(
+        [sys.executable, "-m", "nmsolve", *words[1:]], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode in (0, 6), (done.stdout, done.stderr)
+    assert "max-link bound" in done.stdout and "FAILED" not in done.stdout
+
+
+def test_claims_about_routes_are_recomputed(folder: Path, routed: Path, tmp_path: Path, call: Called) -> None:
+    """``proved: true`` needs a bound that meets the value, and the bound a certificate or an engine's word."""
+    for path in routed.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    report = json.loads((routed / "route-report.json").read_text())
+    proofs = json.loads((routed / "route-certificates.json").read_text())
+
+    def verify(*extra: object) -> tuple[int, str]:
+        return call("verify", *mapping(folder), "--routes", tmp_path / "flow-routes.json", *extra)[:2]
+
+    def write(first: dict[str, Any], other: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+        parts = [report["objectives"][0] | first, *report["objectives"][1:]]
+        (tmp_path / "route-report.json").write_text(json.dumps(report | {"objectives": parts} | other))
+        (tmp_path / "route-certificates.json").write_text(json.dumps(proofs | {"bounds": rows}))
+
+    code, text = verify()
+    assert code == 0 and "only claimed, not looked at here" in text
+    assert verify("--bound", "--trust-solver")[0] == 0
+    value = report["objectives"][0]["value"]
+    best = {"bound": value, "gap": 0.0, "proved": True}
+    mine = [
+        b
+        for b in proofs["bounds"]
+        if b["objective"] == "max-link" and b["method"] in ("counting", "split-flow")
+    ]
+    others = [b for b in proofs["bounds"] if b["objective"] != "max-link"]
+    assert mine
+    for first, other in (
+        ({"proved": True}, {}),
+        ({"proved": True, "gap": 0.0}, {}),
+        ({"bound": -1.0, "gap": 2.0}, {}),
+        ({"gap": 0.0}, {}),
+        ({}, {"status": "splendid"}),
+        ({}, {"inputs": report["inputs"] | {"detour": 4}}),
+        ({}, {"inputs": {}}),
+    ):
+        if first == {"proved": True} and report["objectives"][0]["proved"]:
+            continue
+        write(first, other, mine + others)
+        code, text = verify()
+        assert code == 1 and "FAILED  route claims" in text, (first, other)
+    done = all(o["proved"] for o in [best, *report["objectives"][1:]])
+    status = {"status": "optimal" if done else "feasible"}
+    word = mine[0] | {"method": "route-cpsat", "value": value, "certificate": {"status": "optimal"}}
+    write(best, status, [*mine, *others])
+    if max(b["value"] for b in mine) < value * (1 - 1e-8):
+        assert verify("--bound", "--trust-solver")[0] == 1
+    write(best, status, [*mine, *others, word])
+    code, text = verify("--bound")
+    assert code == 6 and "rests on the word of route-cpsat" in text
+    assert verify("--bound", "--trust-solver")[0] == 0
+    for forged in (
+        word | {"method": "my-blog"}, mine[0] | {"value": value * 2},
+        mine[0] | {"value": value, "method": "split-flow", "certificate": {}},
+        word | {"objective": "beauty"}, word | {"value": -1.0}, word | {"scope": "placement"},
+    ):  # fmt: skip
+        write(best, status, [*mine, *others, word, forged])
+        assert verify("--bound", "--trust-solver")[0] == 1, forged
+    (tmp_path / "route-certificates.json").unlink()
+    assert verify("--bound", "--trust-solver")[0] == 1
+
+
 def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -> None:
     """XY on a mesh is what the scores assume: equal loads. A later mapping leaves no old routes behind."""
     run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 5, "--engines", "multilevel", "--route",
@@ -206,7 +283,7 @@ def test_map_places_and_routes_in_turns(folder: Path, tmp_path: Path, call: Call
     assert report["inputs"]["in_turns"] and report["objective"] <= report["inputs"]["first_value"]
     own = json.loads(call("score", tmp_path, "--json")[1])["scores"]
     assert 0 < report["bound"] <= report["objective"] <= own["max-link"]
-    code, text, _ = call("verify", tmp_path, "--bound")
+    code, text, _ = call("verify", tmp_path, "--bound", "--trust-solver")
     assert code == 0 and "bound link-load (full)" in text and "link-loads" in text, text
     report["objective"] -= 1
     (tmp_path / "report.json").write_text(json.dumps(report))

@@ -57,7 +57,7 @@ def _require_writable(folder: Path) -> None:
 FILES = (
     "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
     "better.json", "routes.json",
-    "flow-routes.json", "route-events.jsonl", "route-report.json", "route.html",
+    "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json", "route.html",
 )  # fmt: skip
 #: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
 ROUTES = "routes"

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,8 +97,12 @@ def run_verify(
         checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
     else:
         loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
+        if bound and loaded.report is None and routes is None:
+            raise InputError(
+                "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
+            )
         checks = _answer_checks(loaded, constraints, balance, bound, turns)
-        checks += _route_checks(loaded, mapping, routes, turns)
+        checks += _route_checks(loaded, mapping, routes, turns, bound)
     return verdict(checks, bound, trust, as_json)
 
 
@@ -123,11 +127,7 @@ def _answer_checks(
         checks.append(_about_check(loaded, loaded.report))
     if not bound:
         checks += _unread_checks(loaded.report)
-    else:
-        if loaded.report is None:
-            raise InputError(
-                "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
-            )
+    elif loaded.report is not None:
         ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
         name = str(loaded.report.get("objective_name"))
         problem = MappingProblem(
@@ -137,7 +137,9 @@ def _answer_checks(
     return checks
 
 
-def _route_checks(loaded: Loaded, mapping: Path, named: Path | None, turns: str | None) -> list[CheckPart]:
+def _route_checks(
+    loaded: Loaded, mapping: Path, named: Path | None, turns: str | None, bound: bool
+) -> list[CheckPart]:
     """Checks of the flow-routes.json that was named, or lies beside the mapping, against the report beside it."""
     from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
@@ -153,7 +155,32 @@ def _route_checks(loaded: Loaded, mapping: Path, named: Path | None, turns: str 
         loaded.graph, loaded.machine, loaded.core, path, claimed,
         None if spec is None else turn_set(spec, loaded.machine),
     )  # fmt: skip
-    return [CheckPart(c.name, c.ok, c.text) for c in found]
+    checks = [CheckPart(c.name, c.ok, c.text) for c in found]
+    return checks + _route_claims(loaded, path, claimed, given, bound) if all(c.ok for c in found) else checks
+
+
+def _route_claims(
+    loaded: Loaded, path: Path, claimed: Mapping[str, Any], turns: str | None, bound: bool
+) -> list[CheckPart]:
+    """What is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
+    from nmsolve.cli.route_proofs import claim_checks
+    from nmsolve.hw.routing.values import routing_value
+    from nmsolve.hw.turns import turn_set
+    from nmsolve.model.routing.files import read_flow_routes
+    from nmsolve.model.routing.flows import flows_of
+    from nmsolve.model.routing.problem import ROUTING_OBJECTIVES
+
+    file = read_flow_routes(path, loaded.machine)
+    values = {}
+    if file.numbering is not None:
+        names = [k for k in claimed if k in ROUTING_OBJECTIVES]
+        values = {k: routing_value(file.problem, file.routes, file.numbering, k) for k in names}
+    problem = replace(
+        file.problem,
+        flows=flows_of(loaded.graph, loaded.core, loaded.machine.size),
+        turns=None if turns is None else turn_set(turns, loaded.machine),
+    )
+    return claim_checks(path, problem, values, bound)
 
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:

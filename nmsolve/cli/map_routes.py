@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.cli.progress import event_to_json, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
+from nmsolve.cli.route_proofs import FILE as PROOFS
+from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.hw.turns import RULES
 from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.map import MapOptions
-    from nmsolve.model.bound import Result
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
@@ -51,6 +54,7 @@ class MappedRoutes:
     part: RoutingPart
     events: str
     scored: bool = False
+    bounds: Mapping[str, Sequence[Bound]] = field(default_factory=dict)
 
 
 def require_route(o: MapOptions) -> None:
@@ -149,7 +153,7 @@ def chosen_part(asked: RoutingProblem, found: RoutingResult, scored: bool = Fals
     prohibited = None if found.turns is None else found.turns.prohibited(asked.machine)
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in found.events)
     part = RoutingPart(CHOSEN, asked.flows.count, objectives, prohibited)
-    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines, scored)
+    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines, scored, found.bounds)
 
 
 def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
@@ -184,6 +188,8 @@ def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
     if mapped.numbering is not None:
         worms, _ = cover_long_messages(problem.machine, problem.flows, mapped.routes)
     write_flow_routes(out / FLOWS, problem, mapped.routes, mapped.turns, mapped.numbering, worms)
+    if mapped.bounds:
+        write_atomic(out / PROOFS, certificates_text(problem, mapped.bounds))
     if mapped.events:
         write_atomic(out / "route-events.jsonl", mapped.events)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart
+from nmsolve.cli.route_proofs import FILE as PROOFS
+from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -125,7 +128,7 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
 
 
 #: Names that files of a routing may have.
-FILES = ("flow-routes.json", "events.jsonl", "route-report.json", "route.html")
+FILES = ("flow-routes.json", PROOFS, "events.jsonl", "route-report.json", "route.html")
 
 
 def write_routing(
@@ -149,6 +152,7 @@ def write_routing(
             write_flow_routes(
                 folder / path.name, problem, result.routes, result.turns, result.numbering, worms
             )
+        write_atomic(folder / PROOFS, certificates_text(problem, result.bounds))
         lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
         write_atomic(folder / "events.jsonl", lines)
         report = _report(o, loaded, problem, result, uncovered)
@@ -164,7 +168,7 @@ def write_routing(
                 report = msgspec.structs.replace(report, checks=checks)
             report = msgspec.structs.replace(report, not_checked=[TURN_MODELS])
             report = msgspec.structs.replace(report, rules=max_link_by_rule(problem), not_checked=[])
-            command = f"nmsolve verify {o.mapping} --routes {path}"
+            command = verify_command(o, path)
             page = render_route_html(loaded, problem, result, report, command)
     except KeyboardInterrupt:
         print("no time was left for the page", file=sys.stderr)
@@ -173,6 +177,19 @@ def write_routing(
         if page is not None:
             write_atomic(folder / "route.html", page)
     return report
+
+
+def verify_command(o: RouteOptions, path: Path) -> str:
+    """The command that checks the routes in ``path`` again, with all that the mapping's own files do not say."""
+    words = ["nmsolve", "verify", str(o.mapping)]
+    for option, value in (
+        ("--graph", o.graph),
+        ("--machine", o.machine),
+        ("--chips", o.chips),
+        ("--placement", o.placement),
+    ):
+        words += [] if value is None else [option, str(value)]
+    return shlex.join([*words, "--routes", str(path), "--bound"])
 
 
 def _as_json(report: RouteReport) -> bytes:

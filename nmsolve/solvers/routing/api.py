@@ -18,7 +18,7 @@ from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.api import say_ending
 from nmsolve.solvers.routing.fit import missing_text, require_routes
-from nmsolve.solvers.routing.recheck import counted
+from nmsolve.solvers.routing.recheck import counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import steps_for
 from nmsolve.solvers.routing.result import RoutingResult
@@ -266,6 +266,6 @@ def counting_bound(stage: RoutingStage) -> Bound:
     if stage.objective == MISSING:
         return Bound(0.0, "counting", certificate={"method": "counting"})
     value = counted(stage.problem, stage.objective)
-    whole = stage.objective == "turns" or (stage.objective != "reward" and stage.problem.integral)
+    whole = whole_values(stage.problem, stage.objective)
     number = float(-(-value.numerator // value.denominator)) if whole else float(value) * (1 - 1e-12)
     return Bound(number, "counting", certificate={"method": "counting"})

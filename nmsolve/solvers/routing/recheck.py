@@ -8,6 +8,7 @@ lengths. The quotient is a lower bound on the largest load; the best lengths are
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
@@ -20,6 +21,12 @@ from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.solvers.mapping.certificates import BoundCheck
 
 Lengths = Mapping[int, int]
+
+
+#: Methods whose bounds are recomputed here, and engines of whose bounds only their word is left.
+RECHECKED, WORDS = ("split-flow", "counting"), ("route-cpsat", "route-mip")
+#: What a reward, a sum of floats, may be off by, relatively.
+FLOATS = Fraction(1, 10**10)
 
 
 class BadCertificate(ValueError):
@@ -45,6 +52,8 @@ def recheck_split_flow(problem: RoutingProblem, certificate: Mapping[str, Any]) 
     if total <= 0:
         raise BadCertificate("all lengths are 0")
     shares = certificate.get("shares", {})
+    if not isinstance(shares, dict):
+        raise BadCertificate("the shares are not an object")
     graph = _Graph(problem)
     by_link = dict(enumerate(length))
     weighted = Fraction(0)
@@ -81,39 +90,52 @@ def counted(problem: RoutingProblem, name: str) -> Fraction:
         return Fraction(turns)
     from nmsolve.hw.reward import exchange_loss
 
-    return Fraction(exchange_loss(problem.machine, problem.flows))
+    loss = Fraction(exchange_loss(problem.machine, problem.flows))
+    return max(Fraction(0), loss * (1 - FLOATS))
 
 
 def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -> BoundCheck:
     """Re-check a bound on one objective of a routing problem from its certificate.
 
-    Bounds of solvers that leave only a status pass, and the text says that they rest on the solver's word. A bound on a later
-    objective holds for routes that are as good in all objectives before it.
+    Bounds of solvers that leave only a status are *trusted*, and the text says that they rest on the solver's word; nobody
+    else's word counts. A bound on a later objective holds for routes that are as good in all objectives before it.
     """
-    if bound.value <= 0:
+    if not 0 <= bound.value < math.inf or bound.scope != "full":
+        return BoundCheck(False, math.nan, f"{bound.value} ({bound.scope[:20]}) is no bound of all routes")
+    if bound.method not in (*RECHECKED, *WORDS):
+        return BoundCheck(
+            False, math.nan, f"no engine is called {bound.method[:40]!r}, its word counts for nothing"
+        )
+    if bound.value == 0:
         return BoundCheck(True, 0.0, "no objective is below 0")
+    if bound.method in WORDS:
+        status = str(bound.certificate.get("status", "none"))[:40]
+        text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
+        return BoundCheck(True, bound.value, text, trusted=True)
     try:
-        if bound.method == "split-flow":
-            if objective != "max-link":
-                return BoundCheck(False, float("nan"), f"split flows bound the largest load, not {objective}")
-            value = recheck_split_flow(problem, bound.certificate)
-        elif bound.method == "counting":
+        if bound.method == "counting":
             value = counted(problem, objective)
+        elif objective == "max-link":
+            value = recheck_split_flow(problem, bound.certificate)
         else:
-            status = bound.certificate.get("status", "none")
-            return BoundCheck(
-                True,
-                bound.value,
-                f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed",
-            )
+            raise BadCertificate(f"split flows bound the largest load, not {objective}")
     except BadCertificate as broken:
-        return BoundCheck(False, float("nan"), f"certificate of {bound.method}: {broken}")
-    whole = objective == "turns" or (objective != "reward" and problem.integral)
-    proved = Fraction(-(-value.numerator // value.denominator)) if whole else value
-    if Fraction(bound.value) > proved:
-        text = f"the certificate proves only {float(proved):.10g}, the claim is {bound.value:.10g}"
-        return BoundCheck(False, float(proved), text)
-    return BoundCheck(True, float(proved), f"recomputed from the certificate: {float(proved):.10g}")
+        return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
+    exact = Fraction(-(-value.numerator // value.denominator)) if whole_values(problem, objective) else value
+    proved = float(exact)
+    if Fraction(proved) > exact:
+        proved = math.nextafter(proved, 0.0)
+    if bound.value > proved:
+        text = f"the certificate proves only {proved:.10g}, the claim is {bound.value:.10g}"
+        return BoundCheck(False, proved, text)
+    return BoundCheck(True, proved, f"recomputed from the certificate: {proved:.10g}")
+
+
+def whole_values(problem: RoutingProblem, objective: str) -> bool:
+    """Whether the objective is a whole number whatever the routes: a number of turns, or sums of whole rates."""
+    rates = problem.flows.rate
+    exact = bool((np.floor(rates) == rates).all()) and float(rates.sum()) < 2.0**53
+    return objective == "turns" or (objective != "reward" and exact)
 
 
 class _Graph:
@@ -150,25 +172,35 @@ class _Graph:
 def _whole(values: Any, count: int) -> list[int]:
     if not isinstance(values, list | tuple | np.ndarray) or len(values) != count:
         raise BadCertificate(f"the lengths are not {count} numbers")
-    out = [int(x) for x in values]
-    if any(x < 0 or x != y for x, y in zip(out, values, strict=True)):
-        raise BadCertificate("a length is not a whole number >= 0")
-    return out
+    return [_whole_number(x, "length") for x in values]
+
+
+def _whole_number(value: Any, what: str) -> int:
+    """A whole number from 0 to 1e300."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e300
+    if not fine or value != int(value):
+        raise BadCertificate(f"a {what} is {str(value)[:40]}, not a whole number from 0 to 1e300")
+    return int(value)
 
 
 def _parts(mine: Any, goals: list[int], length: list[int]) -> list[Lengths]:
     """Shares as one mapping per target, after a look that no link is shared out more than once."""
-    if len(mine) != len(goals):
+    if not isinstance(mine, list) or len(mine) != len(goals):
         raise BadCertificate("a multicast flow has shares for another number of targets")
     used: dict[int, int] = {}
     parts: list[Lengths] = []
     for part in mine:
         one: dict[int, int] = {}
-        for link, share in part:
-            if not 0 <= link < len(length) or int(share) != share or share < 0:
-                raise BadCertificate("a share names an unknown link, or is not a whole number >= 0")
-            one[int(link)] = one.get(int(link), 0) + int(share)
-            used[int(link)] = used.get(int(link), 0) + int(share)
+        for pair in part if isinstance(part, list) else [part]:
+            if not isinstance(pair, list | tuple | np.ndarray) or len(pair) != 2:
+                raise BadCertificate("a share is not a link and a number")
+            link, share = _whole_number(pair[0], "link"), _whole_number(pair[1], "share")
+            if link >= len(length):
+                raise BadCertificate(f"a share is of link {link}, there are {len(length)}")
+            one[link] = one.get(link, 0) + share
+            used[link] = used.get(link, 0) + share
         parts.append(one)
     if any(total > length[link] for link, total in used.items()):
         raise BadCertificate("the shares of a link are more than its length")

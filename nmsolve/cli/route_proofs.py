@@ -1,0 +1,184 @@
+"""route-certificates.json: bounds on routes with their certificates, written by searches and recomputed by ``verify``."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart, ObjectivePart
+from nmsolve.model.errors import InputError
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound
+    from nmsolve.model.routing.problem import RoutingProblem
+
+FILE = "route-certificates.json"
+
+
+def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bound]]) -> str:
+    """The file: as certificates.json of a mapping, each bound with its ``objective``."""
+    from nmsolve.solvers.mapping.certificates import FORMAT, certificate_to_json
+
+    rows = [
+        {
+            "objective": name,
+            "method": b.method,
+            "scope": b.scope,
+            "value": b.value if math.isfinite(b.value) else None,
+            "certificate": certificate_to_json(b.certificate),
+        }
+        for name, some in bounds.items()
+        for b in some
+    ]
+    return json.dumps({"format": FORMAT, "problem": problem.hash, "bounds": rows}, allow_nan=False) + "\n"
+
+
+class _Row(msgspec.Struct):
+    objective: str
+
+
+class _Rows(msgspec.Struct):
+    bounds: list[_Row]
+
+
+def read_certificates(path: Path) -> tuple[str, list[tuple[str, Bound]]]:
+    """Hash of the problem, and every bound with the name of its objective.
+
+    Raises
+    ------
+    InputError : no such file, or not of this shape
+    """
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.model.files import decode_json, read_limited
+
+    about, bounds = load_certificates(path)
+    rows = decode_json(read_limited(path), _Rows, path).bounds
+    return about, list(zip((r.objective for r in rows), bounds, strict=True))
+
+
+def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
+    """The report beside the routes ``path``, all of it, and what it claims of their objectives; None without a report."""
+    from nmsolve.cli.loading import read_object
+
+    for name in ("route-report.json", "report.json"):
+        beside = path.parent / name
+        if not beside.exists():
+            continue
+        content = read_object(beside)
+        part = content if name == "route-report.json" else content.get("routing")
+        if isinstance(part, dict):
+            try:
+                return beside, content, msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
+            except msgspec.ValidationError as error:
+                raise InputError(
+                    f"objectives are wrong ({error})", str(beside), "what nmsolve wrote"
+                ) from None
+    return None
+
+
+def claim_checks(
+    path: Path, problem: RoutingProblem, values: Mapping[str, float], thorough: bool
+) -> list[CheckPart]:
+    """What the report beside the routes ``path`` claims to be proved of them.
+
+    Parameters
+    ----------
+    problem : what was to be routed under which rules, from graph, mapping and the file of routes
+    values : the objectives as recomputed
+    thorough : certificates are recomputed; else the claims are only said not to have been looked at
+
+    Raises
+    ------
+    InputError : a file is missing or not of its shape
+    """
+    from nmsolve.cli.check import Proved
+    from nmsolve.cli.verdict import unread
+    from nmsolve.solvers.routing.recheck import check_routing_bound, whole_values
+
+    found = claims_of(path)
+    if found is None:
+        return []
+    beside, content, parts = found
+    checks = [_figures(beside, content, parts, problem)]
+    claims = [p for p in parts if p.bound or p.proved]
+    if not claims:
+        return checks
+    if not thorough:
+        words = [f"{p.name} {'proved best' if p.proved else f'at least {number(p.bound)}'}" for p in claims]
+        return [*checks, unread(f"routes: {', '.join(words)}", "--bound does")]
+    proofs = path.parent / FILE
+    if not proofs.exists():
+        text = f"no {FILE} beside the routes: nothing proves what the report claims"
+        return [*checks, CheckPart("route bounds", False, text)]
+    about, bounds = read_certificates(proofs)
+    asked = replace(problem, objective=tuple(p.name for p in parts))
+    proved = {p.name: Proved() for p in parts}
+    for name, b in bounds:
+        if name not in proved:
+            checks.append(
+                CheckPart("route certificates", False, f"one is about {name[:40]!r}, the report is not")
+            )
+            continue
+        result = check_routing_bound(asked, name, b)
+        if result.trusted and about != asked.hash:
+            text = f"given about problem {about[:64]}, this one is {asked.hash}"
+            result = result._replace(ok=False, trusted=False, text=text)
+        elif result.ok and b.value > values.get(name, math.inf) * (1 + 1e-9):
+            result = result._replace(
+                ok=False, text=f"{number(b.value)} is above these routes, {number(values[name])}"
+            )
+        word = b.method if result.trusted else ""
+        checks.append(CheckPart(f"bound {b.method} ({name})", result.ok, result.text, word))
+        if result.ok:
+            proved[name].add(min(result.value, b.value), word)
+    for p in claims:
+        step = 1.0 if whole_values(asked, p.name) else 0.0
+        checks.append(proved[p.name].claim(f"{p.name} bound", p.bound, values.get(p.name), step))
+    return checks
+
+
+def _figures(
+    path: Path, report: Mapping[str, Any], parts: Sequence[ObjectivePart], problem: RoutingProblem
+) -> CheckPart:
+    """That status, gaps and rules follow from the report's own figures and from the routes' file."""
+    from nmsolve.hw.verify import TOLERANCE
+    from nmsolve.model.bound import gap, meets
+
+    wrong = []
+    if len({p.name for p in parts}) < len(parts):
+        wrong.append("an objective is there twice")
+    for p in parts:
+        if p.bound is not None and not 0 <= p.bound < math.inf:
+            wrong.append(f"the bound on {p.name[:40]} is {number(p.bound)}")
+        elif p.bound is not None and p.value is not None and p.bound > p.value * (1 + TOLERANCE):
+            wrong.append(f"{p.name[:40]} is {number(p.value)}, its bound {number(p.bound)}")
+        elif p.proved and (p.bound is None or p.value is None or not meets(p.bound, p.value)):
+            wrong.append(f"{p.name[:40]} {number(p.value)} is called proved with bound {number(p.bound)}")
+        wanted = gap(p.value, p.bound)
+        if (p.gap is None) != (wanted is None) or (
+            p.gap is not None
+            and wanted is not None
+            and not abs(p.gap - wanted) <= TOLERANCE * max(1.0, wanted)
+        ):
+            wrong.append(f"the gap of {p.name[:40]} is {wanted}, not {p.gap}")
+    if path.name == "route-report.json":
+        done = bool(parts) and all(p.proved for p in parts)
+        if report.get("status") != ("optimal" if done else "feasible"):
+            wrong.append(f"the status is {str(report.get('status'))[:40]!r}")
+        inputs = report.get("inputs")
+        given: Mapping[str, Any] = inputs if isinstance(inputs, dict) else {}
+        for name in ("form", "detour", "table_limit", "channels"):
+            if given.get(name) != getattr(problem, name):
+                wrong.append(
+                    f"{name} is {getattr(problem, name)}, the report says {str(given.get(name))[:40]}"
+                )
+    return CheckPart(
+        "route claims", not wrong, "; ".join(wrong) or "status, gaps and rules agree with the routes"
+    )
