@@ -7,6 +7,8 @@ depth-first search that looks only for placements below the claim.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -19,13 +21,17 @@ from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.free_grid import connected_parts, least_cost
 from nmsolve.solvers.mapping.recheck.parts import (
     CertificateError,
+    below,
     both_ways,
     distances,
     expect,
+    lowered,
     numbers,
+    parallel,
     room_of,
     usable_cores,
 )
+from nmsolve.solvers.mapping.recheck.rounding import floor_products
 
 #: Most nodes of a set.
 MAX_SET = 20
@@ -37,23 +43,26 @@ def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -
     """Value that the certificate proves, in units of the objective. Raises CertificateError."""
     _applicable(problem)
     unit, scale = (_positive(certificate, name) for name in ("unit", "scale"))
-    d = np.floor(distances(problem) * scale)
-    traffic = both_ways(problem).tocsr()
-    traffic.data = np.floor(traffic.data * unit)
-    if d.max(initial=0.0) * max(1.0, traffic.sum()) >= _LARGEST:
+    d = floor_products(distances(problem, down=True), scale)
+    given = both_ways(problem)
+    traffic = csr_array((floor_products(given.data, unit), given.indices, given.indptr), shape=given.shape)
+    if not d.max(initial=0.0) * max(1.0, traffic.sum()) < _LARGEST:
         raise CertificateError("'unit' or 'scale' is too large: sums would not be exact")
     room = _capacity(problem, certificate, traffic)
     sets = _sets(problem, certificate)
     stars = _triples(problem, certificate, "star")
-    given = _both(problem.n, *(np.concatenate([s[i] for s in (*sets[0], stars)]) for i in range(3)))
-    if (given - room).max() > 0:
+    shared = _both(problem.n, *(np.concatenate([s[i] for s in (*sets[0], stars)]) for i in range(3)))
+    if (shared - room).max() > 0:
         raise CertificateError("the shares of a pair add up to more than it has")
     total = _star_value(problem, certificate, stars, d)
     lx, ly, step = _links(problem)
-    grid = np.array([int(lx * scale), int(ly * scale), problem.machine.rows, problem.machine.cols], np.int64)
+    lx, ly, step = (floor(Fraction(x) * Fraction(scale)) for x in (lx, ly, step))
+    grid = np.array([lx, ly, problem.machine.rows, problem.machine.cols], np.int64)
     for at, ((u, v, share), nodes, claim) in enumerate(zip(*sets, strict=True)):
-        total += _set_value(at, u, v, share, nodes, claim, grid) + int(step * scale) * int(share.sum())
-    return total / (unit * scale)
+        total += _set_value(at, u, v, share, nodes, claim, grid) + step * int(share.sum())
+    return lowered(
+        problem, below(Fraction(total) / (Fraction(unit) * Fraction(scale))), parallel(problem) + 2
+    )
 
 
 def _applicable(problem: MappingProblem) -> None:
@@ -119,6 +128,8 @@ def _triples(
     v, value = _nodes(problem, certificate, f"{name}_v", len(u)), _whole(certificate, name, len(u))
     if (u == v).any():
         raise CertificateError(f"{name!r} joins a node with itself")
+    if sum(value.tolist()) >= _LARGEST / 8:
+        raise CertificateError(f"{name!r} is too large: sums would not be exact")
     return u, v, value
 
 
