@@ -114,7 +114,9 @@ def build_form(problem: MappingProblem) -> Form:
     farthest = max(float(block.max()) for _, block in pairs.blocks())
     d = pairs.distance
     whole = d.integral and farthest < 2.0**DISTANCE_BITS
-    scale = 1.0 if whole else 2.0**DISTANCE_BITS / farthest
+    # half a unit more, so that the farthest is not rounded down to the next one; and a margin, as re-checks round exactly
+    scale = 1.0 if whole else (2.0**DISTANCE_BITS + 0.5) / farthest
+    safe = 1.0 if whole else scale * (1 - 1e-9)
     total = max(1e-300, float(weights.sum()) * farthest * scale)
     below = max(
         0, -int(np.floor(np.log2(weights.max())))
@@ -122,9 +124,9 @@ def build_form(problem: MappingProblem) -> Form:
     unit = 2.0 ** min(UNIT_BITS + below, COST_BITS - int(np.ceil(np.log2(total))))
     ends = np.concatenate([pair[:, 0], pair[:, 1]])
     degree = np.bincount(ends, minlength=pairs.n)
-    near, class_of = _classes(pairs, scale, int(degree.max()))
+    near, class_of = _classes(pairs, safe, int(degree.max()))
     m = problem.machine
-    grid = [int(lx * scale), int(ly * scale), m.rows, m.cols]
+    grid = [int(lx * safe), int(ly * safe), m.rows, m.cols]
     return Form(
         n=pairs.n,
         pair=pair,
@@ -137,7 +139,7 @@ def build_form(problem: MappingProblem) -> Form:
         count=np.bincount(class_of, minlength=len(near)).astype(np.int64),
         full=pairs.n == len(pairs.cores),
         grid=np.array(grid, np.int64),
-        step=int(step * scale),
+        step=int(step * safe),
         unit=unit,
         scale=scale,
         lattice=pairs.lattice,
