@@ -64,7 +64,7 @@ REGISTRY: dict[str, Entry] = {
     "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
     "links": Entry(_H + "links", "Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
     "reward": Entry(_H + "reward", "Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
-    "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.2 to M2.8)", repeat=True),
+    "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
     "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
     "simple-annealing": Entry(_H + "prior_art.engines", "simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
     "genetic": Entry(_H + "prior_art.engines", "genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Topology, contract
+from nmsolve.heuristics.mapping.m2.topology import Level
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: A merged vertex may take at most this fraction of a core (steps S2 of the source).
@@ -17,8 +17,8 @@ LEAST_SHRINK = 0.20
 
 
 def coarsening(
-    top: Topology, capacity: IntArray, tries: int, rng: np.random.Generator, poll: Callable[[], None]
-) -> list[tuple[Topology, Int32Array]]:
+    top: Level, capacity: IntArray, tries: int, rng: np.random.Generator, poll: Callable[[], None]
+) -> list[tuple[Level, Int32Array]]:
     """M2.2: contract heaviest-edge pairs level by level.
 
     Vertices are visited in random order; one is paired with the neighbour over its heaviest connection if
@@ -41,23 +41,18 @@ def coarsening(
     a pair is taken (the source says nothing about ties; unit weights would otherwise not coarsen at all);
     see also :func:`nmsolve.heuristics.mapping.m2.topology.kinds`.
     """
-    levels: list[tuple[Topology, Int32Array]] = []
+    levels: list[tuple[Level, Int32Array]] = []
     while True:
         poll()
         best, best_removed, best_pairs = np.arange(top.n, dtype=np.int32), -1.0, 0
         for _ in range(tries):
             mate = np.full(top.n, -1, np.int32)
-            removed, pairs = _pair(
-                top.indptr,
-                top.indices,
-                top.weights,
-                top.sizes,
-                top.kind,
-                capacity,
-                rng.permutation(top.n),
-                mate,
-            )
-            poll()
+            removed, pairs = 0.0, 0
+            for piece in top.pieces(rng):
+                order = rng.permutation(len(piece.indptr) - 1)
+                more, found = _pair(*piece, top.sizes, top.kind, capacity, order, mate)
+                removed, pairs = removed + more, pairs + found
+                poll()
             if removed > best_removed:
                 best, best_removed, best_pairs = mate, removed, pairs
         if best_pairs == 0:
@@ -65,7 +60,7 @@ def coarsening(
         coarse = np.empty(top.n, np.int32)
         _number(best, coarse)
         levels.append((top, coarse))
-        before, top = top.n, contract(top, coarse, top.n - best_pairs)
+        before, top = top.n, top.contracted(coarse, top.n - best_pairs)
         if best_pairs < LEAST_SHRINK * before:
             break
     levels.append((top, np.empty(0, np.int32)))
@@ -74,6 +69,7 @@ def coarsening(
 
 @nb.njit(cache=True, nogil=True)
 def _pair(
+    first: int,
     indptr: IntArray,
     indices: Int32Array,
     weights: FloatArray,
@@ -83,15 +79,17 @@ def _pair(
     order: IntArray,
     mate: Int32Array,
 ) -> tuple[float, int]:
-    """One pass; fills ``mate`` (-1: alone) and returns the weight removed and the number of pairs."""
+    """One pass over the vertices from ``first`` on, of which ``order`` counts; fills ``mate`` (-1: alone) and returns the
+    weight removed and the number of pairs."""
     removed, pairs = 0.0, 0
-    for u in order:
+    for i in order:
+        u = first + i
         if mate[u] >= 0 or kind[u] < 0:
             continue
         heaviest = -1.0
-        for e in range(indptr[u], indptr[u + 1]):
+        for e in range(indptr[i], indptr[i + 1]):
             heaviest = max(heaviest, weights[e])
-        for e in range(indptr[u], indptr[u + 1]):
+        for e in range(indptr[i], indptr[i + 1]):
             v = indices[e]
             if weights[e] < heaviest or mate[v] >= 0 or kind[v] != kind[u]:
                 continue

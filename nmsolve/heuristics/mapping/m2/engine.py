@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 
 import numpy as np
 
@@ -12,24 +13,26 @@ from nmsolve.heuristics.mapping.m2.forces import force_directed_refinement
 from nmsolve.heuristics.mapping.m2.placement import placement_by_bisection
 from nmsolve.heuristics.mapping.m2.region import target_region
 from nmsolve.heuristics.mapping.m2.repair import repair
-from nmsolve.heuristics.mapping.m2.topology import Stopped, Topology, contract, topology_of
+from nmsolve.heuristics.mapping.m2.stored import stored_topology
+from nmsolve.heuristics.mapping.m2.topology import Level, Stopped, topology_of
 from nmsolve.heuristics.mapping.m2.uncoarsening import uncoarsening
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
 #: Round limit of M2.7.
 ROUNDS = 200
 
 
-def tries_for(top: Topology) -> int:
+def tries_for(top: Level) -> int:
     """Repetitions of M2.2 and M2.3: 8, falling to 4 (the source's range) where a pass takes seconds."""
-    return 8 if len(top.indices) <= 2_000_000 else 4
+    return 8 if top.connections <= 2_000_000 else 4
 
 
 def partition(
-    top: Topology,
+    top: Level,
     capacity: IntArray,
     most: int,
     rng: np.random.Generator,
@@ -46,17 +49,18 @@ def partition(
     """
     tries = tries_for(top)
     levels = coarsening(top, capacity, tries, rng, poll)
-    part, parts = split_until_fit(levels[-1][0], capacity, tries, rng, poll)
+    coarsest = levels[-1][0].loaded()
+    part, parts = split_until_fit(coarsest, capacity, tries, rng, poll)
     if parts > most:
-        parts = min(most, levels[-1][0].n)
-        part = split_into(levels[-1][0], capacity, parts, tries, rng, poll)
+        parts = min(most, coarsest.n)
+        part = split_into(coarsest, capacity, parts, tries, rng, poll)
     part = uncoarsening(levels, part, parts, capacity, rng, poll)
     used, number = np.unique(part, return_inverse=True)
     return number.astype(np.int32), len(used)
 
 
 def place(
-    top: Topology,
+    top: Level,
     part: Int32Array,
     parts: int,
     free: BoolArray,
@@ -70,7 +74,7 @@ def place(
     ----------
     free : (rows, cols) bool, usable cores of the board; chip : (rows, columns) of cores in a chip
     """
-    groups = contract(top, part, parts)
+    groups = top.contracted(part, parts).loaded()
     region = target_region(free, chip, parts)
     core = placement_by_bisection(groups, region, tries_for(groups), rng, poll)
     yield "bisection", output(part, core)
@@ -96,31 +100,45 @@ class M2:
         return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One pass of the method; offers the placement before and after the forces, repaired where needed.
+        """One pass of the method; offers the placement before and after the forces, repaired where needed. Levels of a
+        graph on disk are written to the scratch folder (M2.1).
 
         Raises
         ------
-        NmsolveError : neither placement could be repaired (tight capacities or side constraints)
+        NmsolveError : neither placement could be repaired (tight capacities or side constraints), or the coarsest level of
+            a graph on disk does not fit in memory
         """
 
         def poll() -> None:
             if context.should_stop():
                 raise Stopped
 
-        machine = problem.machine
-        rng = np.random.default_rng(context.seed)
-        top = topology_of(problem)
-        capacity = problem.capacity.max(axis=0, initial=0)
         try:
-            part, parts = partition(top, capacity, int(machine.usable.sum()), rng, poll)
-            free = machine.usable.reshape(machine.rows, machine.cols)
-            legal = False
-            for step, wish in place(top, part, parts, free, machine.cores, rng, poll):
-                core = repair(problem, wish)
-                if core is not None:
-                    legal = True
-                    context.offer(core, step if np.array_equal(core, wish) else f"{step}, repaired")
+            with ExitStack() as stack:
+                top: Level
+                if problem.graph.on_disk:
+                    scratch = stack.enter_context(Scratch(context.scratch.folder))
+                    top = stored_topology(problem, scratch, context.memory, poll)
+                else:
+                    top = topology_of(problem)
+                legal = _pass(problem, top, context, poll)
         except Stopped:
             return
         if not legal:
             raise NmsolveError("method M2 found no mapping within all capacities and side constraints")
+
+
+def _pass(problem: MappingProblem, top: Level, context: Context, poll: Callable[[], None]) -> bool:
+    """One pass of the method; False if neither placement could be made legal."""
+    machine = problem.machine
+    rng = np.random.default_rng(context.seed)
+    capacity = problem.capacity.max(axis=0, initial=0)
+    part, parts = partition(top, capacity, int(machine.usable.sum()), rng, poll)
+    free = machine.usable.reshape(machine.rows, machine.cols)
+    legal = False
+    for step, wish in place(top, part, parts, free, machine.cores, rng, poll):
+        core = repair(problem, wish)
+        if core is not None:
+            legal = True
+            context.offer(core, step if np.array_equal(core, wish) else f"{step}, repaired")
+    return legal

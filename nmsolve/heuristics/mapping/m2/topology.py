@@ -2,13 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
 import numba as nb
 import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
+
+
+class Piece(NamedTuple):
+    """Connections of consecutive vertices: the first of them, ``indptr`` (k + 1,) from 0, ``indices``, ``weights``."""
+
+    first: int
+    indptr: IntArray
+    indices: Int32Array
+    weights: FloatArray
+
+
+class Level(Protocol):
+    """What M2.2 and M2.4 need of a topology, in memory or on disk."""
+
+    @property
+    def n(self) -> int:
+        """Number of vertices."""
+
+    @property
+    def connections(self) -> int:
+        """Connections, counted at both ends."""
+
+    @property
+    def sizes(self) -> IntArray:
+        """(n, R) int64, what a vertex takes of every limited resource."""
+
+    @property
+    def kind(self) -> Int32Array:
+        """(n,) int32; only vertices of equal kind >= 0 may be merged."""
+
+    def pieces(self, rng: np.random.Generator) -> Iterator[Piece]:
+        """The connections of all vertices, piece by piece in random order."""
+
+    def contracted(self, group: Int32Array, groups: int) -> Level:
+        """Vertices of equal ``group`` merged."""
+
+    def loaded(self) -> Topology:
+        """All connections in memory."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +76,23 @@ class Topology:
     def n(self) -> int:
         """Number of vertices."""
         return len(self.indptr) - 1
+
+    @property
+    def connections(self) -> int:
+        """Connections, counted at both ends."""
+        return len(self.indices)
+
+    def pieces(self, rng: np.random.Generator) -> Iterator[Piece]:
+        """All connections, in one piece."""
+        yield Piece(0, self.indptr, self.indices, self.weights)
+
+    def contracted(self, group: Int32Array, groups: int) -> Topology:
+        """See :func:`contract`."""
+        return contract(self, group, groups)
+
+    def loaded(self) -> Topology:
+        """This topology."""
+        return self
 
 
 def kinds(problem: MappingProblem) -> Int32Array:

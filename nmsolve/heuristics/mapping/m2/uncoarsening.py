@@ -8,12 +8,12 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.m2.bisection import SLICE
-from nmsolve.heuristics.mapping.m2.topology import Topology
+from nmsolve.heuristics.mapping.m2.topology import Level
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
 def uncoarsening(
-    levels: list[tuple[Topology, Int32Array]],
+    levels: list[tuple[Level, Int32Array]],
     part: Int32Array,
     parts: int,
     capacity: IntArray,
@@ -49,26 +49,14 @@ def uncoarsening(
             part = part.copy()
         load = np.zeros((parts, top.sizes.shape[1]), np.int64)
         np.add.at(load, part, top.sizes)
-        order = rng.permutation(top.n)
         for relieve in (True, False):
-            at = 0
             if relieve and bool((load <= capacity).all()):
                 continue
-            while at < top.n:
-                at = _refine(
-                    top.indptr,
-                    top.indices,
-                    top.weights,
-                    top.sizes,
-                    capacity,
-                    load,
-                    part,
-                    order,
-                    at,
-                    relieve,
-                    SLICE,
-                )
-                poll()
+            for piece in top.pieces(rng):
+                order, at = rng.permutation(len(piece.indptr) - 1), 0
+                while at < len(order):
+                    at = _refine(*piece, top.sizes, capacity, load, part, order, at, relieve, SLICE)
+                    poll()
     return part
 
 
@@ -82,6 +70,7 @@ def _fits(size: IntArray, load: IntArray, capacity: IntArray) -> bool:
 
 @nb.njit(cache=True, nogil=True)
 def _refine(
+    first: int,
     indptr: IntArray,
     indices: Int32Array,
     weights: FloatArray,
@@ -94,7 +83,7 @@ def _refine(
     relieve: bool,
     budget: int,
 ) -> int:
-    """Visit ``order[at:]`` until ``budget`` is used; returns where to go on.
+    """Visit ``order[at:]``, counted from vertex ``first`` on, until ``budget`` is used; returns where to go on.
 
     With ``relieve`` only vertices of overfull parts are visited, and they leave even at a positive cost.
     """
@@ -103,24 +92,25 @@ def _refine(
     touched = np.empty(parts, np.int64)
     nothing = np.zeros(len(capacity), np.int64)
     while at < len(order) and budget > 0:
-        u = order[at]
+        i = order[at]
+        u = first + i
         at += 1
         own = part[u]
         budget -= 1
         if relieve and _fits(nothing, load[own], capacity):
             continue
         used = 0
-        for e in range(indptr[u], indptr[u + 1]):
+        for e in range(indptr[i], indptr[i + 1]):
             k = part[indices[e]]
             if pull[k] == 0.0 and weights[e] > 0.0:
                 touched[used] = k
                 used += 1
             pull[k] += weights[e]
-        budget -= indptr[u + 1] - indptr[u]
+        budget -= indptr[i + 1] - indptr[i]
         best = -1
         least = -1.0 if relieve else pull[own]
-        for i in range(used):
-            k = touched[i]
+        for j in range(used):
+            k = touched[j]
             if k != own and pull[k] > least and _fits(sizes[u], load[k], capacity):
                 best, least = k, pull[k]
         if relieve and best < 0:
@@ -129,8 +119,8 @@ def _refine(
                     best = k
                     break
             budget -= parts
-        for i in range(used):
-            pull[touched[i]] = 0.0
+        for j in range(used):
+            pull[touched[j]] = 0.0
         if best >= 0:
             for r in range(len(capacity)):
                 load[own, r] -= sizes[u, r]
