@@ -30,7 +30,8 @@ class Case:
 
     ``edges``: (sender, target, weight), at most one per ordered pair; ``multicast``: senders whose edges are one message
     of rate ``rates[sender]`` (its largest weight if not given); ``per``: most nodes on a core; ``limits``: constraints as
-    (kind, nodes, cores); ``energy``: figures in pJ.
+    (kind, nodes, cores); ``energy``: figures in pJ; ``parts``: core of every node of a mapping whose parts are kept, claims
+    are then about where these parts lie (scope ``placement``).
     """
 
     name: str
@@ -50,6 +51,7 @@ class Case:
     matrix: tuple[tuple[float, ...], ...] = ()
     limits: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...] = ()
     energy: tuple[tuple[str, float], ...] = field(default=())
+    parts: tuple[int, ...] = ()
 
     @property
     def cores(self) -> int:
@@ -116,6 +118,10 @@ class Case:
     def optimum(self) -> Fraction | float:
         """Least cost of all mappings, exact; for the reward, which holds an exponential, as a float."""
         cost = {"max-link": _max_link, "reward": _reward}.get(self.objective, _sum)(self)
+        if self.parts:
+            used, usable = sorted(set(self.parts)), sorted(set(range(self.cores)) - set(self.dead_cores))
+            moves = (dict(zip(used, to, strict=True)) for to in itertools.permutations(usable, len(used)))
+            return min(cost(tuple(to[p] for p in self.parts)) for to in moves)
         every = itertools.product(range(self.cores), repeat=self.n)
         return min(cost(core) for core in every if self.allowed(core))
 
@@ -389,4 +395,14 @@ def cases() -> list[Case]:
         Case("reward", 5, (2, 3), _edges(rng, 5, 6), "reward"),
         Case("reward, trees", 5, (2, 3), _edges(rng, 5, 9), "reward", multicast=flags(5)),
         Case("reward, several", 5, (2, 2), _edges(rng, 5, 8, "parts"), "reward", per=2),
+        Case("tied", 6, (2, 2), _edges(rng, 6, 9), per=3, limits=(("together", (0, 1), ()), ("together", (4, 1), ()))),
+        Case("tied, cut", 6, (1, 3), _edges(rng, 6, 9, "parts"), "cut", per=3, limits=(("together", (0, 5), ()),)),
+        Case("tied, connectivity", 6, (2, 2), _edges(rng, 6, 14), "connectivity", per=2, limits=(("together", (1, 2), ()),)),
+        Case("tied, rates", 5, (1, 3), ((0, 1, 1.0), (0, 2, 1.0), (0, 3, 1.0), (4, 0, 2.0), (4, 3, 2.0)), "connectivity",
+             per=2, limits=(("together", (1, 2), ()), ("together", (0, 3), ()))),
+        Case("tied, trees", 6, (2, 2), _edges(rng, 6, 14, "parts"), "multicast-hops", per=3, multicast=flags(6),
+             limits=(("together", (0, 2), ()),)),
+        Case("placed", 6, (2, 2), _edges(rng, 6, 10), per=2, parts=(0, 1, 1, 2, 3, 0)),
+        Case("placed, parts", 6, (2, 3), _edges(rng, 6, 10, "parts"), per=3, parts=(0, 5, 5, 2, 0, 0), dead_cores=(1,)),
+        Case("placed, tiny", 5, (1, 4), _edges(rng, 5, 8, "tiny"), "cut", per=2, parts=(0, 1, 1, 2, 3)),
     ]  # fmt: skip

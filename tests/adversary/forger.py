@@ -25,8 +25,12 @@ from scipy.sparse import csr_array
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.placement import part_problem
 from nmsolve.solvers.mapping.certificates import (
     RECHECKS,
+    BoundCheck,
     certificate_from_json,
     certificate_to_json,
     check_bound,
@@ -173,11 +177,16 @@ def _locked(value: Any) -> Any:
 
 @functools.cache
 def honest(kind: str) -> dict[str, list[Certificate]]:
-    """Certificates of one kind by case as the engines leave them; a case that no engine takes has none."""
+    """Certificates of one kind by case as the engines leave them; a case that no engine takes has none.
+
+    Engines see groups that must share a core merged, and of claims about placements the parts as nodes; the door never does.
+    """
     out = {}
     engine = make_engine(ENGINE.get(kind, kind))
     for case in cases():
-        problem = problem_of(case.name)[1]
+        problem = merge_together(problem_of(case.name)[1]).reduced
+        if case.parts and refuses_pairs(problem) is None:
+            problem = part_problem(problem, np.array(case.parts))
         if engine.refuses(problem) is not None:
             continue
         context = _Context()
@@ -238,7 +247,7 @@ def judge(kind: str, name: str, certificate: Certificate, claim: float, count: C
     case, problem = problem_of(name)
     count.tries += 1
     try:
-        found = check_bound(problem, Bound(claim, kind, "full", certificate_from_json(certificate)))
+        found = _asked(case, problem, kind, certificate, claim)
         if found.ok and not claim <= case.optimum:
             _forged(kind, name, certificate, claim, count)
         height = float(found.value)
@@ -249,11 +258,9 @@ def judge(kind: str, name: str, certificate: Certificate, claim: float, count: C
             count.worst = max(count.worst, height / float(case.optimum))
         # tolerances of the door itself count, so the claim is a little above what is proved, too
         for more in (height * (1 + 1e-9) + 1e-9, height * (1 + 1e-9), height):
-            if _above(more, case.optimum):
-                again = Bound(more, kind, "full", certificate_from_json(certificate))
-                if check_bound(problem, again).ok:
-                    _forged(kind, name, certificate, more, count)
-                    break
+            if _above(more, case.optimum) and _asked(case, problem, kind, certificate, more).ok:
+                _forged(kind, name, certificate, more, count)
+                break
         return height
     except InputError:
         return -math.inf
@@ -265,11 +272,16 @@ def judge(kind: str, name: str, certificate: Certificate, claim: float, count: C
 
 def believed(kind: str, name: str, certificate: Certificate, claim: float) -> bool:
     """True if the door takes the claim."""
-    problem = problem_of(name)[1]
     try:
-        return check_bound(problem, Bound(claim, kind, "full", certificate_from_json(certificate))).ok
+        return _asked(*problem_of(name), kind, certificate, claim).ok
     except InputError:
         return False
+
+
+def _asked(case: Case, problem: Any, kind: str, certificate: Certificate, claim: float) -> BoundCheck:
+    """What the door says to the claim."""
+    scope, core = ("placement", np.array(case.parts)) if case.parts else ("full", None)
+    return check_bound(problem, Bound(claim, kind, scope, certificate_from_json(certificate)), core)
 
 
 def _above(claim: float, optimum: Fraction | float) -> bool:
