@@ -59,9 +59,9 @@ class Run:
 
     @property
     def spread(self) -> float:
-        """Mean distance of two cores."""
+        """Mean distance of two cores; more than 0 even where there is only one, as temperatures are multiples of it."""
         c = self.cores
-        return c.step if self.cut else float(c.lines_x.mean() + c.lines_y.mean()) + c.step
+        return max(1e-30, c.step if self.cut else float(c.lines_x.mean() + c.lines_y.mean()) + c.step)
 
     def unit(self, level: Level) -> float:
         """What one unit of distance costs the average node."""

@@ -24,6 +24,10 @@ class Stopped(Exception):
     """The run was told to stop while connections were being sorted; there is nothing to offer yet."""
 
 
+#: Least temperature: kernels divide by it.
+COLDEST = 1e-30
+
+
 @dataclass
 class Crew:
     """The threads of a run, and how it is told to stop."""
@@ -105,6 +109,7 @@ def _propose(
 ) -> list[tuple[float, float]]:  # fmt: skip
     """What the kernel says of the runs of nodes at every ``stride``-th place, part by part."""
     kernel = propose_cut if cut else propose_lines
+    temperature = max(temperature, COLDEST)  # it is 0 where no draw costs anything: one core, or no traffic
 
     def part(begin: int, end: int) -> tuple[float, float]:
         paid, more = kernel(
