@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import json
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 from exact_support import Recorder, random_graph
 
+import nmsolve
+from nmsolve.hw.describe import describe
+from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import ScratchPlace
-from nmsolve.model.errors import NmsolveError
+from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit
@@ -112,3 +119,143 @@ def test_every_engine_keeps_to_every_core(seed: int) -> None:
             assert context.low == np.inf if not mappings else (context.value == pytest.approx(best)), name
             if mappings:
                 assert context.low == pytest.approx(best, rel=3e-6), name
+
+
+# ---- machine files, --occupied -------------------------------------------------------------------------------
+
+
+def toml(folder: Path, *tables: str) -> Path:
+    path = folder / "m.toml"
+    head = "cores = [2, 3]\nchips = [1, 2]\n[capacity]\nneurons = 10\nsynapses = 100\n"
+    path.write_text(head + "".join(f"[[core]]\n{table}\n" for table in tables))
+    return path
+
+
+def test_core_tables_name_cores_rectangles_and_chips(tmp_path: Path) -> None:
+    path = toml(
+        tmp_path, "cores = 0\ncapacity = {neurons = 1}", "chips = [1]\ncapacity = {neurons = 20}",
+        "rectangle = [1, 1, 2, 4]\ncapacity = {neurons = 0, synapses = 7}", "cores = [9]\ncapacity = {neurons = 5}",
+    )  # fmt: skip
+    machine = nmsolve.machine(str(path))
+    assert machine.limits("neurons").reshape(2, 6).tolist() == [
+        [1, 10, 10, 20, 20, 20],
+        [10, 0, 0, 5, 20, 20],
+    ]
+    assert machine.limits("synapses").reshape(2, 6).tolist() == [[100] * 6, [100, 7, 7, 7, 100, 100]]
+    alike = nmsolve.machine(str(toml(tmp_path)))
+    assert alike.hash != machine.hash and not alike.core_capacity
+    shown = [row["value"] for row in describe(machine) if row["name"] == "neurons of unlike cores"]
+    assert shown == ["0 on 2 cores, 1 on 1 cores, 5 on 1 cores, 10 on 3 cores, 20 on 5 cores"]
+    assert not machine.with_chips(1, 1).core_capacity
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("cores = 12\ncapacity = {neurons = 1}", "$.core[0].cores: cores 12"),
+        ("chips = 2\ncapacity = {neurons = 1}", "$.core[0].chips: chips 2"),
+        ("rectangle = [0, 0, 3, 1]\ncapacity = {neurons = 1}", "$.core[0].rectangle"),
+        ("cores = 1\nchips = 1\ncapacity = {neurons = 1}", "cores and chips says which cores"),
+        ("capacity = {neurons = 1}", "nothing says which cores"),
+        ("cores = []\ncapacity = {neurons = 1}", "$.core[0].cores"),
+        ("cores = 1\ncapacity = {bytes = 1}", "$.core[0].capacity.bytes: bytes is not limited elsewhere"),
+        ("cores = 1\ncapacity = {neurons = -1}", "$.core[0].capacity.neurons"),
+        ("cores = 1\ncapacity = {neurons = 1e20}", "$.core[0].capacity.neurons"),
+        ("cores = 1\nneurons = 3", "$.core[0]"),
+    ],
+)
+def test_wrong_core_tables_name_their_path(tmp_path: Path, table: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        nmsolve.machine(str(toml(tmp_path, table)))
+    assert message in str(error.value)
+
+
+def put(folder: Path, name: str, nodes: int, neurons: int) -> Path:
+    path = folder / f"{name}.json"
+    edges = [{"source": i, "target": (i + 1) % nodes} for i in range(nodes)]
+    path.write_text(
+        json.dumps({"nodes": [{"id": i, "neurons": neurons} for i in range(nodes)], "edges": edges})
+    )
+    return path
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def test_networks_share_a_machine(tmp_path: Path) -> None:
+    """Three rings of three nodes on four cores of 10: each fits beside the others only where these leave room."""
+    machine = tmp_path / "m.toml"
+    machine.write_text(
+        "cores = [2, 2]\n[capacity]\nneurons = 10\n[[core]]\ncores = 3\ncapacity = {neurons = 16}\n"
+    )
+    first, second, third = (put(tmp_path, name, 3, size) for name, size in (("a", 6), ("b", 4), ("c", 8)))
+    a, b = tmp_path / "out-a", tmp_path / "out-b"
+    assert run("map", first, "-m", machine, "-t", 10, "-o", a).returncode == 0
+    done = run("map", second, "-m", machine, "-t", 10, "-o", b, "--occupied", a)
+    assert done.returncode == 0, done.stderr
+    load = np.zeros(4, int)
+    for folder, size in ((a, 6), (b, 4)):
+        content = json.loads((folder / "mapping.json").read_text())
+        np.add.at(load, np.array(content["row"]) * 2 + np.array(content["col"]), size)
+    assert (load <= [10, 10, 10, 16]).all() and load.sum() == 30
+    checked = run("verify", b)
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "all 3 nodes within every limit" in checked.stdout
+    assert "limit of each core" in (b / "report.html").read_text() or load.max() == load.min()
+    full = run(
+        "map", third, "-m", machine, "-t", 5, "-o", tmp_path / "out-c", "--occupied", a, "--occupied", b
+    )
+    assert full.returncode == 4 or full.returncode == 2
+    assert "neurons" in full.stderr and not (tmp_path / "out-c").exists()
+    assert run("explain", third, "-m", machine, "--occupied", a, "--occupied", b).returncode == 4
+    # What is no longer what it was is noticed.
+    report = json.loads((a / "mapping.json").read_text())
+    report["row"], report["col"] = report["row"][::-1], [1 - c for c in report["col"]]
+    report.pop("chip")
+    (a / "mapping.json").write_text(json.dumps(report))
+    moved = run("verify", b)
+    assert moved.returncode == 2 and "machine" in moved.stderr
+    put(tmp_path, "a", 3, 5)
+    changed = run("map", second, "-m", machine, "-t", 5, "-o", b, "--occupied", a)
+    assert changed.returncode == 2 and "graph" in changed.stderr
+    first.unlink()
+    assert run("map", second, "-m", machine, "-t", 5, "-o", b, "--occupied", a).returncode == 2
+
+
+def test_occupied_runs_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    machine = tmp_path / "m.toml"
+    machine.write_text("cores = [2, 2]\n[capacity]\nneurons = 10\n")
+    graph, a = put(tmp_path, "a", 3, 2), tmp_path / "out-a"
+    assert run("map", graph, "-m", machine, "-t", 5, "-o", a).returncode == 0
+    start = ("map", graph, "-t", 5, "-o")
+    for arguments, words in (
+        ((tmp_path / "b", "-m", machine, "--occupied", a, "--occupied", a), "named twice"),
+        ((a, "-m", machine, "--occupied", a), "another folder"),
+        ((tmp_path / "b", "-m", "mesh:2x2", "--occupied", a), "machine"),
+        ((tmp_path / "b", "-m", machine, "--occupied", tmp_path / "none"), "none"),
+    ):
+        done = run(*start, *arguments)
+        assert done.returncode == 2 and words in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert not (tmp_path / "b").exists()
+
+
+def test_axon_tables_beside_another_network() -> None:
+    """Entries of an earlier network count where they could bind the next one, else they do not matter."""
+    graph = nmsolve.LogicGraph.from_edges(
+        3, [0, 0, 1], [1, 2, 2], resources=("neurons",), sizes=np.ones((3, 1), int)
+    )
+    for limit, refused in ((50, False), (3, True)):
+        machine = Machine("m", (1, 1), (1, 3), capacity={"neurons": 2, "axons_in": limit})
+        full = beside(machine, [(graph, np.array([0, 1, 2]))])
+        assert full.limits("neurons").tolist() == [1, 1, 1]
+        assert full.limits("axons_in").tolist() == [limit, limit - 1, limit - 2]
+        problem = MappingProblem(graph, full)
+        if refused:
+            with pytest.raises(InputError, match="cores differ in axons_in"):
+                _ = problem.axons
+        else:
+            assert problem.axons is None
+    with pytest.raises(InputError, match="takes nothing of what the machine limits"):
+        beside(nmsolve.machine("mesh:1x3"), [(graph, np.array([0, 1, 2]))])

@@ -82,6 +82,13 @@ Memory = A[
     ),
 ]
 Residence = A[str | None, Option("--memory", help="A .nmz graph too large for it stays on disk, e.g. 2GiB.")]
+Occupied = A[
+    list[Path] | None,
+    Option(
+        "--occupied",
+        help="Output folder of an earlier run whose network is on the machine already (repeatable).",
+    ),
+]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 
 
@@ -142,6 +149,7 @@ def map_command(
         Option("--pareto", help="Front of two objectives, e.g. hops,max-link, instead of one mapping."),
     ] = None,
     points: A[int, Option("--points", help="Points of the front.")] = 8,
+    occupied: Occupied = None,
     out: Out = Path("nmsolve-out"),
     json: Json = False,
 ) -> None:
@@ -150,7 +158,8 @@ def map_command(
 
     options = MapOptions(
         graph, machine, chips, time_limit, gap, seed, workers, objective, engines, balance, constraints, warm_start,
-        migration_budget, mip_solver, write_model, memory, scratch, resume, prohibit_turns, route, pareto, points, out, json,
+        migration_budget, mip_solver, write_model, memory, scratch, resume, prohibit_turns, route, pareto, points,
+        tuple(occupied or ()), out, json,
     )  # fmt: skip
     raise typer.Exit(run_map(options))
 
@@ -282,6 +291,7 @@ def explain_command(
     graph: Graph,
     machine: Machine = None,
     chips: Chips = None,
+    occupied: Occupied = None,
     constraints: Constraints = None,
     balance: Balance = None,
     time_limit: TimeLimit = "60s",
@@ -292,7 +302,9 @@ def explain_command(
     """Find out whether any mapping exists, and if not, a smallest set of limits that conflict."""
     from nmsolve.cli.explain import ExplainOptions, run_explain
 
-    options = ExplainOptions(graph, machine, chips, constraints, balance, time_limit, seed, out, json)
+    options = ExplainOptions(
+        graph, machine, chips, tuple(occupied or ()), constraints, balance, time_limit, seed, out, json
+    )
     raise typer.Exit(run_explain(options))
 
 

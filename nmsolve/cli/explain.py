@@ -28,6 +28,7 @@ class ExplainOptions:
     graph: Path
     machine: str | None
     chips: str | None
+    occupied: tuple[Path, ...]
     constraints: Path | None
     balance: float | None
     time_limit: str
@@ -67,7 +68,7 @@ def _load(o: ExplainOptions) -> MappingProblem:
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 
-    graph, machine = opt.instance(o.graph, o.machine, o.chips)
+    graph, machine = opt.instance(o.graph, o.machine, o.chips, None, o.occupied)
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     limit = default_node_limit(graph, machine, o.balance) if machine.usable.any() else None
     return MappingProblem(graph, machine, "cut", constraints, limit)

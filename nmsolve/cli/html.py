@@ -14,9 +14,13 @@ from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import Report, in_words, routing_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.model.bound import Result
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+
+#: What a core holds of a resource: the same everywhere, or (cores,); None: unlimited.
+Limit = int | IntArray | None
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes
@@ -66,7 +70,7 @@ def render_html(
         names, used, limits = resource_table(problem, result.core)
         share, label, caption = _core_share(names, used, limits)
         images["core_use"] = pictures.core_use(problem.machine, share, label)
-        images["resource_use"] = pictures.resource_use(names, used[problem.machine.usable], limits)
+        images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
     routing = energy = None
     if drawn and mapped is not None and result.core is not None:
         from nmsolve.cli.routing_page import energy_section, routing_section
@@ -98,11 +102,11 @@ def render_html(
     )
 
 
-def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[int | None]]:
+def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], IntArray, list[Limit]]:
     """Use of every resource the graph names and of limited axon tables, per core: names, (cores, R) amounts, limits."""
     graph, machine = problem.graph, problem.machine
     names, columns = list(graph.resources), [graph.sizes[:, i] for i in range(len(graph.resources))]
-    limits: list[int | None] = [machine.capacity.get(r) for r in graph.resources]
+    limits: list[Limit] = [_limit(machine, r) for r in graph.resources]
     if problem.node_limit is not None:
         names.append("nodes")
         columns.append(np.ones(graph.n, np.int64))
@@ -115,18 +119,28 @@ def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], 
     tables = axon_limits(problem)
     if tables:
         usage = dict(zip((AXONS_IN, AXONS_OUT), axon_usage(graph, machine.size, core), strict=True))
-        names, limits = [*names, *tables], [*limits, *tables.values()]
+        names, limits = [*names, *tables], [*limits, *(_limit(machine, name) for name in tables)]
         used = np.column_stack([used, *(usage[name] for name in tables)])
     return names, used, limits
 
 
-def _core_share(names: list[str], used: IntArray, limits: list[int | None]) -> tuple[FloatArray, str, str]:
+def _limit(machine: Machine, resource: str) -> Limit:
+    """What a core still holds of a resource: one number if all usable cores are alike, else (cores,); None: unlimited."""
+    if resource not in machine.capacity:
+        return None
+    limits = machine.limits(resource)
+    levels = np.unique(limits[machine.usable]).tolist()
+    return int(levels[0]) if len(levels) == 1 else limits
+
+
+def _core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[FloatArray, str, str]:
     """What the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
-    limited = [i for i, limit in enumerate(limits) if limit]
+    room = {i: np.maximum(limit, 1) for i, limit in enumerate(limits) if limit is not None and np.any(limit)}
+    limited = list(room)
     if not limited:
         caption = f"{names[0]} on every core (the machine names no limit). Grey: none."
         return used[:, 0].astype(float), names[0], caption
-    share = np.stack([used[:, i] / float(limits[i] or 1) for i in limited], axis=1)
+    share = np.stack([used[:, i] / room[i] for i in limited], axis=1)
     what = ", ".join(names[i] for i in limited)
     fullest = f"the fullest of {what}" if len(limited) > 1 else what
     return share.max(axis=1), SHARE, f"How full every core is: {fullest}. Grey: empty."

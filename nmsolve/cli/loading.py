@@ -49,6 +49,7 @@ class Inputs(msgspec.Struct, frozen=True):
     migration_budget: int | None = None
     reference: str | None = None
     reference_file: str | None = None
+    occupied: tuple[str, ...] = ()
     before: tuple[Held, ...] = ()
 
 
@@ -158,7 +159,7 @@ def load_answer(
     graph = graph or _path(inputs.graph)
     if graph is None:
         raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
-    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips, memory)
+    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips, memory, inputs.occupied)
     core = read_any_mapping(path, loaded, board, placement)
     return Loaded(folder, loaded, board, core, report, inputs, content is not None)
 
@@ -199,6 +200,11 @@ def read_object(path: Path) -> dict[str, Any]:
         raise InputError(
             f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
         ) from None
+
+
+def stated_inputs(path: Path) -> Inputs:
+    """The ``inputs`` of a report.json. InputError for a file that is none."""
+    return _checked_inputs(read_object(path), path)
 
 
 def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:

@@ -56,6 +56,7 @@ class MapOptions:
     route: str
     pareto: str | None
     points: int
+    occupied: tuple[Path, ...]
     out: Path
     json: bool
 
@@ -279,7 +280,12 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
                 "--mip-solver",
                 "highs, or an installed one",
             )
-    graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory))
+    graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied)
+    for run in o.occupied:
+        if o.out.resolve() in (run.resolve(), run.resolve().parent):
+            raise InputError(
+                "the run would go where an earlier one is", str(o.out), "another folder for --out"
+            )
     if o.route not in ("given", "joint") and machine.distance_matrix is not None:
         raise InputError("routes on a machine given by a distance matrix", "--route", "given")
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
@@ -343,6 +349,7 @@ def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
         "constraints": None if o.constraints is None else str(o.constraints.resolve()),
         "balance": o.balance,
         "node_limit": problem.node_limit,
+        "occupied": [str(run.resolve()) for run in o.occupied],
         "warm_start": None if o.warm_start is None else str(o.warm_start.resolve()),
         "migration_budget": o.migration_budget,
         "reference": None if problem.migration is None else problem.migration.reference_hash,

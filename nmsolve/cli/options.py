@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,16 +96,22 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
 
 
 def instance(
-    graph: Path, machine: str | None, chips: str | None, memory: int | None = None
+    graph: Path,
+    machine: str | None,
+    chips: str | None,
+    memory: int | None = None,
+    occupied: Sequence[str | Path] = (),
 ) -> tuple[LogicGraph, Machine]:
     """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
 
-    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk.
+    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
+    are on the machine already.
 
     Raises
     ------
     InputError : a wrong file, or no machine named anywhere
     """
+    from nmsolve.cli.occupied import beside_earlier
     from nmsolve.hw.machines import load_machine
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.solvers.mapping.needs import load_within
@@ -112,11 +119,11 @@ def instance(
     loaded = load_within(graph, memory)
     implied = implied_machine(loaded, str(graph))
     if machine is not None:
-        return loaded, load_machine(machine, chips=chip_grid(chips))
+        return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
     if implied is None:
         raise InputError(
             "no machine given",
             str(graph),
             "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
         )
-    return loaded, implied
+    return loaded, beside_earlier(implied, occupied, memory)

@@ -20,7 +20,7 @@ from nmsolve.cli.drawing import (
 )
 from nmsolve.model.bound import Event
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: What the colours of :func:`core_use` mean where resources are limited.
 SHARE = "share of the limit"
@@ -140,26 +140,36 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     return svg_text(figure, "incumbent and bound over time")
 
 
-def resource_use(names: Sequence[str], used: IntArray, limits: Sequence[int | None]) -> str:
+def resource_use(
+    names: Sequence[str], used: IntArray, limits: Sequence[int | IntArray | None], usable: BoolArray
+) -> str:
     """Use of every resource on every usable core, cores sorted by use, with the limit as a line.
 
     Parameters
     ----------
     names : R resources
-    used : (usable cores, R)
-    limits : R limits, None where unlimited
+    used : (cores, R)
+    limits : R limits, of every core (cores,) where they are unlike, None where unlimited
+    usable : (cores,) the cores to show
     """
     from matplotlib.ticker import EngFormatter
 
     count = max(1, len(names))
     figure, axes = new_panels(7.2, 1.0 + 1.5 * count, count, 1)
     for i, name in enumerate(names):
-        ax, values = axes[i], np.sort(used[:, i])[::-1]
+        cores = np.flatnonzero(usable)[np.argsort(-used[usable, i], kind="stable")]
+        ax, values = axes[i], used[cores, i]
         ax.fill_between(
             np.arange(len(values) + 1), np.append(values, values[-1:]), step="post", color=PALETTE[0], lw=0
         )
         limit = limits[i]
-        if limit is not None:
+        if isinstance(limit, np.ndarray):
+            own = limit[cores]
+            ax.step(np.arange(len(own) + 1), np.append(own, own[-1:]), where="post", color=PALETTE[1], lw=1.2)
+            ax.annotate("limit of each core", (1, own[-1]), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+                        color=PALETTE[1], fontsize=8)  # fmt: skip
+            ax.set_ylim(0, max(1, int(own.max())) * 1.2)
+        elif limit is not None:
             ax.axhline(limit, color=PALETTE[1], lw=1.2)
             ax.annotate(f"limit {limit:,}", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom",
                         color=PALETTE[1], fontsize=8)  # fmt: skip

@@ -81,6 +81,12 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
         if given and not given.startswith(unit):
             raise InputError(f"{key} is in {given!r}", machine.name, f"{unit} (of one core)")
     value = {key: machine.figures[key].value for key in KEYS}
+    if "bytes" in machine.core_capacity or "bytes" in machine.held:
+        raise InputError(
+            "its cores hold unlike numbers of bytes",
+            machine.name,
+            "one number: a plan counts all cores alike",
+        )
     memory = machine.capacity.get("bytes")
     return CoreFigures(
         value["mac_rate"], value["element_rate"], value["bandwidth"], int(value["tile_channels"]), int(value["tile_rows"]),
