@@ -130,7 +130,7 @@ def stored_topology(
     if left < LEAST:
         raise NmsolveError(f"the nodes alone take {nodes / 2**20:.0f} MiB here, more than --memory leaves")
     coding = graph.store.manifest.weight
-    disk = Disk(scratch, left // 2, 1.0 / coding.per if coding.code == "integer" else None, poll)
+    disk = Disk(scratch, left * 3 // 4, 1.0 / coding.per if coding.code == "integer" else None, poll)
 
     def watched() -> Iterator[Block]:
         for block in graph.store.blocks():
@@ -148,7 +148,7 @@ def _written(
     path.unlink(
         missing_ok=True
     )  # the groups of a placement are one level further than the coarsest, or than level 0
-    rows = regrouped(records, vertices, memory=disk.memory, scratch=disk.scratch, drop_loops=True)
+    rows = regrouped(records, vertices, memory=disk.memory // 2, scratch=disk.scratch, drop_loops=True)
     with StoreWriter(path, vertices=vertices, weight_unit=disk.unit) as writer:
         for block in rows:
             disk.poll()
