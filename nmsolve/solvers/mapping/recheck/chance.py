@@ -43,7 +43,10 @@ def least_by_chance(
     n = len(vectors)
     gaps = stated[-1] - stated
     blocks = -(-n // BLOCK)
-    total = SAFE * (mass + lifted_mass(vectors, gaps))
+    # rounding of a product with A and Q diag(gaps) Q': short sums over edges, long ones over all nodes
+    error = gamma(longest + 24) * mass + gamma(BLOCK + blocks + len(stated) + 24) * (
+        rho + lifted_mass(vectors, gaps)
+    )
 
     def image(x: FloatArray) -> FloatArray:
         inner = sum(vectors[i : i + BLOCK].T @ x[i : i + BLOCK] for i in range(0, n, BLOCK))
@@ -59,9 +62,7 @@ def least_by_chance(
     degree = int(np.log(2.5 * np.sqrt(n) / SMALL) * np.sqrt(half / (2 * loss))) + 20
     if degree > MOST_STEPS:
         return None
-    growth = _growth(
-        image, n, level, half, degree, gamma(longest + BLOCK + blocks + len(stated) + 24) * total
-    )
+    growth = _growth(image, n, level, half, degree, SAFE * error)
     if growth is None:
         return None
     below = SAFE * (np.cosh(np.arccosh(growth) / degree) - 1) * half

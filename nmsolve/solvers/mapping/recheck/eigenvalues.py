@@ -103,6 +103,7 @@ def least(
         if below is not None:
             rounding = gamma(len(stated) + 4) * lifted_mass(vectors, gaps) + 2 * ROUNDOFF * entries
             return lowered(stated, below + SAFE * (error + rounding), vectors)
+        del matrix  # before the next one is made: there is room for one
     return None
 
 
