@@ -25,6 +25,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
@@ -132,6 +133,25 @@ def test_a_rate_is_the_largest_stated_weight_however_nodes_are_merged() -> None:
     for claim in (2.0, 3.0):
         check = check_bound(problem, Bound(claim, "fan-out", "full", {"method": "fan-out"}))
         assert check.ok == (claim == 2.0) and check.value == 2.0, check.text
+
+
+def test_merging_counts_nodes_by_the_balance_alone() -> None:
+    """What cores hold of a resource "nodes", which the graph does not have, is not mixed up with the limit of --balance."""
+    graph = LogicGraph.from_edges(4, [0, 1, 2], [1, 2, 3])
+    machine = Machine(
+        "m",
+        (1, 1),
+        (1, 2),
+        capacity={"nodes": 1},
+        core_capacity={"nodes": np.array([1, 0])},
+        held={"nodes": np.array([1, 0])},
+    )
+    problem = MappingProblem(graph, machine, "hops", (SideConstraint("t", "together", (0, 1), ()),), 2)
+    core = np.array([0, 0, 1, 1])
+    assert check_mapping(problem, core) == []
+    reduction = merge_together(problem)
+    for small in (reduction.reduced, contracted(problem)):
+        assert check_mapping(small, reduction.restrict(core)) == [] and small.capacity.tolist() == [[2], [2]]
 
 
 def test_a_core_is_at_no_distance_from_itself() -> None:

@@ -72,7 +72,14 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
     np.add.at(merged, group, sizes)
     machine = problem.machine
     if problem.node_limit is not None:
-        machine = replace(machine, capacity={**machine.capacity, "nodes": problem.node_limit})
+        machine = replace(
+            machine,
+            capacity={**machine.capacity, "nodes": problem.node_limit},
+            core_capacity={r: c for r, c in machine.core_capacity.items() if r != "nodes"},
+            held={
+                r: c for r, c in machine.held.items() if r != "nodes"
+            },  # a resource that the graph does not have
+        )
     constraints = []
     for c in problem.constraints:
         nodes = tuple(dict.fromkeys(int(group[u]) for u in c.nodes))

@@ -82,7 +82,12 @@ def contracted(problem: MappingProblem) -> MappingProblem:
     return replace(
         problem,
         graph=small,
-        machine=replace(problem.machine, capacity={**other, **limits}),
+        machine=replace(
+            problem.machine,
+            capacity={**other, **limits},
+            core_capacity={r: c for r, c in problem.machine.core_capacity.items() if r in graph.resources},
+            held={r: c for r, c in problem.machine.held.items() if r in graph.resources},
+        ),
         constraints=moved,
         node_limit=None,
         inner=inner,
