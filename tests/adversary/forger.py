@@ -12,8 +12,6 @@ import functools
 import json
 import math
 import random
-import sys
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -21,7 +19,7 @@ from typing import Any
 
 import numpy as np
 from forged_cases import Case, cases
-from scipy.sparse import csr_array
+from remembered import remember
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -110,69 +108,10 @@ class _Context:
 @functools.cache
 def problem_of(name: str) -> tuple[Case, Any]:
     """A case by name, and its problem."""
-    _remember_what_follows_from_a_problem()
     case = next(c for c in cases() if c.name == name)
-    return case, case.problem()
-
-
-#: What re-checks derive from a problem alone; it is the same at every try.
-DERIVED = (
-    *(
-        "contracted",
-        "granularity",
-        "both_ways",
-        "one_way_traffic",
-        "all_distances",
-        "distances",
-        "core_distance",
-    ),
-    *("whole_distances", "whole_data", "doubt", "parallel", "least_apart", "room_of", "messages", "_parting"),
-)
-
-
-@functools.cache
-def _remember_what_follows_from_a_problem() -> None:
-    """Let the re-checks derive traffic and distances of a case once: most of the time of a try on a tiny case goes there.
-
-    What is remembered cannot be written to, so that a re-check which changes it in place is found out.
-    """
-    modules = [m for name, m in sys.modules.items() if name.startswith("nmsolve.solvers.mapping.") and m]
-    known: dict[tuple[Any, ...], Any] = {}
-    lasting: dict[int, Any] = {}
-
-    def once(function: Callable[..., Any]) -> Callable[..., Any]:
-        def answer(problem: Any, *more: Any, **named: Any) -> Any:
-            if function.__name__ == "contracted" and id(problem) not in lasting:
-                lasting[id(problem)] = problem
-            if id(problem) not in lasting:  # made anew for this one try
-                return function(problem, *more, **named)
-            key = (function, id(problem), more, tuple(named.items()))
-            if key not in known:
-                known[key] = _locked(function(problem, *more, **named))
-                if function.__name__ == "contracted":
-                    lasting[id(known[key])] = known[key]
-            return known[key]
-
-        return answer
-
-    for name in DERIVED:
-        for module in modules:
-            if (hasattr(module, name) and ".recheck." in module.__name__) or module.__name__.endswith(
-                "certificates"
-            ):
-                function = getattr(module, name, None)
-                if function is not None and isinstance(function, types.FunctionType):
-                    setattr(module, name, once(function))
-
-
-def _locked(value: Any) -> Any:
-    """The value with its arrays closed to writing."""
-    for part in value if isinstance(value, tuple) else (value,):
-        arrays = (part.data, part.indices, part.indptr) if isinstance(part, csr_array) else (part,)
-        for array in arrays:
-            if isinstance(array, np.ndarray):
-                array.flags.writeable = False
-    return value
+    problem = case.problem()
+    remember(problem)
+    return case, problem
 
 
 @functools.cache
