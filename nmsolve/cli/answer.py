@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nmsolve.cli.patience import Patience
+from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
 from nmsolve.model.bound import Result
@@ -169,7 +169,7 @@ def _checks(
     checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
     if mapped is not None:
         try:
-            with patience.optional():
+            with patience.optional(CHECKS):
                 checks += mapped_checks(out, problem, result.core, mapped)
         except KeyboardInterrupt:
             left.append(ROUTES)

@@ -16,7 +16,7 @@ import typer
 
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
 from nmsolve.cli.options import size_in_bytes
-from nmsolve.cli.patience import Patience
+from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.model.bound import Result
@@ -288,7 +288,7 @@ def independent_checks(
         between=between, routed=routed,
     )  # fmt: skip
     try:
-        with nullcontext() if patience is None else patience.optional():
+        with nullcontext() if patience is None else patience.optional(CHECKS):
             for _, found in stages:
                 checks += [CheckPart(c.name, c.ok, c.text) for c in found]
                 done += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 import time
@@ -19,6 +20,9 @@ from nmsolve.model.errors import InputError, NmsolveError
 
 #: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
 STARTED = time.monotonic()
+
+#: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
+LEAST_SPACE = 768 * 2**20
 
 #: What batch systems and terminals that close send; they mean Ctrl-C: exit code 130 where there is no answer yet.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
@@ -79,9 +83,10 @@ def main() -> None:
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
     read_by()  # no time limit but the one that the command is given
-    with harmless_output(), _listening():
+    with harmless_output() as out, _listening():
         try:
             _require_text(sys.argv[1:])
+            _require_memory(sys.argv[1:])
             app()
         except NmsolveError as error:
             line = str(error).replace("\n", "\\n")
@@ -93,6 +98,15 @@ def main() -> None:
             where = str(error.filename)[:200].replace("\n", "\\n")
             print(f"error: {where}: {(error.strerror or str(error)).lower()}", file=sys.stderr)
             sys.exit(2)
+        except MemoryError:
+            print("error: out of memory; expected more of it, or a smaller --memory", file=sys.stderr)
+            sys.exit(1)
+        except SystemExit as ended:
+            out.flush()
+            if out.complaint is not None and not ended.code:
+                print(f"error: {out.complaint}", file=sys.stderr)
+                sys.exit(1)
+            raise
 
 
 def _require_text(arguments: list[str]) -> None:
@@ -104,6 +118,18 @@ def _require_text(arguments: list[str]) -> None:
             raise InputError(
                 "a name that is not UTF-8", text, "files and folders with names in UTF-8"
             ) from None
+
+
+def _require_memory(arguments: list[str]) -> None:
+    """Refuse an address space in which numerical libraries cannot be loaded: they die in ways that no one can read."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if (
+        limit != resource.RLIM_INFINITY
+        and limit < LEAST_SPACE
+        and not {"-h", "--help", "--version"} & set(arguments)
+    ):
+        text = f"the address space is limited to {limit // 2**20} MiB"
+        raise InputError(text, "ulimit -v", f"at least {LEAST_SPACE // 2**20} MiB")
 
 
 @contextmanager

@@ -16,6 +16,8 @@ from nmsolve.solvers.search.stop import Stop, stopping
 AFTER_LIMIT, AFTER_SIGNAL = 1.0, 0.4
 #: Seconds until it is tried again to cut off what did not notice.
 AGAIN = 0.2
+#: Seconds that checks get however late it is: enough for small networks.
+CHECKS = 0.4
 
 
 class OutOfTime(KeyboardInterrupt):
@@ -59,21 +61,25 @@ class Patience:
         return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - time.monotonic()
 
     @contextmanager
-    def optional(self) -> Iterator[None]:
-        """Raises KeyboardInterrupt in here as soon as somebody asks for the end or time is up, also before."""
+    def optional(self, least: float = 0.0) -> Iterator[None]:
+        """Raises KeyboardInterrupt in here as soon as somebody asks for the end or time is up, also before.
+
+        ``least`` : seconds that it gets however late it is, unless somebody asks for the end meanwhile.
+        """
         in_main = threading.current_thread() is threading.main_thread()
         asked = self.asked
         self._stop.at_once = True  # first: a signal must not fall between the question and this
         before = signal.signal(signal.SIGALRM, self._alarm) if in_main else None
         try:
-            left = self.left()
+            end = time.monotonic() + max(least, self.left())
+            left = end - time.monotonic()
             if left <= 0:
                 raise OutOfTime
             if in_main and left < math.inf:
                 signal.setitimer(signal.ITIMER_REAL, left, AGAIN)
             yield
         except Exception:
-            if self.left() <= 0 or (self.asked and not asked):
+            if time.monotonic() >= end or (self.asked and not asked):
                 raise OutOfTime from None
             raise
         finally:

@@ -18,7 +18,7 @@ from nmsolve.cli.answer import (
     prepare_file,
     prepare_folder,
 )
-from nmsolve.cli.patience import Patience
+from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.model.errors import InputError
@@ -165,11 +165,12 @@ def write_pipeline(
         write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.plan)
     page = None
     try:
-        with patience.optional():
+        with patience.optional(CHECKS):
             if result.plan is not None:
                 plan = read_plan(o.out / PLAN, given.problem)
                 checks = plan_checks(given.problem, plan, result.objective, result.bounds)
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[])
+        with patience.optional():
             page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
     except KeyboardInterrupt:
         print("no time was left for the page", file=sys.stderr)

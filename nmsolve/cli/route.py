@@ -15,7 +15,7 @@ from nmsolve import __version__
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import code_of, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.patience import Patience
+from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.route_proofs import FILE as PROOFS
@@ -159,14 +159,14 @@ def write_routing(
         write_atomic(folder / "route-report.json", _as_json(report))
     page = None
     try:
-        with patience.optional():
+        with patience.optional(CHECKS):
             if result.routes is not None:
                 found = verify_flow_routes(
                     loaded.graph, loaded.machine, loaded.core, path, result.objective, problem.turns
                 )
                 checks = [CheckPart(c.name, c.ok, c.text) for c in found]
-                report = msgspec.structs.replace(report, checks=checks)
-            report = msgspec.structs.replace(report, not_checked=[TURN_MODELS])
+                report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
+        with patience.optional():
             report = msgspec.structs.replace(report, rules=max_link_by_rule(problem), not_checked=[])
             command = verify_command(o, path)
             page = render_route_html(loaded, problem, result, report, command)

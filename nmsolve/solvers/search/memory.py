@@ -86,7 +86,11 @@ class Memory:
 
         def watch() -> None:
             while not ended.wait(_EVERY):
-                if self.held() > (self.budget or sys.maxsize):
+                try:
+                    full = self.held() > (self.budget or sys.maxsize)
+                except MemoryError:  # a limit of the system's, below the budget
+                    full = True
+                if full:
                     alarm()
 
         watcher = threading.Thread(target=watch, daemon=True)
