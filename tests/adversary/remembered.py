@@ -15,10 +15,17 @@ from scipy.sparse import csr_array
 
 #: Functions of a problem that are the same at every try.
 DERIVED = (
-    *("contracted", "granularity", "both_ways", "one_way_traffic", "all_distances", "distances", "core_distance"),
+    *(
+        "contracted",
+        "granularity",
+        "both_ways",
+        "one_way_traffic",
+        "all_distances",
+        "distances",
+        "core_distance",
+    ),
     *("whole_distances", "whole_data", "doubt", "parallel", "least_apart", "room_of", "messages", "_parting"),
 )
-]
 
 _lasting: dict[int, Any] = {}
 _known: dict[tuple[Any, ...], Any] = {}
