@@ -97,6 +97,9 @@ def test_score_that_cannot_be_computed_is_left_out(tmp_path: Path, free_of_charg
     assert "energy" not in report["scores"] and "a link costs 0 energy" in report["left_out"]["energy"]
     assert run("verify", out, "--bound").returncode in (0, 6)  # 6: rests on a solver's word
     assert run("score", out).returncode == 0
+    for more in (("--objective", "hops,energy"), ("--pareto", "hops,energy")):
+        done = run("map", graph, "-m", free_of_charge, "-t", 5, "-o", out / "2", *more)
+        assert done.returncode == 2 and done.stderr.count("\n") == 1, done.stderr  # before any search
     asked = run("map", graph, "-m", free_of_charge, "-t", 5, "-o", out / "2", "--objective", "energy")
     assert asked.returncode == 2 and not (out / "2").exists() and asked.stderr.count("\n") == 1
 

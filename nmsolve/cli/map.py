@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -267,6 +267,7 @@ def _map_in_turns(
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
+    from nmsolve.hw.magnitude import require_scale
     from nmsolve.model.mapping.any_file import read_any_mapping
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.solvers.mapping.api import make_problem
@@ -306,6 +307,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
         hint = "" if "migration budget" in error.what else EXPLAIN
         raise DoesNotFitError(error.what + hint, error.where) from None
     names = objective_names(o.objective if o.pareto is None else o.pareto)
+    for name in names:  # one that comes later must not lose the answers of those before
+        require_scale(replace(problem, objective=name))
     return with_turns(problem, o.prohibit_turns, o.route, names), start
 
 
