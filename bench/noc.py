@@ -91,7 +91,7 @@ def saturations() -> None:
         config, a, b = CONFIGS[low["config"]], float(low["value"]), float(high["value"])
         found = saturation(
             BOARD, turn_set(low["rule"], BOARD), lambda load, low=low, config=config: traffic(low["pattern"], load, config),
-            config, low=0.6 * a, high=1.3 * b, tolerance=0.015, cycles=35_000, warmup=15_000, seed=1,
+            config, low=0.6 * a, high=1.3 * b, tolerance=0.015, cycles=80_000, warmup=15_000, seed=1,
         )  # fmt: skip
         off = 100 * ((found.stable + found.unstable) / (a + b) - 1)
         print(f"| {low['config']} | {low['rule']} | {low['pattern']} | {a:.4f}-{b:.4f} "

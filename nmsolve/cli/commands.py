@@ -41,7 +41,7 @@ Turns = A[
     str | None,
     Option(
         "--prohibit-turns",
-        help="Check the routes against a turn model (xy, west-first, ...) or turns (WS,EN).",
+        help="Turns that no route may take: a turn model (xy, west-first, ...), turns (WS,EN), or a .json file of them.",
     ),
 ]
 Json = A[bool, Option("--json", help="Typed JSON on stdout, one object per line.")]

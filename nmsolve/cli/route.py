@@ -223,7 +223,10 @@ def _report(
 
 
 def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
-    """What the largest link load would be under every turn model that connects all flows, to compare with."""
+    """The largest link load of one greedy choice of routes within every turn model that connects all flows, to compare with.
+
+    The least that a model allows is another question: ``--turns MODEL`` searches for that.
+    """
     from nmsolve.hw.routing.loads import route_loads
     from nmsolve.hw.routing.named import named_routes
     from nmsolve.hw.turns import RULES
@@ -268,7 +271,8 @@ def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
         )
     if report.rules:
         rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
-        print(f"  max-link of turn models on the same flows: {rest}", file=stream)
+        print(f"  max-link of one quick choice of routes within each turn model: {rest}", file=stream)
+        print("  (not the least a model allows: route --turns MODEL proves that)", file=stream)
     for check in report.checks:
         print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
     if report.long_messages:
