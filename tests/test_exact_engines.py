@@ -48,6 +48,17 @@ def test_impossible_problem_is_a_bound_of_infinity(engine: type) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_a_ceiling_that_no_choice_can_keep_is_infeasible(engine: type) -> None:
+    """Both nodes are pinned, so the cut is fixed at 1 and a ceiling of 0 is a row without variables."""
+    rules = (SideConstraint("a", "pin", (0,), (0,)), SideConstraint("b", "pin", (1,), (1,)))
+    graph = LogicGraph.from_edges(2, [0], [1])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 2)), "hops", rules, 1, ceilings=(("cut", 0.0),))
+    context = Recorder(problem)
+    engine().run(problem, context)
+    assert context.low == np.inf and not context.offers
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_optimal_start_and_bound_are_taken_up(engine: type) -> None:
     """A start outside the symmetry rows is reflected into them; a tight bound row does no harm."""
     problem = square(1, 4)

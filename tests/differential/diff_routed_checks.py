@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from diff_bridge import problem_of
-from diff_checks import LOOSE, ROUNDING, SCALED, Finding
+from diff_checks import ROUNDING, SCALED, Finding, loose_of
 from diff_routes import Routed
 
 from nmsolve.hw.turns import turn_set
@@ -134,7 +134,7 @@ def _engine(
     if name in EXACT and best is None and context.low != np.inf:
         yield Finding(name, "infeasibility missed", f"bound {context.low!r}, best {context.value!r}")
     if name in EXACT and best is not None:
-        loose = LOOSE if name == "joint-mip" else 2e-9
+        loose = loose_of(case) if name == "joint-mip" else 2e-9
         if context.value > float(best) * (1 + SCALED) + loose:
             yield Finding(name, "optimum missed", f"{context.value!r}, optimum {float(best)!r}")
         elif context.low < float(best) * (1 - 3 * SCALED) - loose:

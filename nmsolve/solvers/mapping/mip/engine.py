@@ -79,18 +79,7 @@ def run_model(
         if fits(solution):
             context.offer(solution, "search")
 
-    if solver == "highs":
-        end: Outcome = solve_highs(
-            built,
-            seed=context.seed,
-            workers=context.workers,
-            seconds=context.time_left(),
-            should_stop=context.should_stop,
-            on_solution=on_solution,
-            unit=built.unit,
-        )
-    else:
-        end = solve_other(built, solver, context.time_left())
+    end = _solved(built, solver, context, on_solution)
     if end.status == "infeasible":
         if start is not None:
             raise BackendError(f"{end.solver} calls the problem infeasible, but a mapping is known")
@@ -99,3 +88,26 @@ def run_model(
         on_solution(end.core)
     if end.bound is not None:
         raise_to(safe(end.bound), end.status, end.solver)
+
+
+def _solved(
+    built: Solvable, solver: str, context: Context, on_solution: Callable[[IntArray], object]
+) -> Outcome:
+    """Solve the model. A row without variables that does not hold, as a ceiling on fixed costs, is no model to Pyomo: it then
+    means what it says, that there is no solution."""
+    from pyomo.common.errors import InfeasibleConstraintException
+
+    try:
+        if solver != "highs":
+            return solve_other(built, solver, context.time_left())
+        return solve_highs(
+            built,
+            seed=context.seed,
+            workers=context.workers,
+            seconds=context.time_left(),
+            should_stop=context.should_stop,
+            on_solution=on_solution,
+            unit=built.unit,
+        )
+    except InfeasibleConstraintException:
+        return Outcome("infeasible", None, None, solver)
