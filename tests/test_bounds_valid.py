@@ -157,6 +157,15 @@ def test_no_bound_exceeds_the_optimum_and_every_certificate_holds(kind: int) -> 
     assert useful > 20
 
 
+def test_no_bound_is_rounded_up_where_a_weight_is_no_whole_number() -> None:
+    """1.5 one way and 0.5 back make a whole pair. A re-check rounds up on whole data alone, so a claim of 2 was refused."""
+    graph = LogicGraph.from_edges(2, [0, 1], [1, 0], [1.5, 0.5])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2)), "cut", node_limit=1)
+    for bound in bounds_of(problem):
+        check = check_bound(problem, bound)
+        assert bound.value <= 2 and check.ok, check.text
+
+
 def test_gilmore_lawler_ends_in_words_where_nodes_have_no_places() -> None:
     """Three nodes, two of them too large to share a core with any, on two cores: no assignment, and no error."""
     sizes = np.array([[3], [3], [2]])
