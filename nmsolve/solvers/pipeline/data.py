@@ -176,5 +176,5 @@ def _modes(problem: PipelineProblem, host: FloatArray) -> tuple[tuple[int, ...],
     groups = tuple(range(1, problem.largest_group + 1))
     hosts = problem.hosts if np.isfinite(host).any() else 0
     if problem.split != "any":
-        return ((*groups, HOST) if hosts else groups,) * problem.slots
+        return ((*groups, HOST) if hosts else groups,) * min(problem.slots, problem.cores + hosts)
     return (groups,) * min(problem.slots, problem.cores) + ((HOST,),) * min(hosts, problem.slots)

@@ -16,9 +16,11 @@ def require_fit(problem: PipelineProblem) -> None:
 
     Hosts have no limit: layers that can run on one are not looked at.
     """
+    small = merge(
+        problem
+    ).problem  # raises it where as many stages as asked for would tear apart what must share one
     if problem.memory is None:
         return
-    small = merge(problem).problem
     free = np.zeros(small.count, bool)
     if problem.hosts and small.host_time is not None:
         free = np.isfinite(small.host_time)

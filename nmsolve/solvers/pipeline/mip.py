@@ -1,4 +1,7 @@
-"""The Pyomo twin of :mod:`nmsolve.solvers.pipeline.cpsat`: the same rules under the same names, times in the user's units.
+"""The Pyomo twin of :mod:`nmsolve.solvers.pipeline.cpsat`: the same rules under the same names, times in a unit of its own.
+
+HiGHS takes what differs by 1e-6 for equal, whatever the numbers mean; so times are multiplied by a power of two that makes the
+even share of all work about :data:`SHARE`.
 
 Where a slot may have several modes, an item's place and mode are one variable (``y``), which is the tight form: the load and the
 memory of a slot are linear in it without large constants.
@@ -6,7 +9,8 @@ memory of a slot are linear in it without large constants.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +19,9 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.pipeline.data import HOST, UNUSED, PipelineData
+
+#: The binary exponent of the times.
+SHARE = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,12 +37,14 @@ class Variables:
 
 @dataclass(frozen=True, eq=False)
 class PipelineMipModel:
-    """A built Pyomo model, to be solved by :func:`nmsolve.solvers.mapping.mip.solve.solve_highs`."""
+    """A built Pyomo model, to be solved by :func:`nmsolve.solvers.mapping.mip.solve.solve_highs`; ``unit``: its times per
+    unit of the user's."""
 
     model: Any
     data: PipelineData
     v: Variables
     start: PipelinePlan | None = None
+    unit: float = 1.0
 
     @property
     def integral(self) -> bool:
@@ -81,13 +90,26 @@ def build(
     """
     import pyomo.environ as pyo
 
+    unit = unit_for(data)
+    data = replace(data, time=data.time * unit, host=data.host * unit, cost=data.cost * unit)
+    bound, below = bound * unit, below * unit
     model = pyo.ConcreteModel(name="pipeline")
     v = _variables(model, data, min(bound * (1 - 1e-9), below), below)
     for rule in RULES:
         rule(model, data, v)
     packing(model, data, v, below)
     model.cost = pyo.Objective(expr=v.worst, sense=pyo.minimize)
-    return PipelineMipModel(model, data, v, start)
+    return PipelineMipModel(model, data, v, start, unit)
+
+
+def unit_for(data: PipelineData) -> float:
+    """The power of two that brings the largest of all times and the even share of the work to about :data:`SHARE`."""
+    least = np.minimum(data.area, data.host)
+    top = max(
+        float(least.sum()) / (data.most_cores + data.problem.hosts), float(data.time[:, -1].max(initial=0.0))
+    )
+    top = max(top, float(data.cost.max(initial=0.0)))
+    return math.ldexp(1.0, max(-900, min(900, SHARE - math.frexp(top)[1]))) if top > 0 else 1.0
 
 
 def _variables(model: Any, data: PipelineData, bound: float, below: float) -> Variables:

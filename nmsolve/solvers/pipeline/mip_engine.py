@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.mapping.mip.engine import TOLERANCE
 from nmsolve.solvers.mapping.mip.solve import solve_highs
+from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.cpsat_engine import refuses_model
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.mip import build
@@ -41,7 +42,7 @@ class PipelineMip:
             context.raise_bound(Bound(min(value, best), self.name, certificate=certificate))
 
         def safe(bound: float) -> float:
-            return round_up(bound - TOLERANCE * max(1e-12, abs(bound)), False)
+            return claimed((bound - TOLERANCE * max(1.0, abs(bound))) / built.unit)
 
         end = solve_highs(
             built,

@@ -31,6 +31,8 @@ LARGEST = 2**52
 NEAR = Fraction(1, 10**12)
 #: What may be seen as whole in a solution of the relaxation, which decides nothing.
 CLOSE = 1e-6
+#: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.mapping.mip.solve`).
+WRONG = 1 << 12 | 1 << 15
 #: Part of the seconds for branch and bound; the rest is for asking HiGHS.
 OWN = 0.6
 
@@ -363,6 +365,7 @@ def asked_of_highs(blocks: _Blocks, seconds: float) -> bool:
     top = float(gain.max())
     highs.addRow((blocks.least - 0.5) / top, highspy.kHighsInf, len(columns), columns, gain[wanted] / top)
     highs.setOptionValue("time_limit", seconds)
+    highs.setOptionValue("presolve_rule_off", WRONG)
     for tolerance in ("mip_feasibility_tolerance", "primal_feasibility_tolerance"):
         highs.setOptionValue(tolerance, 1e-9)
     highs.run()

@@ -69,7 +69,7 @@ class Resplit:
         whole = merge(problem).group + len(
             plan.cores
         )  # a kept stage is one item, the others' items stay what they are
-        data = pipeline_data(replace(problem, together=np.where(kept, plan.stage, whole), exact_stages=False))
+        data = pipeline_data(replace(problem, together=np.where(kept, plan.stage, whole)))
         known = data.slots_of(plan)
         if known is None:
             return None

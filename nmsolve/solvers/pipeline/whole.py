@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.bound import round_up
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
+from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
 
 #: All times together are less than this in the model, and all storage.
@@ -54,7 +54,7 @@ class Whole:
 
     def bound(self, value: float) -> float:
         """Lower bound on the objective from one on the model's."""
-        return round_up(value / self.factor, False)
+        return claimed(value / self.factor)
 
 
 def whole_numbers(data: PipelineData) -> Whole:
