@@ -32,7 +32,7 @@ from fuzz_inputs import Target, make_seeds, targets
 from fuzz_mutate import damaged, damaged_folder
 
 #: Seconds for one input, and bytes of memory that it may add to a worker.
-PATIENCE, MEMORY = 20.0, 3 * 2**28
+PATIENCE, MEMORY = 30.0, 3 * 2**28
 #: What may become of an input; the first two are as it should be.
 GOOD, BAD = ("ok", "refused"), ("traceback", "crash", "timeout", "memory")
 #: A worker is replaced after so many inputs: what one leaves behind must not count for another.
@@ -280,6 +280,13 @@ def main() -> int:
     chosen = [t for t in targets(seeds) if o.only is None or o.only in t.name]
     if not chosen:
         parser.error(f"no target is called {o.only!r}")
+    for target in chosen:  # compiles what it needs before the workers are forked
+        copy = folder / "copy" / target.seed.name
+        shutil.rmtree(copy.parent, ignore_errors=True)
+        copy.parent.mkdir()
+        (shutil.copytree if target.seed.is_dir() else shutil.copyfile)(target.seed, copy)
+        if outcome(target, copy)[0] != "ok":
+            parser.error(f"the undamaged {target.name} is not read: {outcome(target, copy)}")
     state = State.load(folder / "state.json")
     begin = time.monotonic()
     run(chosen, state, o.seed, o.seconds, o.workers, folder / "finds")
