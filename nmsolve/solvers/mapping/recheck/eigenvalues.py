@@ -20,7 +20,7 @@ from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
 from nmsolve.solvers.mapping.recheck.rounding import ROUNDOFF, SAFE, UNDERFLOW, gamma
 
-#: Largest matrix that is decomposed, and largest that is factored (3.2 GB, about 40 s).
+#: Largest matrix that is decomposed, and largest that is factored (3.3 GB, about 40 s).
 DECOMPOSED, FACTORED = 1500, 20_000
 #: What :func:`least` tries in turn: first with something in hand, so that what is stated can be proved without loss.
 PATIENCE = (-4.0, 2.0, 60.0)
