@@ -32,11 +32,12 @@ from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
-from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 from nmsolve.solvers.mapping.certificates import check_bound
+from nmsolve.solvers.mapping.recheck.parts import granularity
 from nmsolve.solvers.mapping.recheck.stated import contracted
 
 
@@ -133,6 +134,18 @@ def test_a_rate_is_the_largest_stated_weight_however_nodes_are_merged() -> None:
     for claim in (2.0, 3.0):
         check = check_bound(problem, Bound(claim, "fan-out", "full", {"method": "fan-out"}))
         assert check.ok == (claim == 2.0) and check.value == 2.0, check.text
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_halves_that_add_up_to_whole_numbers_are_rounded_up_by_both_or_by_none(together: bool) -> None:
+    """1.5 one way and 0.5 the other: no weight is whole, so nobody rounds up; merged, the sums are whole and exact."""
+    graph = LogicGraph.from_edges(3, [0, 0, 2, 1], [1, 2, 0, 0], [1.5, 1.5, 0.5, 0.5])
+    rules = (SideConstraint("t", "together", (1, 2), ()),) if together else ()
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 3)), "hops", rules, 2)
+    bound = star_bound(merge_together(problem).reduced)
+    check = check_bound(problem, bound)
+    assert check.ok and 0 < bound.value <= check.value
+    assert granularity(contracted(problem)) == pair_form(merge_together(problem).reduced).lattice
 
 
 def test_merging_counts_nodes_by_the_balance_alone() -> None:

@@ -112,9 +112,8 @@ def pair_form(problem: MappingProblem) -> PairForm:
         distance = CoreDistance(
             distance.rows, distance.cols, distance.x, distance.y, 0.0, 0.0, distance.step, merged
         )
-    whole = (
-        problem.graph.integral
-    )  # halves that add up to whole pairs are no whole data: re-checks round those up alone
+    # halves that add up to whole pairs are no whole data: re-checks do not round those up
+    whole = bool((graph.weights == np.rint(graph.weights)).all())
     lattice = _lattice(weights, distance) if symmetric and whole else 0.0
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     return PairForm(problem.n, indptr, indices, weights, cores, distance, lattice)

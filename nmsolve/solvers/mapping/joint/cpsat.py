@@ -57,7 +57,9 @@ class RoutedModel:
             return core
         joint = self.links.joint
         used = np.array([[bool(value(z)) for z in row] for row in self.routes.use], bool)
-        return joint.join(core, pruned(joint.ends, used.reshape(len(joint.messages), len(joint.link)), joint, core))
+        return joint.join(
+            core, pruned(joint.ends, used.reshape(len(joint.messages), len(joint.link)), joint, core)
+        )
 
 
 def pruned(ends: IntArray, used: Any, joint: Any, core: IntArray) -> Any:

@@ -276,7 +276,7 @@ def below(value: Fraction) -> float:
 def risen(value: float, step: float) -> float:
     """The least multiple >= 0 of ``step`` (whole; 0: none known) that is not below the lower bound ``value``."""
     if step <= 0 or not value < EXACT:
-        return max(0.0, value)
+        return max(0.0, float(value))
     return float(max(0, ceil(Fraction(value) / Fraction(step))) * Fraction(step))
 
 
