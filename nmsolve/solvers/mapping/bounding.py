@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
@@ -23,6 +24,8 @@ from nmsolve.solvers.search.incumbent import Observer
 
 #: A bound that needs more than this part of the time before it says anything is not begun.
 MOST = 0.5
+#: Part of the time after which no more than one of the bounds known before is re-checked.
+KNOWN = 0.3
 
 
 @dataclass(frozen=True)
@@ -71,10 +74,14 @@ def bounding(
     names = bound_engines(reduction.reduced, time_limit) if engines is None else engines
     if not names:
         raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
+    begun = time.monotonic() if started is None else started
+    trusted = _recomputed(
+        problem, core, known, begun + KNOWN * time_limit
+    )  # before the search: its time counts, too
     found = solve(
         problem,
         time_limit=time_limit,
-        started=started,
+        started=begun,
         gap=gap,
         seed=seed,
         workers=workers,
@@ -83,7 +90,6 @@ def bounding(
         memory=memory,
         observers=observers,
     )
-    trusted = _recomputed(problem, core, known)
     return _about(problem, core, found, trusted)
 
 
@@ -121,10 +127,17 @@ def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
     return [name for _, name in sorted(named, key=itemgetter(0))]
 
 
-def _recomputed(problem: MappingProblem, core: IntArray, known: Sequence[Bound]) -> list[Bound]:
-    """Those of the bounds known before that their certificates prove."""
-    found = ((bound, check_bound(problem, bound, core)) for bound in known)
-    return [bound for bound, check in found if check.ok and not check.trusted]
+def _recomputed(problem: MappingProblem, core: IntArray, known: Sequence[Bound], end: float) -> list[Bound]:
+    """Those of the bounds known before that their certificates prove, the best first; after ``end`` (``time.monotonic()``) only
+    until there is one."""
+    out: list[Bound] = []
+    for bound in sorted(known, key=lambda b: (b.scope != "full", -b.value)):
+        if out and time.monotonic() >= end:
+            break
+        check = check_bound(problem, bound, core)
+        if check.ok and not check.trusted:
+            out.append(bound)
+    return out
 
 
 def _about(problem: MappingProblem, core: IntArray, found: Result, known: Sequence[Bound]) -> Bounded:

@@ -11,6 +11,15 @@ from contextlib import contextmanager
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.search.stop import Stop, stopping
 
+#: Most of the limit that is kept back on a busy machine.
+MOST_RESERVED = 0.2
+
+
+def _pace(started: float) -> float:
+    """Wall seconds per CPU second of this process since ``started``, at least 1; 1 where it had not begun then."""
+    spent, worked = time.monotonic() - started, time.process_time()
+    return max(1.0, spent / worked) if worked > 0 else 1.0
+
 
 class Budget:
     """Wall clock of one run with its deadline, and the interrupt flag.
@@ -19,7 +28,8 @@ class Budget:
     ----------
     seconds : time limit, > 0
     started : ``time.monotonic()`` at the moment the limit counts from; now if not given
-    reserve : seconds kept back at the end for stopping children and for the last figures
+    reserve : seconds kept back at the end for stopping children and for the last figures; more where other processes slow this
+        one down, as its first moments since ``started`` tell
 
     Raises
     ------
@@ -31,7 +41,8 @@ class Budget:
             raise InputError(f"the time limit is {seconds} seconds", "", "a finite number > 0")
         self.started = time.monotonic() if started is None else started
         self.limit = self.started + seconds
-        self.deadline = self.limit - min(reserve, seconds)
+        slowed = min(reserve * _pace(self.started), max(reserve, MOST_RESERVED * seconds))
+        self.deadline = self.limit - min(slowed, seconds)
         self._interrupt = threading.Event()
         self._stop = Stop()
         self._starved = threading.Event()
