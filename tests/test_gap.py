@@ -59,7 +59,7 @@ def test_no_bound_is_above_the_optimum_and_the_mapping_stays(seed: int) -> None:
     problem = random_problem(seed)
     core = np.arange(5) if problem.one_per_core else np.array([2, 0, 1, 1, 0])
     names = ["star", "gilmore-lawler"]
-    found = bounding(problem, core, time_limit=2, engines=names)
+    found = bounding(problem, core, time_limit=20, engines=names)
     result = found.result
     assert found.better is None and (result.core == core).all()
     assert result.objective == objective_value(problem, core)
@@ -85,7 +85,7 @@ def test_only_bounds_that_can_be_recomputed_are_kept_from_before() -> None:
     graph, machine = load_instance(NUG12)
     assert machine is not None
     problem, core = make_problem(graph, machine), np.arange(12)
-    good = bounding(problem, core, time_limit=2, engines=["gilmore-lawler"]).result.bounds
+    good = bounding(problem, core, time_limit=20, engines=["gilmore-lawler"]).result.bounds
     raised = [replace(b, value=b.value + 5) for b in good]
     word = Bound(1e6, "cpsat", "full", {"status": "optimal"})
     weak = bounding(problem, core, time_limit=2, engines=["star"]).result
