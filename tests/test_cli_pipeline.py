@@ -63,6 +63,10 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     page = (out / "pipeline.html").read_text()
     assert page.count("<svg") >= 4 and "<script" not in page and "src=" not in page
 
+    assert '<td class="soft">? bound downsets</td>' in page and "A question mark" in page
+    code, text, _ = call("info", source)
+    assert code == 0 and "cost graph of 4 layers" in text and "nmsolve pipeline" in text
+    assert json.loads(call("info", source, "--json")[1])["layers"] == 4
     moved = source.rename(tmp_path / "moved.json")
     code, text, _ = call("verify", out, "--graph", moved)
     assert code == 0 and "FAILED" not in text and "rules" in text and "objective" in text

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import typer
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 def run_info(path: Path, memory: str | None, as_json: bool, bind: str | None, strict: bool) -> int:
     """Print what a graph or model file holds."""
+    if path.suffix.lower() == ".json" and _is_cost_graph(path):
+        return _info_cost_graph(path, as_json)
     if path.suffix.lower() == ".onnx":
         from nmsolve.cli.info_onnx import run_info_onnx
 
@@ -67,6 +70,53 @@ def run_info(path: Path, memory: str | None, as_json: bool, bind: str | None, st
         typer.echo(f"  {name:13}  {int(sizes.sum()):,} in total, largest node {int(sizes.max()):,}")
     if machine is not None:
         typer.echo(f"  machine named  {machine.name}, {machine.rows}x{machine.cols} cores")
+    return 0
+
+
+def _is_cost_graph(path: Path) -> bool:
+    """Whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by a key that no other format has."""
+    from nmsolve.model.errors import InputError
+    from nmsolve.model.files import decode_json, read_limited
+
+    try:
+        return decode_json(read_limited(path), _Costs, path).maxFPGAs is not None
+    except InputError:  # the reader of graphs says what is wrong
+        return False
+
+
+class _Costs(msgspec.Struct):
+    maxFPGAs: object = None
+
+
+def _info_cost_graph(path: Path, as_json: bool) -> int:
+    """What a cost graph says, and which command takes it."""
+    from nmsolve.model.formats.cost_graph import load_cost_graph
+
+    problem = load_cost_graph(path)
+    row = {
+        "type": "cost-graph",
+        "name": problem.name,
+        "hash": problem.content_hash,
+        "layers": problem.count,
+        "tensors": problem.tensors.count,
+        "work": float(problem.time[:, 0].sum()),
+        "transfer": float(problem.tensors.time.sum()),
+        "storage": float(problem.storage.sum()),
+        "cores": problem.cores,
+        "hosts": problem.hosts,
+        "memory": problem.memory,
+        "backward": 0 if problem.backward is None else int(problem.backward.sum()),
+    }
+    if as_json:
+        typer.echo(json.dumps(row))
+        return 0
+    typer.echo(f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors")
+    for name in ("work", "transfer", "storage", "cores", "hosts", "memory", "backward"):
+        value = row[name]
+        typer.echo(
+            f"  {name:13}  {value:,.10g}" if isinstance(value, int | float) else f"  {name:13}  not limited"
+        )
+    typer.echo("  for            nmsolve pipeline")
     return 0
 
 

@@ -185,6 +185,7 @@ def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
     """The last words: JSON result on stdout, or a summary for people."""
     from nmsolve.cli.check_pipeline import REPORT
     from nmsolve.cli.pipeline_report import pipeline_words
+    from nmsolve.cli.verdict import label
 
     if as_json:
         print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)
@@ -209,7 +210,7 @@ def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
     for line in pipeline_words(report):
         print(line, file=stream)
     for check in report.checks:
-        print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+        print(f"  {label(check):6} {check.name}: {check.text}", file=stream)
     if report.not_checked:
         print(f"not done for lack of time: {', '.join(report.not_checked)}", file=stream)
     print(f"report: {out / PAGE if (out / PAGE).exists() else out / REPORT}", file=stream)

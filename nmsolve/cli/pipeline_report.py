@@ -10,6 +10,7 @@ import msgspec
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import BoundPart, CheckPart, EnginePart
+from nmsolve.model.bound import meets
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
@@ -212,11 +213,11 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     least = f"{number(report.objective)}{unit}"
     words = []
     if report.status == "optimal":
-        words.append(f"The slowest stage takes {least}, proved to be the least possible.")
+        words.append(f"The slowest stage takes {least}, proved to be the least possible{_by_word(report)}.")
     elif report.bound is not None and report.bound > 0:
         words.append(
             f"The slowest stage takes {least}; no plan gets below {number(report.bound)}{unit}: at most "
-            f"{percent(report.gap)} could still be saved."
+            f"{percent(report.gap)} could still be saved{_by_word(report)}."
         )
     else:
         words.append(f"The slowest stage takes {least}; no useful bound is proved.")
@@ -243,6 +244,20 @@ def pipeline_words(report: PipelineReport) -> list[str]:
             "Times are those of an assumed core, of no machine: they say which plan is better, not how fast a chip is."
         )
     return words
+
+
+def _by_word(report: PipelineReport) -> str:
+    """Whose word the bound rests on, where no bound that was recomputed comes up to it."""
+    words = {c.name: c.word for c in report.checks if c.word}
+    checked = {c.name for c in report.checks if c.ok and not c.word}
+    recomputed = [b.value for b in report.bounds if f"bound {b.method}" in checked]
+    bound = report.bound or 0.0
+    if not words or any(meets(value, bound) for value in recomputed):
+        return ""
+    best = max(
+        (b for b in report.bounds if f"bound {b.method}" in words), key=lambda b: b.value, default=None
+    )
+    return "" if best is None else f" (by the word of {words[f'bound {best.method}']})"
 
 
 def _capital(text: str) -> str:

@@ -33,6 +33,8 @@ NEAR = Fraction(1, 10**12)
 CLOSE = 1e-6
 #: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.mapping.mip.solve`).
 WRONG = 1 << 12 | 1 << 15
+#: So few groups need no relaxation.
+FEW = 6
 #: Part of the seconds for branch and bound; the rest is for asking HiGHS.
 OWN = 0.6
 
@@ -107,10 +109,16 @@ def recheck_cover(
     if blocks.least <= 0:
         return None
     end = time.monotonic() + OWN * seconds
-    none = _Search(blocks).none(end)
+    none = _none_of_all(blocks) if len(blocks.price) <= FEW else _Search(blocks).none(end)
     if none is None and asked_of_highs(blocks, max(0.1, end + (1 - OWN) * seconds - time.monotonic())):
         return value, "HiGHS"
     return (value, "") if none else None
+
+
+def _none_of_all(blocks: _Blocks) -> bool:
+    """Whether no set of groups at all is a block of such a price."""
+    every = range(len(blocks.price))
+    return not any(blocks.holds({g for g in every if mask >> g & 1}) for mask in range(1, 2 ** len(every)))
 
 
 def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int]:
