@@ -83,7 +83,7 @@ def latencies(cycles: int) -> None:
 
 
 def saturations() -> None:
-    """The interval in which the network saturates, by the references' criterion."""
+    """The interval in which the network saturates, by backlogs; the references go by mean latency."""
     print("| config | rule | pattern | BookSim | nmsolve | middles off by |")
     print("|---|---|---|---|---|---|")
     rows = references({"stable", "unstable"})

