@@ -223,3 +223,27 @@ def test_weights_in_other_files_are_not_opened(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     found = load_onnx(tmp_path / "m.onnx")
     assert [t.shape for t in found.tensors if t.name == "w"] == [(3,)]
+
+
+def test_small_files_that_promise_much_are_refused_before_memory_is_taken(tmp_path: Path) -> None:
+    columns = '{"nmsolve":1,"form":"columns","nodes":{"n":1000000000},"edges":{"source":[0],"target":[1]}}'
+    (tmp_path / "n.json").write_text(columns)
+    assert "1000000000 nodes; expected 1..1048576 in a file of this size" in refused(tmp_path / "n.json")
+    (tmp_path / "m.mtx").write_text(
+        "%%MatrixMarket matrix coordinate pattern general\n5000000 5000000 1\n1 1\n"
+    )
+    assert "promises 5000000 rows" in refused(tmp_path / "m.mtx")
+    nodes = ",".join(f'{{"id":{k},"sizes":{{"r{k}":1}}}}' for k in range(65))
+    (tmp_path / "r.json").write_text(f'{{"nodes":[{nodes}],"edges":[]}}')
+    assert "65 resources; expected at most 64" in refused(tmp_path / "r.json")
+    nodes = ",".join(f'{{"id":{k},"k{k}":"x"}}' for k in range(1001))
+    (tmp_path / "k.json").write_text(f'{{"nodes":[{nodes}],"edges":[]}}')
+    assert "1002 different keys; expected at most 1000" in refused(tmp_path / "k.json")
+    arrays = {"indptr": np.zeros(2**24, np.int64), "indices": np.zeros(0, np.int64)}
+    np.savez_compressed(tmp_path / "z.npz", **arrays)
+    assert "unpack to" in refused(tmp_path / "z.npz")
+
+
+def test_names_with_zero_bytes_are_refused() -> None:
+    with pytest.raises(InputError, match="a name with a zero byte"):
+        load_graph("a\0b.json")

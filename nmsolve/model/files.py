@@ -28,6 +28,7 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
     ------
     InputError : there is no such file, it is a folder, unreadable, or larger than ``limit`` bytes
     """
+    _require_name(path)
     try:
         with open(path, "rb") as file:
             size = os.fstat(file.fileno()).st_size
@@ -54,11 +55,18 @@ def input_file(path: str | Path) -> Iterator[BinaryIO]:
     ------
     InputError : there is no such file, it is a folder, or cannot be read
     """
+    _require_name(path)
     try:
         with open(path, "rb") as file:
             yield file
     except OSError as error:
         raise InputError(reason(error), str(path), "a readable file") from None
+
+
+def _require_name(path: str | Path) -> None:
+    """A zero byte in a name is no error of the operating system."""
+    if "\0" in str(path):
+        raise InputError("a name with a zero byte", str(path)[:300], "the name of a file")
 
 
 def _drain(file: BinaryIO, limit: int) -> bytes:

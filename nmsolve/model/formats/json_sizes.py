@@ -32,6 +32,9 @@ RESOURCES = (
 #: Keys of a node that are never resources.
 RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
 
+#: A file has at most so many resources, and so many different keys of nodes: every node gets a number for each resource.
+MOST_RESOURCES, MOST_KEYS = 64, 1000
+
 Node = dict[str, Any]
 
 
@@ -52,6 +55,8 @@ def node_sizes(
         none of a resource or names it elsewhere; with the JSON path
     """
     keys = set(chain.from_iterable(nodes))
+    if len(keys) > MOST_KEYS:
+        raise InputError(f"{len(keys)} different keys", f"{where}: $.nodes", f"at most {MOST_KEYS}")
     listed = _listed(attributes, keys, where)
     objects = _objects(nodes, where) if "sizes" in keys else None
     named = {} if objects is None else dict.fromkeys(chain.from_iterable(objects))
@@ -59,6 +64,8 @@ def node_sizes(
     if isinstance(attributes.get("capacity"), dict):
         known |= attributes["capacity"].keys()
     top = _top_keys(nodes, keys, listed, known, where)
+    if len({*named, *top}) > MOST_RESOURCES:
+        raise InputError(f"{len({*named, *top})} resources", f"{where}: $.nodes", f"at most {MOST_RESOURCES}")
     sources: dict[str, list[tuple[str, list[Any]]]] = {}
     if objects is not None:
         for name in named:
