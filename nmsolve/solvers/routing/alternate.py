@@ -42,6 +42,8 @@ from nmsolve.solvers.search.budget import Budget
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
+#: Kept back for the figures of the answer: part of the time, and at most so many seconds.
+RESERVE_PART, RESERVE = 0.1, 0.5
 #: Seconds of moves in a round: part of the time, and bounds on it.
 ROUND, SHORTEST, LONGEST = 0.01, 0.3, 10.0
 #: Routes over links with more than this part of the least largest load so far are led anew.
@@ -140,7 +142,8 @@ def alternate(
             return AlternateResult(None, None, None, None, None, None, (), first.stop_reason)
         if first.stop_reason == "interrupt":
             budget.interrupt()
-        run = _Run(problem, budget, time_limit, seed, workers, memory, observer)
+        limit = time_limit - min(RESERVE, RESERVE_PART * time_limit)
+        run = _Run(problem, budget, limit, seed, workers, memory, observer)
         run.begin(first.core)
         first_value, bound = run.best, run.full_bound()
         while run.can_go_on and (bound is None or run.best > bound.value):
