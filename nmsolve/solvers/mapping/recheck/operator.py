@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array
@@ -37,7 +38,7 @@ class Operator:
         """Number of rows."""
         return len(self.shift)
 
-    @property
+    @cached_property
     def base(self) -> csr_array:
         """The Laplacian and the shift."""
         return csr_array(diags_array(self.pairs.sum(axis=1) + self.shift) - self.pairs)
