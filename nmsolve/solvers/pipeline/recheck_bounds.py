@@ -35,8 +35,9 @@ def recheck_bound(
     ------
     InputError : an unknown method or a certificate that does not fit the problem
     """
-    if certificate.get("method", method) != method:
-        raise InputError(f"it is one of {certificate['method']!r}", "certificate", f"one of {method}")
+    said = certificate.get("method", method)
+    if not isinstance(said, str) or said != method:
+        raise InputError(f"it is one of {str(said)[:40]!r}", "certificate", f"one of {method}")
     if method == "work":
         return Proof(_work(problem, number(certificate, "rate")), "")
     if method in ("layer", "layer-cut"):
