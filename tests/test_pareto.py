@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,3 +142,33 @@ def test_command_line_front_order_and_bad_input(tmp_path):
     assert isinstance(run("--pareto", "hops,cut", "--objective", "energy").exception, InputError)
     assert isinstance(run("--route", "joint", "--objective", "hops,cut").exception, InputError)
     assert isinstance(run("--route", "nowhere").exception, InputError)
+
+
+def test_forged_bounds_of_a_front_are_only_claims(tmp_path: Path) -> None:
+    """Code 6 for what a front says to be proved, 1 for what contradicts its own figures."""
+    instance = Path(__file__).parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
+
+    def run(*words: object) -> tuple[int, str]:
+        command = [sys.executable, "-m", "nmsolve", *map(str, words)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return done.returncode, done.stdout
+
+    run("map", instance, "--pareto", "hops,max-link", "--points", 2, "-t", 3, "-o", tmp_path)
+    path = tmp_path / "pareto.json"
+    front = json.loads(path.read_text())
+    value = front["points"][0]["values"]["hops"]
+
+    def forged(point: dict[str, object], rest: dict[str, object]) -> None:
+        points = [front["points"][0] | point, *front["points"][1:]]
+        path.write_text(json.dumps(front | {"points": points} | rest))
+
+    for point, rest in (({"bound": value, "proven": True}, {}), ({}, {"bounds": [value / 2, None]})):
+        forged(point, rest)
+        assert run("verify", path, "--bound")[0] == 6 and "only claimed" in run("verify", path)[1]
+        assert run("verify", path, "--bound", "--trust-solver")[0] == 0
+    for point, rest in (
+        ({"bound": value * 2}, {}), ({"bound": -1.0}, {}), ({"bound": value / 2, "proven": True}, {}),
+        ({}, {"bounds": [value * 2, None]}), ({}, {"bounds": [-1.0, None]}), ({}, {"graph": {"hash": "0" * 16}}),
+    ):  # fmt: skip
+        forged(point, rest)
+        assert run("verify", path, "--bound", "--trust-solver")[0] == 1, (point, rest)
