@@ -133,7 +133,9 @@ def certified_value(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[float, 
     if len(form.forbidden):
         cost[form.forbidden] = np.inf
     price = np.zeros(k)
-    assign(np.where(np.isfinite(cost), cost, 1e6 * float(np.abs(cost[np.isfinite(cost)]).max() + 1)), price)
+    assign(
+        np.where(np.isfinite(cost), cost, 1e6 * float(np.abs(cost[np.isfinite(cost)]).max() or 1.0)), price
+    )
     price = rounded(price)
     least = (cost - price).min(axis=1)
     linear = float(least[np.isfinite(least)].sum() + price.sum())
