@@ -60,8 +60,9 @@ class Output:
     @property
     def complaint(self) -> str | None:
         """Why not everything was written, unless nobody wanted to read it."""
-        gone = self.lost is None or isinstance(self.lost, BrokenPipeError)
-        return None if gone else f"cannot write to standard output: {reason(self.lost)}"
+        if self.lost is None or isinstance(self.lost, BrokenPipeError):
+            return None
+        return f"cannot write to standard output: {reason(self.lost)}"
 
     def writelines(self, lines: list[str]) -> None:
         """Write them, made harmless."""

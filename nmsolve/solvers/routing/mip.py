@@ -31,12 +31,14 @@ class Variables:
 
 @dataclass(frozen=True, eq=False)
 class RouteMipModel:
-    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`."""
+    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`. Its objective is in the
+    stage's own ``unit``."""
 
     model: Any
     stage: RoutingStage
     data: RouteData
     v: Variables
+    unit: float = 1.0
 
     @property
     def integral(self) -> bool:
