@@ -33,6 +33,7 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import hang_up
 from nmsolve.model.types import Int32Array, IntArray, frozen
 from nmsolve.solvers.mapping.api import solve
+from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.joint.engines import any_route
 from nmsolve.solvers.routing.api import route
@@ -254,7 +255,9 @@ class _Run:
             return best is not None and (time.monotonic() >= end or self.budget.interrupted)
 
         for bound in link_load_bounds(reduced, None, late, BOUND * self.limit):
-            best = bound if best is None or bound.value > best.value else best
+            claim = claimable(reduced, bound)
+            if claim is not None and (best is None or claim.value > best.value):
+                best = claim
         return best
 
     def finish(self, first_value: float, bound: Bound | None) -> AlternateResult:

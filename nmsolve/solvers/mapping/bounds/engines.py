@@ -10,6 +10,7 @@ from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
@@ -43,9 +44,11 @@ class BoundEngine:
     finds: str = "bounds"
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Raise every bound that is found."""
+        """Raise every bound that is found, as far as its certificate proves it."""
         for bound in self.find(problem, context):
-            context.raise_bound(bound)
+            claim = claimable(problem, bound)
+            if claim is not None:
+                context.raise_bound(claim)
 
 
 def _upper(context: Context) -> Callable[[], float]:

@@ -32,6 +32,8 @@ from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pa
 MAX_SIDE = 2048
 #: Without a good mapping at hand the ascent aims at this part of a random placement's mean cost, or 10 % higher.
 TARGET = 0.15
+#: Supergradients below this part of the distances (both squared) are rounding, and a step along them would have any length.
+FLAT = 1e-20
 #: From this many cores on, the ascent takes eigenvectors from Lanczos.
 LANCZOS_FROM = 400
 
@@ -200,7 +202,7 @@ class _Ascent:
         self.direction = gradient + 0.6 * self.direction
         target = min(upper, max(1.1 * self.best, TARGET * self.average))
         norm = float(self.direction @ self.direction)
-        if norm > 0:
+        if norm > FLAT * float(self.mesh.reach @ self.mesh.reach):
             length = self.scale * max(target - value, 1e-3 * abs(self.best)) / norm
             self.shift = self.shift + length * self.direction
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.model.types import FloatArray, Int32Array
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+from nmsolve.solvers.mapping.bounds.projection import FLAT
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.kernels import turn
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
@@ -113,7 +114,7 @@ class Ascent:
         norm = turn(self.direction, at.spectral, at.lawler, MOMENTUM, self.mean, keep)
         rows.speed = rows.missing(at.lawler) * (3.0 / rows.pairs) + MOMENTUM * rows.speed
         norm += float(rows.speed @ (rows.speed * rows.pairs)) / 3.0
-        if norm <= 0:
+        if norm <= FLAT * float(np.vdot(self.form.distance, self.form.distance)):
             return
         length = self.scale * max(target - value, 1e-3 * abs(self.best.value)) / norm
         self.m += length * self.direction

@@ -133,9 +133,9 @@ def certified_value(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[float, 
     if len(form.forbidden):
         cost[form.forbidden] = np.inf
     price = np.zeros(k)
-    assign(
-        np.where(np.isfinite(cost), cost, 1e6 * float(np.abs(cost[np.isfinite(cost)]).max() or 1.0)), price
-    )
+    # dearer than any assignment of allowed cells can save elsewhere, and no dearer: prices follow it, also of tiny weights
+    dear = (2 * k + 2) * float(np.abs(cost[np.isfinite(cost)]).max())
+    assign(np.where(np.isfinite(cost), cost, dear), price)
     price = rounded(price)
     least = (cost - price).min(axis=1)
     linear = float(least[np.isfinite(least)].sum() + price.sum())

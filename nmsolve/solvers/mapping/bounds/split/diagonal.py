@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.projection import FLAT
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.spectrum import Spectrum
 
@@ -49,7 +50,7 @@ def first_shift(form: SplitForm, upper: float, enough: Callable[[], bool]) -> Fl
         gradient = (vectors * vectors) @ weight + 2 / k * reach - total / k**2
         direction = gradient - gradient.mean() + 0.6 * direction
         norm = float(direction @ direction)
-        if norm <= 0:
+        if norm <= FLAT * float(form.reach @ form.reach):
             break
         target = min(upper, max((1 + AIM) * best, TARGET * mean))
         shift = shift + scale * max(target - value, 1e-3 * abs(best)) / norm * direction
