@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from test_cli import NMSOLVE, run
 
-from nmsolve.cli import html
+from nmsolve.cli import html, patience
 from nmsolve.cli.answer import exit_code, write_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.hw import verify
@@ -47,8 +49,8 @@ def interrupting(function, number=signal.SIGINT):
 def written(out: Path, answer: tuple[MappingProblem, Result]) -> dict[str, object]:
     """report.json of the answer; all files are there, and the handlers are as before."""
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with Patience() as patience:
-        report = write_answer(out, *answer, {}, None, patience)
+    with Patience() as kept:
+        report = write_answer(out, *answer, {}, None, kept)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
     assert sorted(os.listdir(out)) == FILES
     assert exit_code(answer[1], report, None) == 0
@@ -75,6 +77,9 @@ def test_a_signal_leaves_out_the_checks_that_are_not_done(
     whole = written(tmp_path, answer)
     assert whole["not_checked"] == [] and LOADS in (tmp_path / "report.html").read_text()
     monkeypatch.setattr(verify, where, interrupting(getattr(verify, where), number))
+    monkeypatch.setattr(
+        patience, "AFTER_SIGNAL", 0.0
+    )  # a fast machine draws everything in what it is otherwise
     report = written(tmp_path, answer)
     assert report["not_checked"] == left
     assert report["checks"] == whole["checks"][: len(report["checks"])] != whole["checks"]
@@ -95,13 +100,13 @@ def test_a_signal_while_the_page_is_drawn_leaves_out_link_loads_only(
 def test_a_signal_outside_waits_and_a_second_one_does_not() -> None:
     """The first is kept for the next thing that may be left out; the second ends everything."""
     done = []
-    with Patience() as patience:
+    with Patience() as kept:
         os.kill(os.getpid(), signal.SIGTERM)
         done.append("kept on")
-        with pytest.raises(KeyboardInterrupt), patience.optional():
+        with pytest.raises(KeyboardInterrupt), kept.optional():
             time.sleep(10)
             done.append("never")
-        with pytest.raises(KeyboardInterrupt), patience.optional():
+        with pytest.raises(KeyboardInterrupt), kept.optional():
             done.append("nor this")
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
@@ -112,16 +117,38 @@ def test_a_signal_outside_waits_and_a_second_one_does_not() -> None:
 def test_time_is_up_soon_after_the_limit() -> None:
     """What is optional ends a second after the limit, also where it makes an error of its own of that; other errors stay."""
     begun = time.monotonic()
-    with Patience(begun - 0.8) as patience:
-        with pytest.raises(KeyboardInterrupt), patience.optional():
+    with Patience(begun - 0.8) as kept:
+        with pytest.raises(KeyboardInterrupt), kept.optional():
             try:
                 time.sleep(10)
             except KeyboardInterrupt:
                 raise ImportError("initialization failed") from None
         assert time.monotonic() - begun < 5
-    with Patience(begun + 1000) as patience, pytest.raises(ZeroDivisionError), patience.optional():
+    with Patience(begun + 1000) as kept, pytest.raises(ZeroDivisionError), kept.optional():
         _ = 1 / 0
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("why", ["signal", "time"])
+def test_an_import_is_done_before_anything_is_cut_off(
+    why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a module would be there ever after: whoever imports it next finds what is in it missing."""
+    name = f"imported_slowly_{why}"
+    (tmp_path / f"{name}.py").write_text(
+        "import os, signal, time\n"
+        + ("os.kill(os.getpid(), signal.SIGTERM)\n" if why == "signal" else "")
+        + "for _ in range(40):\n    time.sleep(0.01)\nwhole = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    done = []
+    limit = time.monotonic() + (1000 if why == "signal" else 0.1 - patience.AFTER_LIMIT)
+    with Patience(limit) as kept, pytest.raises(KeyboardInterrupt), kept.optional():
+        module = importlib.import_module(name)
+        done.append(module.whole)
+        time.sleep(10)
+        done.append("never")
+    assert sys.modules.pop(name).whole and len(done) <= 1
 
 
 def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:

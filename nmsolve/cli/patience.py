@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +15,8 @@ from nmsolve.solvers.search.stop import Stop, stopping
 
 #: Seconds that checks and pictures may go on after the time limit, and after somebody asked for the end.
 AFTER_LIMIT, AFTER_SIGNAL = 1.0, 0.4
-#: Seconds until it is tried again to cut off what did not notice.
-AGAIN = 0.2
+#: Seconds until it is tried again to cut off what did not notice, and what was in the middle of an import.
+AGAIN, AFTER_IMPORT = 0.2, 0.01
 #: Seconds that checks get however late it is: enough for small networks.
 CHECKS = 0.4
 
@@ -29,7 +30,8 @@ class Patience:
 
     The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
     signal, or a moment later if the signal came before it began; at the latest a second after the time limit. A second
-    signal ends everything. Outside the main thread, where Python delivers no signals, nothing is cut off.
+    signal ends everything. An import is never cut off: it is done first, as half of a module would be there ever after.
+    Outside the main thread, where Python delivers no signals, nothing is cut off.
 
     Parameters
     ----------
@@ -68,26 +70,57 @@ class Patience:
         """
         in_main = threading.current_thread() is threading.main_thread()
         asked = self.asked
-        self._stop.at_once = True  # first: a signal must not fall between the question and this
-        before = signal.signal(signal.SIGALRM, self._alarm) if in_main else None
+        end = time.monotonic() + max(least, self.left())
+        left = end - time.monotonic()
+        if left <= 0:
+            raise OutOfTime
+        cut = _Cut(_imports(sys._getframe()))
+        before = signal.signal(signal.SIGALRM, cut.off) if in_main else None
         try:
-            end = time.monotonic() + max(least, self.left())
-            left = end - time.monotonic()
-            if left <= 0:
-                raise OutOfTime
-            if in_main and left < math.inf:
-                signal.setitimer(signal.ITIMER_REAL, left, AGAIN)
+            if in_main:
+                if left < math.inf:
+                    cut.after(left)
+                self._stop.at_once = cut.off
+                if self.asked and not asked:  # before the line above
+                    raise OutOfTime
             yield
         except Exception:
             if time.monotonic() >= end or (self.asked and not asked):
                 raise OutOfTime from None
             raise
         finally:
-            self._stop.at_once = False
+            cut.over = True  # first: an alarm that rings now is too late
+            self._stop.at_once = None
             if in_main:
                 signal.setitimer(signal.ITIMER_REAL, 0)
                 signal.signal(signal.SIGALRM, before)
 
-    def _alarm(self, number: int, frame: FrameType | None) -> None:
-        if self._stop.at_once:
+
+class _Cut:
+    """Raises OutOfTime in the main thread, but never inside an import that began after ``imports`` others."""
+
+    def __init__(self, imports: int) -> None:
+        self._imports = imports
+        self.over = False
+
+    def after(self, seconds: float) -> None:
+        """So many seconds from now."""
+        signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+
+    def off(self, number: int, frame: FrameType | None) -> None:
+        """Now, or when the import is done; a handler of signals."""
+        if self.over:
+            return
+        importing = _imports(frame) > self._imports
+        self.after(AFTER_IMPORT if importing else AGAIN)
+        if not importing:
             raise OutOfTime
+
+
+def _imports(frame: FrameType | None) -> int:
+    """Frames of the import system that ``frame`` was called from."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_filename.startswith("<frozen importlib")
+        frame = frame.f_back
+    return count

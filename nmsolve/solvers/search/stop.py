@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -18,8 +18,8 @@ class Stop:
 
     def __init__(self) -> None:
         self.asked_at: float | None = None
-        #: True while what runs may be cut off by the first signal already.
-        self.at_once = False
+        #: Called with the first signal as it came; cuts off what runs.
+        self.at_once: Callable[[int, FrameType | None], None] | None = None
 
     @property
     def asked(self) -> bool:
@@ -27,12 +27,12 @@ class Stop:
         return self.asked_at is not None
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Note the first signal; raise KeyboardInterrupt at the second, or where the first may cut off what runs."""
-        again = self.asked
-        if not again:
-            self.asked_at = time.monotonic()
-        if again or self.at_once:
+        """Note the first signal, and cut off what may be; raise KeyboardInterrupt at the second."""
+        if self.asked:
             raise KeyboardInterrupt
+        self.asked_at = time.monotonic()
+        if self.at_once is not None:
+            self.at_once(number, frame)
 
 
 _running: list[Stop] = []
