@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmsolve.cli import map_routes
+
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 #: Cores of the mesh that all mappings here are on: node i on core i.
 SIDE = 3
@@ -235,7 +237,7 @@ def test_claims_about_routes_are_recomputed(folder: Path, routed: Path, tmp_path
 
 def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -> None:
     """XY on a mesh is what the scores assume: equal loads. A later mapping leaves no old routes behind."""
-    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 5, "--engines", "multilevel", "--route",
+    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 60, "--engines", "first-fit", "--route",
         "xy", "--out", tmp_path)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text())
     value = {o["name"]: o["value"] for o in report["routing"]["objectives"]}
@@ -271,6 +273,19 @@ def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> N
         c["name"] for c in report["checks"] if c["ok"]
     }
     assert (tmp_path / "route-events.jsonl").exists()
+
+
+def test_a_mapping_without_the_routes_asked_for_is_no_success(
+    folder: Path, tmp_path: Path, call: Called, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code 5, whether one objective was asked for or several in order; the mapping is there and agrees with its report."""
+    monkeypatch.setattr(map_routes, "routes_after", lambda *_: None)
+    for objective in ("hops", "hops,max-link"):
+        code, _, errors = call("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 2,
+                               "--objective", objective, "--route", "chosen", "--out", tmp_path)  # fmt: skip
+        assert code == 5 and "no routes were found in the time left" in errors
+        assert json.loads((tmp_path / "report.json").read_text())["routing"] is None
+        assert call("verify", tmp_path)[0] == 0
 
 
 def test_map_places_and_routes_in_turns(folder: Path, tmp_path: Path, call: Called) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import OK, exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.map_routes import CHOSEN, mapping_time, require_route, routes_of_answer
+from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.map_routes import AFTER, CHOSEN, MappedRoutes, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.map_turns import resolved, with_turns
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent, watching
@@ -132,7 +132,7 @@ def _map_once(
         raise trouble
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
-    return exit_code(result, report, wanted_gap)
+    return _code(o, exit_code(result, report, wanted_gap), result, mapped)
 
 
 def _map_in_order(
@@ -167,7 +167,13 @@ def _map_in_order(
     for p, r in earlier:
         text = f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}."
         print(text, file=sys.stderr if o.json else sys.stdout)
-    return exit_code(result, report, None)
+    return _code(o, exit_code(result, report, None), result, mapped)
+
+
+def _code(o: MapOptions, code: int, result: Result, mapped: MappedRoutes | None) -> int:
+    """The exit code; a mapping without the routes that were asked for is only a part of the answer."""
+    missing = o.route in AFTER and result.core is not None and mapped is None
+    return UNKNOWN if missing and code in (OK, FEASIBLE) else code
 
 
 def _front_names(text: str, points: int) -> tuple[str, str]:
