@@ -140,13 +140,30 @@ def _answer_checks(
 def _route_checks(
     loaded: Loaded, mapping: Path, named: Path | None, turns: str | None, bound: bool
 ) -> list[CheckPart]:
-    """Checks of the flow-routes.json that was named, or lies beside the mapping, against the report beside it."""
+    """Checks of the routes that were named, or lie beside the mapping, and that the mapping's own report speaks of no others."""
+    from nmsolve.cli.verdict import UNREAD
+
+    own = loaded.folder / "flow-routes.json"
+    beside = own.exists() and (mapping.is_dir() or mapping.name == "mapping.json")
+    checks = []
+    if loaded.report is not None and loaded.report.get("routing") is not None:
+        if not beside:
+            text = "the report speaks of routes, there is no flow-routes.json beside it"
+            checks.append(CheckPart("flow-routes", False, text))
+        elif (own.parent / "route-report.json").exists():
+            text = "what report.json says of routes is about those before route-report.json: nobody looked"
+            checks.append(CheckPart("routing", True, text, UNREAD))
+    paths = [own] if beside and (named is None or loaded.inputs.in_turns) else []
+    for path in [*paths, *([] if named is None else [named])]:
+        checks += _checks_of_routes(loaded, path, turns, bound)
+    return checks
+
+
+def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
+    """Checks of one flow-routes.json against the report beside it."""
     from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
 
-    path = named or loaded.folder / "flow-routes.json"
-    if named is None and not (path.exists() and (mapping.is_dir() or mapping.name == "mapping.json")):
-        return []
     report = "route-report.json" if (path.parent / "route-report.json").exists() else "report.json"
     require_one_run(path.parent, [path.name, report])
     claimed, given = _claimed_values(path)
