@@ -270,3 +270,13 @@ def test_a_proved_optimum_ends_the_ascent_and_no_traffic_costs_nothing() -> None
     assert [b.value for b in split_bounds(line, lambda: 6.0)][-1] == 6.0
     empty = MappingProblem(LogicGraph.from_edges(5, u[:0], u[:0]), line.machine, node_limit=1)
     assert all(b.value == 0 for b in split_bounds(empty, lambda: 0.0))
+
+
+def test_forbidden_cells_have_no_price_where_nothing_costs() -> None:
+    """The cut of one edge of 3e-8 on equal cores, most of them forbidden: the certificate is no larger than the weights."""
+    graph = LogicGraph.from_edges(2, [0], [1], [3e-8])
+    rules = (SideConstraint("r", "region", (1,), (3,)),)
+    problem = MappingProblem(graph, Machine("m", (1, 1), (1, 6)), "cut", rules, 1)
+    bound = [*split_bounds(problem, lambda: np.inf)][-1]
+    read = certificates_from_json(certificates_to_json(problem, [bound]))[0]
+    assert check_bound(problem, read, np.array([0, 3])).ok

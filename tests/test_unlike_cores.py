@@ -20,6 +20,7 @@ from nmsolve.cli.pictures import resource_use
 from nmsolve.hw.describe import describe
 from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
+from nmsolve.hw.verify import verify
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.machine import Machine
@@ -302,3 +303,38 @@ def test_axon_tables_beside_another_network() -> None:
             assert problem.axons is None
     with pytest.raises(InputError, match="takes nothing of what the machine limits"):
         beside(nmsolve.machine("mesh:1x3"), [(graph, np.array([0, 1, 2]))])
+
+
+def tables(name: str, stated: int, own: list[int]) -> MappingProblem:
+    """Four nodes on three cores for two each; one sends to all, the others to their neighbour."""
+    graph = nmsolve.LogicGraph.from_edges(
+        4, [0, 0, 0, 1, 2, 3], [1, 2, 3, 2, 3, 0], resources=("neurons",), sizes=np.ones((4, 1), int)
+    )
+    machine = Machine(
+        "m", (1, 1), (1, 3), capacity={"neurons": 2, name: stated}, core_capacity={name: np.array(own)}
+    )
+    return MappingProblem(graph, machine)
+
+
+@pytest.mark.parametrize("name", ["axons_in", "axons_out", "table_entries"])
+@pytest.mark.parametrize("own", [[9, 9, 9], [8, 9, 10]])
+def test_tables_are_as_large_as_core_tables_say(name: str, own: list[int]) -> None:
+    """``[capacity]`` says 1, but every core has so many entries that no mapping could need more."""
+    problem = tables(name, 1, own)
+    assert problem.axons is None and problem.table_limit is None and not explain_misfit(problem)
+    walked = verify(problem.graph, problem.machine, (), np.array([0, 0, 1, 2]))
+    assert all(c.ok for c in walked.checks)
+
+
+@pytest.mark.parametrize("name", ["axons_in", "axons_out", "table_entries"])
+def test_tables_that_are_smaller_than_stated_bind(name: str) -> None:
+    """Where all cores have 2 entries, 2 is the limit; unlike ones that could be full are refused."""
+    problem = tables(name, 9, [2, 2, 2])
+    kept = problem.axons
+    found = {"table_entries": problem.table_limit}
+    if kept is not None:
+        found |= {"axons_in": kept.most_in, "axons_out": kept.most_out}
+    assert found[name] == 2
+    with pytest.raises(InputError, match=f"differ in {name}"):
+        unlike = tables(name, 9, [2, 3, 2])
+        _ = unlike.axons, unlike.table_limit

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,8 @@ def machine_of(case: Case) -> Machine:
         tuple(m["faulty_cores"]), tuple(m["taken_cores"]), tuple((a, b) for a, b in m["faulty_links"]),
         {k: Figure(v, "pJ") for k, v in m["energy"].items()},
         distance_matrix=None if m["distances"] is None else np.array(m["distances"], np.float64),
+        core_capacity={r: np.array(v, np.int64) for r, v in m["core_capacity"].items()},
+        held={r: np.array(v, np.int64) for r, v in m["held"].items()},
     )  # fmt: skip
 
 
@@ -63,10 +67,15 @@ def problem_of(case: Case) -> MappingProblem:
 
 
 def write_files(case: Case, folder: Path) -> list[str] | None:
-    """The case as graph, machine, constraints and warm start; options of ``nmsolve map``. None where files cannot say it."""
+    """The case as graph, machine, constraints and warm start; options of ``nmsolve map``. None where files cannot say it.
+
+    Where other networks hold something, one with a node on each of their cores is mapped first.
+    """
     m = case["machine"]
     dead = {(a, b) for a, b in m["faulty_links"]}
     if m["distances"] is not None or case["ceilings"] or any((b, a) not in dead for a, b in dead):
+        return None
+    if not _can_hold(m):
         return None
     (folder / "case.json").write_text(json.dumps(_graph_file(case)))
     (folder / "machine.toml").write_text(_machine_file(m, dead))
@@ -77,6 +86,8 @@ def write_files(case: Case, folder: Path) -> list[str] | None:
         "--objective",
         case["objective"],
     ]
+    if any(map(any, m["held"].values())):
+        out += ["--occupied", str(_map_first(m, folder))]
     if case["constraints"]:
         rules = [_rule(c, m) for c in case["constraints"]]
         (folder / "constraints.json").write_text(json.dumps({"constraints": rules}))
@@ -89,6 +100,37 @@ def write_files(case: Case, folder: Path) -> list[str] | None:
         out += ["--warm-start", str(folder / "start.part.9")]
         out += ["--migration-budget", str(case["migration"]["budget"])]
     return out
+
+
+def _can_hold(m: Case) -> bool:
+    """Whether some network can hold what the case says: on sound cores, within what each holds."""
+    return all(
+        load <= m["core_capacity"].get(r, [m["capacity"][r]] * (p + 1))[p]
+        and not (load and p in m["faulty_cores"] + m["taken_cores"])
+        for r, loads in m["held"].items()
+        for p, load in enumerate(loads)
+    )
+
+
+def _map_first(m: Case, folder: Path) -> Path:
+    """Map what other networks hold; the run's folder."""
+    at = [p for p, load in enumerate(zip(*m["held"].values(), strict=True)) if any(load)]
+    cols = m["chips"][1] * m["cores"][1]
+    nodes = {"n": len(at), "sizes": {r: [loads[p] for p in at] for r, loads in m["held"].items()}}
+    edges: Case = {"source": [], "target": [], "weight": []}
+    content = {"nmsolve": 1, "form": "columns", "graph": {"name": "first"}, "nodes": nodes, "edges": edges}
+    pins = [
+        {"name": str(p), "kind": "pin", "nodes": [u], "core": [p // cols, p % cols]} for u, p in enumerate(at)
+    ]
+    (folder / "first.json").write_text(json.dumps(content))
+    (folder / "pins.json").write_text(json.dumps({"constraints": pins}))
+    command = [
+        *(sys.executable, "-m", "nmsolve", "map", str(folder / "first.json"), "--time-limit", "1"),
+        *("--machine", str(folder / "machine.toml"), "--constraints", str(folder / "pins.json")),
+        *("--out", str(folder / "first")),
+    ]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return folder / "first"
 
 
 def _graph_file(case: Case) -> Case:
@@ -133,6 +175,9 @@ def _machine_file(m: Case, dead: set[tuple[int, int]]) -> str:
     lines.append(f"faulty_links = {json.dumps([[at(a), at(b)] for a, b in sorted(dead) if a < b])}")
     for table in ("capacity", "energy"):
         lines += [f"[{table}]"] + [f"{k} = {json.dumps(v)}" for k, v in m[table].items()]
+    for r, own in m["core_capacity"].items():
+        for p, amount in enumerate(own):
+            lines += ["[[core]]", f"cores = {p}", f"capacity = {{ {r} = {amount} }}"]
     return "\n".join(lines) + "\n"
 
 

@@ -3,8 +3,7 @@
 A case: ``n`` nodes; ``rows`` (messages: ``source``, ``targets``, ``weights``, ``multicast``, ``rate``); ``directed``;
 ``sizes`` (resource -> column); ``machine``; ``objective``; ``constraints``; ``balance``; ``migration``
 (``reference``, ``budget``) or None; ``ceilings`` ((objective, value) pairs); ``classes``, words that say what is special.
-
-To come with cores of their own capacity (``[[core]]``) and cores partly taken (``--occupied``): keys of ``machine``.
+One case in three has cores that are not alike (``diff_unlike``).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import random
 from typing import Any
 
 from diff_reference import Board, Reference
+from diff_unlike import make_unlike
 
 Case = dict[str, Any]
 OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
@@ -25,6 +25,8 @@ TABLES: tuple[dict[str, float], ...] = (
 )
 #: Most mappings onto usable cores that a case may have: all of them are looked at.
 MOST = 4000
+#: Share of cases whose cores are not alike.
+UNLIKE = 1 / 3
 
 
 def make_case(seed: int) -> Case:
@@ -32,8 +34,11 @@ def make_case(seed: int) -> Case:
     rng = random.Random(f"case {seed}")
     while True:
         case = _draw(rng)
-        if case is not None:
-            return case | {"seed": seed}
+        if case is None:
+            continue
+        if rng.random() < UNLIKE:
+            make_unlike(rng, case)
+        return case | {"seed": seed}
 
 
 def _draw(rng: random.Random) -> Case | None:
@@ -41,8 +46,10 @@ def _draw(rng: random.Random) -> Case | None:
     objective = rng.choice(OBJECTIVES)
     machine = _machine(rng, objective, classes)
     board = Board(machine, "hops")
-    if machine["faulty_links"] and not all(Board(machine, "energy").cost.values()):
-        return None  # routes of least energy are not defined there: the package refuses such machines
+    if not Board(machine, "energy").defined:
+        if objective == "energy":
+            return None  # no route is the least there: the package refuses
+        classes.append("no energy")
     usable = [p for p in range(board.size) if p not in machine["faulty_cores"] + machine["taken_cores"]]
     n = rng.randint(2, 6)
     if not usable or not board.connected(usable) or len(usable) ** n > MOST:
@@ -77,7 +84,7 @@ def _machine(rng: random.Random, objective: str, classes: list[str]) -> Case:
         "chips": list(chips), "cores": list(cores), "torus": rng.random() < 0.2,
         "link_weight": rng.choice([1, 1, 1, 2, 0.5]), "crossing_weight": rng.choice([1, 3, 2.5]),
         "capacity": {}, "faulty_cores": [], "taken_cores": [], "faulty_links": [],
-        "energy": rng.choice(TABLES) if rng.random() < 0.6 else {}, "distances": None,
+        "energy": rng.choice(TABLES) if rng.random() < 0.6 else {}, "distances": None, "core_capacity": {}, "held": {},
     }  # fmt: skip
     if machine["torus"]:
         classes.append("torus")
@@ -204,6 +211,8 @@ def _ceilings(rng: random.Random, case: Case, usable: list[int]) -> None:
     others = [o for o in OBJECTIVES if o not in (case["objective"], "reward")]
     if case["machine"]["distances"] is not None:
         others.remove("max-link") if "max-link" in others else None
+    if "no energy" in case["classes"]:
+        others.remove("energy")
     reference = Reference(case)
     name = rng.choice(others)
     core = tuple(rng.choice(usable) for _ in range(case["n"]))

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from diff_bridge import problem_of, write_files
 from diff_reference import Number, Reference
+from diff_unlike import TABLES
 
 from nmsolve.hw.scores import broken_ceiling, objective_value, score
 from nmsolve.hw.verify import verify
@@ -108,6 +109,9 @@ def check_case(case: Case, command: bool = False, every: bool = False) -> tuple[
     command : run the command line, too (seconds)
     every : run every engine, not a few chosen by the case's seed
     """
+    refused = _refused(case)
+    if refused is not None:
+        return refused
     ground = ground_of(case)
     rng = random.Random(f"engines {case['seed']}")
     ground.counts.update([case["objective"], *dict.fromkeys(case["classes"])])
@@ -124,6 +128,18 @@ def check_case(case: Case, command: bool = False, every: bool = False) -> tuple[
     if command:
         found += _command(ground)
     return found, ground.counts
+
+
+def _refused(case: Case) -> tuple[list[Finding], Counter[str]] | None:
+    """Tables of unlike sizes are refused where they could be full, no other problem is; None: not refused."""
+    problem = problem_of(case)
+    try:
+        _ = problem.axons, problem.table_limit
+    except InputError as error:
+        if any(r in TABLES for r in case["machine"]["core_capacity"]):
+            return [], Counter(["unlike tables refused"])
+        return [Finding("problem", "refused", str(error))], Counter()
+    return None
 
 
 def _close(a: float, b: Number, room: float = ROUNDING) -> bool:
@@ -165,6 +181,10 @@ def _scores(g: Ground, core: tuple[int, ...]) -> Iterator[Finding]:
     walked = verify(p.graph, p.machine, p.constraints, at, node_limit=p.node_limit, migration=p.migration)
     exact = g.reference.scores(core)
     for who, found in (("hw.scores", score(p.graph, p.machine, at)), ("hw.verify", walked.scores)):
+        if ("energy" in found) != ("energy" in exact):
+            yield Finding(
+                who, "score", f"energy is there: {'energy' in found}; it is defined: {'energy' in exact}"
+            )
         for name in exact.keys() & found.keys():
             if not _close(found[name], exact[name], 1e-11):
                 text = f"{name} of {core}: {found[name]!r}, by the documentation {exact[name]!r}"

@@ -44,6 +44,11 @@ class Board:
                         self.cost[p, q] = self._link_cost(p, q)
         self._distance = [self._from(p) for p in range(self.size)]
 
+    @property
+    def defined(self) -> bool:
+        """Whether there are least routes: round dead links none is the least where links cost nothing."""
+        return not self.dead or all(self.cost.values())
+
     def neighbours(self, p: int) -> list[int]:
         """Cores one link away; a torus of two lines has one link each way, not two."""
         out = []
@@ -289,7 +294,7 @@ class Reference:
 
     def scores(self, core: tuple[int, ...]) -> dict[str, float]:
         """Objectives by name, and what else the documentation defines without a choice left open."""
-        names = ["hops", "multicast-hops", "cut", "connectivity", "energy"]
+        names = ["hops", "multicast-hops", "cut", "connectivity"] + ["energy"] * self.energy.defined
         if self.hops.matrix is None:
             names += ON_LINKS
         out = {name: float(self.value(core, name)) for name in names}
@@ -332,6 +337,15 @@ class Reference:
     def _straight(self, a: int, b: int, c: int) -> bool:
         return any(self.hops._moved(a, step) == b and self.hops._moved(b, step) == c for step in LAST_MOVES)
 
+    def room(self, resource: str) -> list[int]:
+        """What every core still holds of a limited resource: its own capacity, without what other networks hold."""
+        own = self.machine["core_capacity"].get(resource, [self.machine["capacity"][resource]] * self.cores)
+        held = self.machine["held"].get(resource, [0] * self.cores)
+        return [max(0, a - b) for a, b in zip(own, held, strict=True)]
+
+    def _over(self, resource: str, used: list[int]) -> bool:
+        return any(a > b for a, b in zip(used, self.room(resource), strict=True))
+
     def node_limit(self) -> int | None:
         """The most nodes of a core: ``--balance``, or what holds without it and without capacities."""
         balance, usable = self.case["balance"], len(self.usable)
@@ -349,18 +363,18 @@ class Reference:
         sizes, capacity = self.case["sizes"], self.machine["capacity"]
         for name, column in sizes.items():
             if name in capacity:
-                held = [0] * self.cores
+                used = [0] * self.cores
                 for u, p in enumerate(core):
-                    held[p] += column[u]
-                out += ["capacity " + name] * (max(held) > capacity[name])
+                    used[p] += column[u]
+                out += ["capacity " + name] * self._over(name, used)
         limit = self.node_limit()
         if limit is not None and max(core.count(p) for p in set(core)) > limit:
             out.append("nodes")
         for name in AXONS:
-            if name in capacity and name not in sizes and max(self.axons(core)[name]) > capacity[name]:
+            if name in capacity and name not in sizes and self._over(name, self.axons(core)[name]):
                 out.append(name)
         if "table_entries" in capacity and self.hops.matrix is None and "table_entries" not in sizes:
-            out += ["table_entries"] * (max(self.table_entries(core)) > capacity["table_entries"])
+            out += ["table_entries"] * self._over("table_entries", self.table_entries(core))
         out += [c["name"] for c in self.case["constraints"] if not _holds(c, core)]
         moved = self.case["migration"]
         if (

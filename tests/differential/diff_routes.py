@@ -13,6 +13,7 @@ from typing import Any
 
 from diff_cases import make_case
 from diff_reference import Board, Reference
+from diff_unlike import TABLES
 
 Case = dict[str, Any]
 Link = tuple[int, int]
@@ -42,6 +43,7 @@ def make_routed_case(seed: int) -> Case:
             board.matrix is not None or len(board.cost) > MOST_LINKS or case["objective"] == "reward"
             or case["ceilings"] or case["migration"] or "table_entries" in case["machine"]["capacity"]
             or any(c["kind"] == "together" for c in case["constraints"])
+            or any(r in TABLES for r in case["machine"]["core_capacity"])
             or len(messages_of(case)) > MOST_MESSAGES or len(Reference(case).usable) ** case["n"] > MOST_MAPPINGS
         ):  # fmt: skip
             continue

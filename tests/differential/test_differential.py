@@ -43,5 +43,5 @@ def test_cases_are_a_function_of_their_seed_and_survive_json() -> None:
 def test_the_reference_shares_nothing_with_the_package() -> None:
     """Neither the cases nor the reference import anything of it."""
     here = Path(__file__).resolve().parent
-    for name in ("diff_reference.py", "diff_cases.py"):
+    for name in ("diff_reference.py", "diff_cases.py", "diff_unlike.py"):
         assert "nmsolve" not in (here / name).read_text().replace("nmsolve map", "")

@@ -55,9 +55,13 @@ class Axons:
 
 
 def axon_limits(problem: MappingProblem) -> dict[str, int]:
-    """The limits as the machine states them: ``axons_in``, ``axons_out``, those of them that there are."""
-    stated = problem.machine.capacity
-    return {r: stated[r] for r in (AXONS_IN, AXONS_OUT) if r in stated and r not in problem.graph.resources}
+    """What every usable core has of ``axons_in`` and ``axons_out`` at least, those of them that are limited.
+
+    Where cores differ, the limits cannot bind (:func:`binding_axons` refuses other problems).
+    """
+    machine = problem.machine
+    stated = [r for r in (AXONS_IN, AXONS_OUT) if r in machine.capacity and r not in problem.graph.resources]
+    return {r: int(machine.limits(r)[machine.usable].min(initial=BIG)) for r in stated}
 
 
 def without_axons(problem: MappingProblem) -> MappingProblem:
@@ -139,14 +143,12 @@ def binding_axons(problem: MappingProblem) -> Axons | None:
     limits = stated.get(AXONS_IN, BIG), stated.get(AXONS_OUT, BIG)
     inner = problem.inner if problem.inner is not None else np.zeros(problem.graph.rows, bool)
     for name, most in ((AXONS_IN, most_in), (AXONS_OUT, most_out)):
-        left = (
-            int(problem.machine.limits(name)[problem.machine.usable].min(initial=BIG))
-            if name in stated
-            else BIG
-        )
-        if left < stated.get(name, BIG) and left < most:
+        if name not in stated or stated[name] >= most:
+            continue
+        room = problem.machine.limits(name)[problem.machine.usable]
+        if (room != stated[name]).any():
             raise InputError(
-                f"cores differ in {name}: one has {left}, and a core could need {most}",
+                f"cores differ in {name}: one has {stated[name]}, and a core could need {most}",
                 problem.machine.name,
                 "axon tables of one size, or limits that cannot bind",
             )

@@ -273,17 +273,20 @@ class MappingProblem:
 
         A message takes at most one entry of a router, so a limit of as many entries as there are messages cannot bind.
         """
-        limit = self.machine.capacity.get(TABLE_ENTRIES)
-        if limit is None or TABLE_ENTRIES in self.graph.resources or self.machine.distance_matrix is not None:
+        machine = self.machine
+        if TABLE_ENTRIES not in machine.capacity or TABLE_ENTRIES in self.graph.resources:
             return None
-        left = int(self.machine.limits(TABLE_ENTRIES).min())
-        if left < limit and self.graph.rows > left:
+        room = machine.limits(TABLE_ENTRIES)
+        limit = int(room.min())
+        if self.graph.rows <= limit or machine.distance_matrix is not None:
+            return None
+        if room.max() > limit:
             raise InputError(
-                f"other networks leave a router {left} of {limit} {TABLE_ENTRIES}, this one could need {self.graph.rows}",
-                self.machine.name,
+                f"routers differ in {TABLE_ENTRIES}: one has {limit}, and one could need {self.graph.rows}",
+                machine.name,
                 "routers' tables of one size, or a limit that cannot bind",
             )
-        return limit if self.graph.rows > limit else None
+        return limit
 
     @property
     def limits_moves(self) -> bool:
