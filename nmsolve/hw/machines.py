@@ -14,8 +14,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.machine import Machine
 
-#: More cores than this are taken for a mistake (4 million; the largest published meshes have one million).
-MOST_CORES = 2**22
+#: More cores than this are taken for a mistake (the largest published mesh, SpiNNaker with a million cores, has 1,036,800).
+MOST_CORES = 2**20
 
 #: No machine file is longer than this (bytes).
 LARGEST_FILE = 2**24

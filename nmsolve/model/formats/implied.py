@@ -14,7 +14,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
 #: Boards larger than this (cores) are taken for a mistake.
-LARGEST_BOARD = 2**22
+LARGEST_BOARD = 2**20
 
 
 def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
