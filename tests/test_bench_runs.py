@@ -125,6 +125,8 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=30)
     assert process.returncode == 130 and "the same command goes on from there" in errors, errors
     assert "Traceback" not in errors and not any(alive(pid) for pid in workers)
+    assert "runs are not done yet" in (tmp_path / "out" / "table.md").read_text()
+    assert "runs are not done yet" in (tmp_path / "out" / "report.html").read_text()
     with sqlite3.connect(tmp_path / "out" / "results.sqlite") as db:
         assert all(
             s == "optimal" for (s,) in db.execute("SELECT status FROM runs WHERE method = 'branch-bound'")

@@ -134,3 +134,25 @@ def test_a_signal_before_there_is_anything_is_130(folder: Path) -> None:
         assert process.returncode == 130 and "Traceback" not in said, said
         assert not (folder / "big.json").exists()
         assert not [name for name in os.listdir(folder) if name.endswith(".tmp")]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "map tiny.json -m mesh:4x4 -t 60 --engines cpsat -o killed",
+        "map net.json -m mesh:6x6 -t 60 --workers 2 -o killed",
+        "pipeline diamond.json --cores 4 -t 60 --engines pipeline-cpsat -o killed",
+    ],
+)
+def test_a_killed_command_leaves_no_process(folder: Path, words: str) -> None:
+    """SIGKILL, of which nobody hears: children of solvers end by themselves."""
+    with subprocess.Popen(
+        [*NMSOLVE, *words.split()], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        kids: list[int] = []
+        while process.poll() is None and not kids:
+            kids = children_of(process.pid)
+            time.sleep(0.01)
+        assert kids, "it ended before it started a child"
+        process.kill()
+    wait_until_gone(kids)

@@ -35,6 +35,8 @@ CHOSEN = "chosen"
 AFTER = (*RULES, CHOSEN)
 #: Share of the time limit that is the mapping's where routes are chosen after it.
 MAPPING_SHARE = 0.7
+#: Least seconds for the routes, however late it is.
+LEAST = 0.5
 #: The routes of a mapping.
 FLOWS = "flow-routes.json"
 
@@ -91,7 +93,7 @@ def routes_of_answer(
     if hurry and o.route == CHOSEN:
         print("interrupted: no routes are chosen; `nmsolve route` can do it", file=sys.stderr)
         return None, None
-    left = max(1.0, limit - (time.monotonic() - STARTED))
+    left = max(LEAST, limit - (time.monotonic() - STARTED))
     if not o.json:
         print(f"routes ({o.route}): {left:.1f} s", file=sys.stderr)
     try:

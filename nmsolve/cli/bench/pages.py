@@ -21,6 +21,8 @@ class Head:
     limit: float
     seeds: int
     workers: int
+    #: Runs that were not done yet when somebody interrupted it.
+    missing: int = 0
 
 
 #: Name of a curve in a summary -> title, x axis, y axis, whether x is a ratio (drawn on a logarithmic axis), caption.
@@ -50,6 +52,8 @@ def markdown(head: Head, summaries: Sequence[Summary]) -> str:
         f"nmsolve {head.version} on {head.machine}; {head.limit:g} s wall time per run, seeds 1 to {head.seeds}, "
         f"{head.workers} runs at a time, one thread each.",
     ]
+    if head.missing:
+        lines += ["", f"Interrupted: {head.missing} runs are not done yet."]
     for one in summaries:
         lines += ["", f"## Suite {one.suite}"]
         for table in (*one.quality, *one.times):
@@ -69,8 +73,8 @@ def _rows(table: Table) -> list[str]:
 
 
 def html(head: Head, summaries: Sequence[Summary]) -> str:
-    """The whole page with its pictures. Equal runs give equal bytes."""
-    drawn = {one.suite: _pictures(one.curves) for one in summaries}
+    """The whole page with its pictures, without them if it was interrupted. Equal runs give equal bytes."""
+    drawn = {one.suite: [] if head.missing else _pictures(one.curves) for one in summaries}
     return fill("bench.html.j2", head=head, summaries=summaries, drawn=drawn)
 
 

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nmsolve.cli import options as opt
@@ -68,12 +68,11 @@ def run_bench(o: BenchOptions) -> int:
     with _alone(o.out):
         store = Store(o.out / "results.sqlite")
         try:
-            if not _carry_out(o, store, tasks):
-                return INTERRUPTED
+            interrupted = not _carry_out(o, store, tasks)
             _write(o, store, head, tasks, methods, instances)
         finally:
             store.close()
-    return OK
+    return INTERRUPTED if interrupted else OK
 
 
 def _methods(text: str) -> list[str]:
@@ -185,6 +184,7 @@ def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total:
     beside = "" if known is None else f" (best known {number(known)})"
     what = (
         f"{number(outcome.objective)}{beside}, bound {number(outcome.bound)}"
+        + (f" ({outcome.text})" if outcome.text else "")
         if outcome.solved
         else outcome.text
     )
@@ -202,15 +202,16 @@ def _write(
     methods: Sequence[str],
     instances: Sequence[Instance],
 ) -> None:
-    """Tables and pages from what the store holds."""
+    """Tables and pages from what the store holds. ``--page`` is for the whole benchmark only."""
     found = store.find(t.key for t in tasks)
+    head = replace(head, missing=len(tasks) - len(found))
     suites = list(dict.fromkeys(one.suite for one in instances))
     summaries = [
         summarise(s, [one for one in instances if one.suite == s], methods, found, head.limit) for s in suites
     ]
     text = markdown(head, summaries)
     write_atomic(o.out / "table.md", text)
-    if o.page is not None:
+    if o.page is not None and not head.missing:
         write_atomic(o.page, text)
     write_atomic(o.out / "report.html", html(head, summaries))
     others = store.count() - len(found)

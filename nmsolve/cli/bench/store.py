@@ -51,7 +51,7 @@ class Outcome:
     ----------
     status : of the result (``optimal``, ``feasible``, ``infeasible``, ``unknown``), or ``refused`` (the method does not
         take the problem) or ``failed`` (the process died, overran, or its answer failed the independent check)
-    text : why, where it is refused or failed
+    text : why, where it is refused or failed; checks of a solved run that were not done
     objective, bound : recomputed by the evaluator; proved. None where there is none
     wall : seconds from the start of the process to its end
     cpu : CPU seconds of the process and everything it started

@@ -41,20 +41,31 @@ def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.cli.bench.store.Outcome` but ``wall`` and ``cpu``."""
     from nmsolve.cli.check import independent_checks
     from nmsolve.cli.options import instance
+    from nmsolve.cli.patience import Patience
     from nmsolve.solvers.mapping.api import make_problem, solve
 
     graph, machine = instance(Path(order.path), order.machine, order.chips)
     problem = make_problem(graph, machine, objective=order.objective, balance=order.balance)
     if problem.hash != order.problem:
         return {"status": "failed", "text": "the graph file was changed while the benchmark ran"}
-    result = solve(
-        problem, time_limit=order.limit, started=STARTED, seed=order.seed, engines=order.engines, workers=1
-    )
+    with Patience(STARTED + order.limit) as patience:
+        result = solve(
+            problem,
+            time_limit=order.limit,
+            started=STARTED,
+            seed=order.seed,
+            engines=order.engines,
+            workers=1,
+        )
+        checks, left = [], []
+        if result.core is not None:
+            checks, left = independent_checks(problem, result, None, patience=patience)
     status, text = result.status, ""
-    if result.core is not None:
-        wrong = [c.name for c in independent_checks(problem, result, None)[0] if not c.ok]
-        if wrong:
-            status, text = "failed", "independent checks failed: " + ", ".join(wrong)
+    wrong = [c.name for c in checks if not c.ok]
+    if wrong:
+        status, text = "failed", "independent checks failed: " + ", ".join(wrong)
+    elif left:
+        text = "not checked for lack of time: " + ", ".join(left)
     elif result.status == "unknown":
         text = _why(result)
     return {
