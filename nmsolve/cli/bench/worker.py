@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any  # noqa: E402
 import msgspec  # noqa: E402
 
 if TYPE_CHECKING:
+    from nmsolve.cli.report import CheckPart
     from nmsolve.model.bound import Event, Result
 
 
@@ -57,7 +58,8 @@ def run(order: Order) -> dict[str, Any]:
             engines=order.engines,
             workers=1,
         )
-        checks, left = [], []
+        checks: list[CheckPart] = []
+        left: list[str] = []
         if result.core is not None:
             checks, left = independent_checks(problem, result, None, patience=patience)
     status, text = result.status, ""
