@@ -93,7 +93,8 @@ def negotiate(search: Search, stop: Callable[[], bool], known: IntArray | None =
     drawn = np.zeros(nets.ok.shape) if known is None else agrees(nets, known)
     for i in range(GROWING + LASTING):
         late = max(0, i - GROWING) / LASTING
-        pull = float(state.use[state.use > search.dust].mean()) * DRAWN[0] * (DRAWN[1] / DRAWN[0]) ** late
+        taken = state.use[state.use > search.dust]
+        pull = float(taken.mean() if taken.size else 0.0) * DRAWN[0] * (DRAWN[1] / DRAWN[0]) ** late
         reorder(search, state.use + gained + (pull * drawn if late else 0.0))
         _sweep(search, MIDDLE, CHEAP * (DEAR / CHEAP) ** min(1.0, i / GROWING) * last**late)
         if not against(nets, state, search.dust) and not _too_full(search):

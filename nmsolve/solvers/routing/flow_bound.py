@@ -100,7 +100,8 @@ class Climb:
         if square <= 0.0 or target <= value:
             return
         at = np.maximum(0.0, self._at + (target - value) / square * self._way)
-        self._at = at / at.sum()
+        if at.any():  # else the step left no length at all: the next one has another direction
+            self._at = at / at.sum()
 
 
 def proved(problem: RoutingProblem, demands: Demands, length: FloatArray) -> Bound:

@@ -1,4 +1,4 @@
-"""The Pyomo twin of :mod:`nmsolve.solvers.routing.cpsat`: the same rules under the same names, rates in the user's units."""
+"""The Pyomo twin of :mod:`nmsolve.solvers.routing.cpsat`: the same rules under the same names, rates times one power of two."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.exact.scaling import fair_unit
 from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.routing.cpsat import directions, in_and_out
 from nmsolve.solvers.routing.data import RouteData
@@ -31,14 +32,14 @@ class Variables:
 
 @dataclass(frozen=True, eq=False)
 class RouteMipModel:
-    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`. Its objective is in the
-    stage's own ``unit``."""
+    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`. ``unit``: the model's
+    objective per unit of the user's."""
 
     model: Any
     stage: RoutingStage
     data: RouteData
     v: Variables
-    unit: float = 1.0
+    unit: float
 
     @property
     def integral(self) -> bool:
@@ -78,12 +79,20 @@ def build(stage: RoutingStage, *, bound: float = 0.0) -> RouteMipModel:
         rule(model, data, v)
     ceilings = named_rows(model, "ceilings")
     for name, most in stage.ceilings:
-        ceilings.add(measure(model, data, v, name, stage.entries) <= most * (1 + 1e-9) + 1e-6)
-    cost = measure(model, data, v, stage.objective, stage.entries)
+        cost = measure(model, data, v, name, stage.entries)
+        ceilings.add(cost <= most * unit_of(data, name) * (1 + 1e-9) + 1e-6)
+    cost, unit = measure(model, data, v, stage.objective, stage.entries), unit_of(data, stage.objective)
     model.cost = pyo.Objective(expr=cost, sense=pyo.minimize)
     if bound > 0:
-        model.at_least = pyo.Constraint(expr=cost >= bound * (1 - 1e-9))
-    return RouteMipModel(model, stage, data, v)
+        model.at_least = pyo.Constraint(expr=cost >= bound * unit * (1 - 1e-9))
+    return RouteMipModel(model, stage, data, v, unit)
+
+
+def unit_of(data: RouteData, name: str) -> float:
+    """What loads are multiplied with, so that rates are of a size that solvers work well with; 1 for objectives that count."""
+    if name in ("turns", MISSING):
+        return 1.0
+    return fair_unit(float(data.problem.flows.rate.max(initial=0.0)))
 
 
 def _variables(model: Any, data: RouteData) -> Variables:
@@ -238,7 +247,8 @@ RULES = (
 
 
 def measure(model: Any, data: RouteData, v: Variables, name: str, entries: int) -> Any:
-    """The objective: ``L >= sum_f rate[f] sum_v x[f, V l + v]``, the sum of loads, prohibited turns, or missing entries."""
+    """The objective: ``L >= sum_f rate[f] sum_v x[f, V l + v]``, the sum of loads, prohibited turns, or missing entries; times
+    :func:`unit_of`."""
     import pyomo.environ as pyo
 
     zero = 0.0 * v.number[int(data.working[0])]
@@ -254,14 +264,15 @@ def measure(model: Any, data: RouteData, v: Variables, name: str, entries: int) 
             rows.add(sum(used) <= entries + missing[-1])
         return sum(missing, zero)
     loads: dict[int, Any] = {}
+    rate = data.problem.flows.rate * unit_of(data, name)
     for f, tree in enumerate(v.tree):
         for c, x in tree.items():
             link = c // data.problem.channels
-            loads[link] = loads.get(link, 0.0) + float(data.problem.flows.rate[f]) * x
+            loads[link] = loads.get(link, 0.0) + float(rate[f]) * x
     if name == "total-link":
         return sum(loads.values(), zero)
     rows = named_rows(model, "loads")
-    model.max_link = pyo.Var(bounds=(0.0, float(data.problem.flows.rate.sum())))
+    model.max_link = pyo.Var(bounds=(0.0, float(rate.sum())))
     for load in loads.values():
         rows.add(load <= model.max_link)
     return model.max_link + zero
