@@ -27,6 +27,11 @@ from nmsolve.model.files import decode_json, mode_of, read_limited, reason, writ
 _STAGED, _READY = ".nmsolve-staged-", ".nmsolve-answer"
 #: In a complete set: names of earlier files to remove.
 _REMOVED = ".removed.json"
+#: How a file of some kind says what its reader shall not see.
+_COMMENT = {
+    ".html": "<!-- nmsolve run %s -->",
+    ".svg": "<!-- nmsolve run %s -->",
+}
 #: Seconds to wait for another process that moves its files.
 _PATIENCE = 10.0
 
@@ -169,20 +174,20 @@ def _files(folder: Path) -> list[Path]:
 
 def _sign(path: Path, run: str) -> None:
     """Put the id of the run into a file of a kind that can hold one."""
-    data = path.read_bytes()
-    if path.suffix == ".json" and data.startswith(b"{"):
-        rest = data[1:].lstrip()
-        between = b"" if rest.startswith(b"}") else b", "
-        data = b'{"run": "%s"%s' % (run.encode(), between) + rest
-    elif path.suffix == ".jsonl":
-        data = b'{"type": "run", "run": "%s"}\n' % run.encode() + data
-    elif path.suffix in (".html", ".svg"):
-        data += b"<!-- nmsolve run %s -->\n" % run.encode()
-    elif path.suffix == ".yaml":
-        data += b"# nmsolve run %s\n" % run.encode()
-    else:
-        return
-    write_atomic(path, data)
+    if path.suffix in (".json", ".jsonl"):
+        data = path.read_bytes()
+        if path.suffix == ".jsonl":
+            data = b'{"type": "run", "run": "%s"}\n' % run.encode() + data
+        elif data.startswith(b"{"):
+            rest = data[1:].lstrip()
+            between = b"" if rest.startswith(b"}") else b", "
+            data = b'{"run": "%s"%s' % (run.encode(), between) + rest
+        write_atomic(path, data)
+    elif path.suffix in _COMMENT:
+        with path.open("ab") as file:  # nobody reads it yet
+            file.write((_COMMENT[path.suffix] % run + "\n").encode())
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def _sweep(folder: Path) -> None:

@@ -14,6 +14,7 @@ from nmsolve.hw.sanafe.architecture import LINK_BUFFER, architecture, message_an
 from nmsolve.hw.sanafe.network import Senders, network
 from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import file_set
 from nmsolve.model.files import atomic_file, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -21,6 +22,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: SANA-FE reads a network's text as a whole; more synapses than this take it tens of gigabytes.
 MOST_SYNAPSES = 20_000_000
+#: The architecture, then the network.
+FILES = ("arch.yaml", "network.yaml")
 
 
 @dataclass(frozen=True)
@@ -66,7 +69,7 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     """Write the mapping ``core`` (n,) as ``arch.yaml`` and ``network.yaml`` into ``folder``, which is made if need be.
 
     Node ``i`` is neuron ``nodes.i``; where a node sends at more than one rate or more than one message, the further ones are sent
-    by neurons ``more.j`` on its core (:class:`nmsolve.hw.sanafe.network.Senders`). Each file is written completely or not at all.
+    by neurons ``more.j`` on its core (:class:`nmsolve.hw.sanafe.network.Senders`). Both appear at once, or none.
 
     Raises
     ------
@@ -88,12 +91,13 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(f"cannot make the folder: {reason}", str(target), "a writable place") from None
-    files = target / "arch.yaml", target / "network.yaml"
     room = max(most, machine.capacity.get("neurons", 0))
-    write_atomic(files[0], json.dumps(architecture(machine, room), indent=1) + "\n")
-    with atomic_file(files[1]) as file:
-        for text in network(graph, machine, at, senders, steps):
-            file.write(text.encode())
+    with file_set(target, FILES) as inside:
+        write_atomic(inside / FILES[0], json.dumps(architecture(machine, room), indent=1) + "\n")
+        with atomic_file(inside / FILES[1]) as file:
+            for text in network(graph, machine, at, senders, steps):
+                file.write(text.encode())
+    files = target / FILES[0], target / FILES[1]
     notes = _notes(graph, machine, steps, len(senders.node) - graph.n)
     return SanafeExport(
         files, steps, notes, counts(graph, machine, at, senders), score(graph, machine, at)["energy"]

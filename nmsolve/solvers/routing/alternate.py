@@ -45,6 +45,8 @@ from nmsolve.solvers.search.budget import Budget
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
 #: Kept back for the figures of the answer: part of the time, and at most so many seconds.
 RESERVE_PART, RESERVE = 0.1, 0.5
+#: Least seconds for the routes of the final placement, which has some already.
+LAST = 0.2
 #: Seconds of moves in a round: part of the time, and bounds on it.
 ROUND, SHORTEST, LONGEST = 0.01, 0.3, 10.0
 #: Routes over links with more than this part of the least largest load so far are led anew.
@@ -277,7 +279,7 @@ class _Run:
         asked = replace(self.flows(self.core), objective=("max-link", "total-link", "turns"))
         asked = detour_of(asked, self.routes)
         start = None if number_of(asked, self.routes) is None else self.routes
-        left = 0.5 if interrupted else max(0.5, self.limit - self.budget.elapsed())
+        left = LAST if interrupted else max(LAST, self.limit - self.budget.elapsed())
         routing = route(
             asked, time_limit=left, seed=self.seed, workers=self.workers, memory=self.memory, warm_start=start
         )
