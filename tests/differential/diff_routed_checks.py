@@ -134,7 +134,7 @@ def _engine(
     if name in EXACT and best is None and context.low != np.inf:
         yield Finding(name, "infeasibility missed", f"bound {context.low!r}, best {context.value!r}")
     if name in EXACT and best is not None:
-        loose = loose_of(case) if name == "joint-mip" else 2e-9
+        loose = loose_of(case, name)
         if context.value > float(best) * (1 + SCALED) + loose:
             yield Finding(name, "optimum missed", f"{context.value!r}, optimum {float(best)!r}")
         elif context.low < float(best) * (1 - 3 * SCALED) - loose:
