@@ -17,7 +17,7 @@ from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.subgraphs.pool import solve_parts
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
-from nmsolve.solvers.mapping.recheck.free_grid import least_cost
+from nmsolve.solvers.mapping.recheck.free_grid import MOST_CELLS, Effort, least_cost
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (3, 2), (1, 6), (2, 4), (3, 3))
 ENERGY = {"message": Figure(5), "router": Figure(1), "link_x": Figure(3), "link_y": Figure(4.2)}
@@ -98,7 +98,7 @@ def test_free_grid_search_agrees_with_brute_force_and_with_the_checker() -> None
         cost, _, _ = solve_parts(full, wide, np.zeros((k, 2), np.int64), False, 10**9, place)
         assert cost == (weight * np.abs(place[u] - place[v]).sum(axis=1)).sum()
         assert len(np.unique(place, axis=0)) == k
-        assert least_cost(full, free, cost) == cost == least_cost(full, free, cost + 5)
+        assert least_cost(full, free, cost, Effort()) == cost == least_cost(full, free, cost + 5, Effort())
         if trial < 60:
             cells = np.array([(x, y) for x in range(k) for y in range(3)])
             maps = np.array(list(permutations(range(len(cells)), k)))
@@ -156,6 +156,31 @@ def test_tampered_certificates_are_refused(proved, field, change, says) -> None:
     checked = check_bound(problem, Bound(bound.value, bound.method, "full", forged))
     assert not checked.ok
     assert says in checked.text, checked.text
+
+
+def test_all_sets_of_a_certificate_share_one_limit_of_work(proved, monkeypatch) -> None:
+    """A file may hold any number of sets that take as long as one may; an honest one needs a small part of what is allowed."""
+    full = 1 - np.eye(13, dtype=np.int64)
+    grid, effort = np.array([1, 1, 99, 99], np.int64), Effort(3_000_000)
+    with pytest.raises(TimeoutError):
+        for _ in range(1000):
+            least_cost(full, grid, 10**6, effort)
+    assert -1_000_000 < effort.left < 0
+    problem, bound = proved
+    spent: list[Effort] = []
+
+    def noted() -> Effort:
+        spent.append(Effort())
+        return spent[-1]
+
+    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", noted)
+    assert check_bound(problem, bound).ok
+    used = MOST_CELLS - spent[-1].left
+    assert 0 < used < MOST_CELLS / 100
+    # less than all sets need, more than any one of them does
+    monkeypatch.setattr("nmsolve.solvers.mapping.recheck.subgraphs.Effort", lambda: Effort(used - 1))
+    found = check_bound(problem, bound)
+    assert not found.ok and "all sets together" in found.text
 
 
 def test_missing_fields_are_named(proved: tuple[MappingProblem, Bound]) -> None:

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from nmsolve.model.mapping.problem import MappingProblem
+
 #: Functions of a problem that are the same at every try.
 DERIVED = (
     *(
@@ -25,6 +27,7 @@ DERIVED = (
         "core_distance",
     ),
     *("whole_distances", "whole_data", "doubt", "parallel", "least_apart", "room_of", "messages", "_parting"),
+    *("_parts", "_exchanged", "_summed", "usable_cores", "_links"),
 )
 
 _lasting: dict[int, Any] = {}
@@ -47,11 +50,13 @@ def _once(function: Callable[..., Any]) -> Callable[..., Any]:
     def answer(problem: Any, *more: Any, **named: Any) -> Any:
         if id(problem) not in _lasting:  # made anew for this one try
             return function(problem, *more, **named)
-        key = (function, id(problem), more, tuple(named.items()))
+        plain = tuple(x.tobytes() if isinstance(x, np.ndarray) else x for x in more)
+        key = (function, id(problem), plain, tuple(named.items()))
         if key not in _known:
-            _known[key] = _locked(function(problem, *more, **named))
-            if function.__name__ == "contracted":
-                _lasting[id(_known[key])] = _known[key]
+            _known[key] = value = _locked(function(problem, *more, **named))
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, MappingProblem):  # from which the others are then derived once, too
+                    _lasting[id(part)] = part
         return _known[key]
 
     return answer

@@ -8,32 +8,26 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import random
 from pathlib import Path
 
 import numpy as np
 import pytest
 from forged_cases import Case, _max_link, _reward, _sum, cases
-from forger import KINDS, Count, batch, honest, judge, plain
+from forger import KINDS, Count, assault, honest, judge
 
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.solution import check_mapping
 
-#: Tries of each kind.
-TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "20000"))
+#: The other kinds are tried in ``test_forged_more.py``: two processes share the files of the tests between them.
+HERE = KINDS[::2]
 ONCE = [json.loads(line) for line in (Path(__file__).parent / "believed_once.jsonl").read_text().splitlines()]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", HERE)
 def test_no_forgery_is_believed(kind: str) -> None:
     """20,000 changed certificates of every kind: nothing above the optimum, nothing raised, and climbs do climb."""
-    total = Count()
-    for seed in range(-(-TRIES // 1000)):
-        total.add(batch(kind, seed, min(1000, TRIES)))
-    assert not total.found, "\n".join(plain(entry)[:2000] for entry in total.found)
-    assert total.tries >= TRIES and total.believed > total.tries // 20
-    assert 0.3 < total.worst <= 1
+    assault(kind)
 
 
 @pytest.mark.parametrize("entry", ONCE, ids=lambda e: f"{e['kind']}, {e['case']}")

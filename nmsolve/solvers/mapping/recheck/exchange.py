@@ -24,9 +24,7 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
     inner = certificate.get("inner")
     if not isinstance(inner, str) or inner not in INNER:
         raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
-    machine = replace(problem.machine, faulty_links=(), link_weight=1.0, crossing_weight=1.0)
-    name = "hops" if problem.one_per_core and _never_above_rate(problem) else "multicast-hops"
-    total = MappingProblem(problem.graph, machine, name, problem.constraints, problem.node_limit)
+    total = _exchanged(problem)
     value = INNER[inner](total, certificate)
     if not np.isfinite(value):
         raise CertificateError("the numbers are too large to prove anything")
@@ -34,6 +32,13 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
         min(problem.terms.horizontal, problem.terms.vertical)
     )
     return below(share * Fraction(_price(problem)))
+
+
+def _exchanged(problem: MappingProblem) -> MappingProblem:
+    """The problem whose cost is at most what all cores exchange: unit links, none dead."""
+    machine = replace(problem.machine, faulty_links=(), link_weight=1.0, crossing_weight=1.0)
+    name = "hops" if problem.one_per_core and _never_above_rate(problem) else "multicast-hops"
+    return MappingProblem(problem.graph, machine, name, problem.constraints, problem.node_limit)
 
 
 def _never_above_rate(problem: MappingProblem) -> bool:

@@ -8,14 +8,24 @@ search has found before.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numba as nb
 import numpy as np
 
 from nmsolve.model.types import BoolArray, IntArray
 
-#: States of one search; subsets up to this size are bounded by their links alone while others are searched.
-_MAX_STATES, _SMALL = 100_000_000, 2
+#: Subsets up to this size are bounded by their links alone while others are searched.
+_SMALL = 2
+#: Cells that the searches of one certificate may price, all sets together (about ten minutes).
+MOST_CELLS = 200_000_000_000
+
+
+@dataclass
+class Effort:
+    """How many more cells may be priced: one of these goes through all searches of a certificate."""
+
+    left: int = MOST_CELLS
 
 
 def connected_parts(weight: IntArray, nodes: Iterable[int]) -> list[list[int]]:
@@ -31,30 +41,38 @@ def connected_parts(weight: IntArray, nodes: Iterable[int]) -> list[list[int]]:
     return out
 
 
-def least_cost(weight: IntArray, grid: IntArray, claim: int) -> int:
+def least_cost(weight: IntArray, grid: IntArray, claim: int, effort: Effort) -> int:
     """The least cost of a connected set of nodes if it is below ``claim``, else ``claim``.
 
-    ``grid``: link in x, link in y, rows, columns. Raises TimeoutError if the search is too long.
+    ``grid``: link in x, link in y, rows, columns. Raises TimeoutError once ``effort``, which it lessens, is used up.
     """
-    return _least(weight, list(range(len(weight))), grid, claim, {})
+    return _least(weight, list(range(len(weight))), grid, claim, {}, effort)
 
 
 def _least(
-    weight: IntArray, nodes: list[int], grid: IntArray, upper: int, known: dict[frozenset[int], int]
+    weight: IntArray,
+    nodes: list[int],
+    grid: IntArray,
+    upper: int,
+    known: dict[frozenset[int], int],
+    effort: Effort,
 ) -> int:
     """Least cost of connected ``nodes``, at most ``upper``."""
     if len(nodes) == 1:
         return min(upper, 0)
     order = _order(weight, nodes)
-    alone = [_alone(weight, order[i:], grid, known) for i in range(1, len(order))]
+    alone = [_alone(weight, order[i:], grid, known, effort) for i in range(1, len(order))]
     w = np.ascontiguousarray(weight[np.ix_(order, order)])
-    cost = int(_descend(w, np.array([0, *alone, 0], np.int64), grid, upper, _MAX_STATES))
-    if cost < 0:
+    cost, priced = _descend(w, np.array([0, *alone, 0], np.int64), grid, upper, effort.left)
+    effort.left -= int(priced)
+    if effort.left < 0:
         raise TimeoutError
-    return cost
+    return int(cost)
 
 
-def _alone(weight: IntArray, nodes: list[int], grid: IntArray, known: dict[frozenset[int], int]) -> int:
+def _alone(
+    weight: IntArray, nodes: list[int], grid: IntArray, known: dict[frozenset[int], int], effort: Effort
+) -> int:
     """Least cost of nodes that need not be connected (few nodes: every link at its least)."""
     total = 0
     for part in connected_parts(weight, nodes):
@@ -65,7 +83,7 @@ def _alone(weight: IntArray, nodes: list[int], grid: IntArray, known: dict[froze
         key = frozenset(part)
         if key not in known:
             far = inside * len(part) * int(grid[0] + grid[1]) + 1
-            known[key] = _least(weight, part, grid, far, known)
+            known[key] = _least(weight, part, grid, far, known, effort)
         total += known[key]
     return total
 
@@ -156,8 +174,13 @@ def _cells(
 
 
 @nb.njit(cache=True, nogil=True)
-def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int) -> int:
-    """Least cost below ``upper`` with nodes in the order of ``w``, else ``upper``; -1 after ``most`` states."""
+def _descend(
+    w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
+) -> tuple[np.int64, np.int64]:
+    """Least cost below ``upper`` with nodes in the order of ``w``, else ``upper``; and how many cells were priced.
+
+    The search is broken off once that is more than ``most``: the cost then says nothing.
+    """
     k = len(w)
     high, wide = min(k, grid[2]), min(k, grid[3])
     side = 2 * k + 3
@@ -171,7 +194,7 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
     paid, others, where = np.zeros(k + 1, np.int64), np.zeros(k, np.int64), np.zeros(k, np.int64)
     loss, leader = np.zeros(k, np.int64), np.full(k, -1, np.int64)
     cell_list[0, 0], lists[0] = centre, 1
-    depth, states = 0, 0
+    depth, priced = 0, np.int64(0)
     while depth >= 0:
         if tried[depth] >= 0:
             used[where[depth]] = False
@@ -190,9 +213,9 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
         used[p] = True
         d = depth + 1
         paid[d] = paid[depth] + cost[depth, depth, p]
-        states += 1
-        if states > most:
-            return -1
+        priced += 1
+        if priced > most:
+            return np.int64(upper), priced
         if paid[d] + alone[d] >= upper:
             continue
         if d == k:
@@ -207,6 +230,7 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
         top, bottom = box[d, 1] - high + 1, box[d, 0] + high - 1
         left, right = box[d, 3] - wide + 1, box[d, 2] + wide - 1
         area = (top, bottom, left, right)
+        priced += (k - d) * (bottom - top + 1) * (right - left + 1)
         rest, own = _rest(w, grid, depth, y, x, area, side, cost, used, loss, leader)
         others[d] = paid[d] + alone[d] + rest - own
         if others[d] + own >= upper:
@@ -216,4 +240,4 @@ def _descend(w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
         tried[d] = -1
         lists[d] = _cells(corner, alike, side, upper - others[d], cost[d, d], used, cell_list[d])
         depth = d
-    return upper
+    return np.int64(upper), priced

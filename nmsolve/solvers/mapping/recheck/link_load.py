@@ -39,26 +39,27 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
         raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
     if not isinstance(which, str) or which not in ("all", "columns", "rows"):
         raise CertificateError(f"'links' is {which!r}, expected all, columns or rows")
-    machine = problem.machine
-    dead = set(machine.faulty_links)
-    working = [(p, q) for p in range(machine.size) for q in machine.neighbours(p) if (p, q) not in dead]
-    if which == "all":
-        total = replace(
-            problem,
-            machine=replace(machine, link_weight=1.0, crossing_weight=1.0),
-            objective="multicast-hops",
-            migration=None,
-            ceilings=(),
-        )
-    else:
-        total, working = _halves(problem, which, working)
-    if not working:
+    total, links = _summed(problem, which)
+    if not links:
         raise CertificateError("there is no such link")
     value = INNER[inner](total, certificate)
     if not np.isfinite(value):
         raise CertificateError("the numbers are too large to prove anything")
-    share = Fraction(risen(value, granularity(total))) / len(working)
+    share = Fraction(risen(value, granularity(total))) / links
     return below(share)
+
+
+def _summed(problem: MappingProblem, which: str) -> tuple[MappingProblem, int]:
+    """The problem whose cost is at most the sum of the loads of the named links, and the number of these."""
+    machine = problem.machine
+    dead = set(machine.faulty_links)
+    working = [(p, q) for p in range(machine.size) for q in machine.neighbours(p) if (p, q) not in dead]
+    if which != "all":
+        halves, working = _halves(problem, which, working)
+        return halves, len(working)
+    plain = replace(machine, link_weight=1.0, crossing_weight=1.0)
+    total = replace(problem, machine=plain, objective="multicast-hops", migration=None, ceilings=())
+    return total, len(working)
 
 
 def _halves(
