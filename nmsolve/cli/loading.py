@@ -192,10 +192,13 @@ class _About(msgspec.Struct):
 
 def read_object(path: Path) -> dict[str, Any]:
     """A JSON object from a file (strict: no NaN)."""
-    from nmsolve.model.files import read_limited
+    from nmsolve.model.files import read_limited, require_single_keys
 
+    data = read_limited(path)
     try:
-        return msgspec.json.decode(read_limited(path), type=dict[str, Any])
+        content = msgspec.json.decode(data, type=dict[str, Any])
+        require_single_keys(data, path)
+        return content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
             f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from nmsolve.model.errors import InputError
 
@@ -16,6 +16,9 @@ T = TypeVar("T")
 
 #: No input file may be larger than this (bytes); it is also the most an archive may unpack to.
 LARGEST_FILE = 64 * 2**30
+
+#: JSON up to this size (bytes) is looked through for keys that are twice in one object; that takes about 30 ms per MB.
+LOOKED_THROUGH = 2 * 2**20
 
 #: A file may promise so many nodes of which it says nothing else, whatever its size, and so many for every byte of it.
 NODES, NODES_PER_BYTE = 2**20, 4
@@ -154,12 +157,14 @@ def decode_json(data: bytes, kind: type[T], path: str | Path) -> T:
 
     Raises
     ------
-    InputError : not JSON (with the byte), or a value of the wrong type (with its JSON path)
+    InputError : not JSON (with the byte), or a value of the wrong type (with its JSON path), or a key twice
     """
     import msgspec
 
     try:
-        return msgspec.json.decode(data, type=kind)
+        content = msgspec.json.decode(data, type=kind)
+        require_single_keys(data, path)
+        return content
     except msgspec.ValidationError as error:
         raise _type_error(str(error), path) from None
     except msgspec.DecodeError as error:
@@ -170,6 +175,52 @@ def decode_json(data: bytes, kind: type[T], path: str | Path) -> T:
         raise InputError(f"not readable as JSON ({type(error).__name__})", str(path), "JSON text") from None
 
 
+def require_single_keys(data: bytes, path: str | Path) -> None:
+    """Refuse JSON text, up to :data:`LOOKED_THROUGH` bytes of it, that has a key twice in one object: readers disagree which
+    counts.
+
+    Raises
+    ------
+    InputError : there is such a key (with the JSON path of its object), or a part that no reader looked at is no JSON
+    """
+    import json
+
+    if len(data) > LOOKED_THROUGH:
+        return
+    twice = []
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(pairs)
+        if len(out) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice.append((out, next(n for n in names if names.count(n) > 1)))
+        return out
+
+    # numbers are of no interest here, but whole ones of many digits would be an error
+    try:
+        content = json.loads(data, object_pairs_hook=once, parse_int=float)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", str(path), "JSON text") from None
+    if twice:
+        part, key = twice[0]
+        place = f"{path}: {_place(content, part)}"
+        raise InputError(f"key {key!r} twice in one object", place, "every key once")
+
+
+def _place(content: Any, part: Any) -> str:
+    """The JSON path of the object ``part`` of ``content``; the whole if a second key of that name hides it."""
+    todo = [("$", content)]
+    while todo:
+        at, value = todo.pop()
+        if value is part:
+            return at
+        if isinstance(value, dict):
+            todo += [(f"{at}.{k}", v) for k, v in value.items()]
+        elif isinstance(value, list):
+            todo += [(f"{at}[{i}]", v) for i, v in enumerate(value)]
+    return "$"
+
+
 def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
     import json
 
@@ -177,6 +228,7 @@ def _decode_with_nan(data: bytes, kind: type[T], path: str | Path) -> T:
 
     try:
         content = json.loads(data)
+        require_single_keys(data, path)
         json.dumps(content, ensure_ascii=False).encode()  # halves of surrogate pairs, which are no text
         return msgspec.convert(content, type=kind)
     except msgspec.ValidationError as error:
