@@ -74,7 +74,7 @@ def mapping(folder: Path) -> list[object]:
 def routed(folder: Path) -> Path:
     """The mapping's routes, searched for a few seconds."""
     out = folder / "routed"
-    run("route", *mapping(folder), "-t", 30, "--gap", "20%", "--seed", 1, "--out", out)
+    run("route", *mapping(folder), "-t", 90, "--gap", "20%", "--seed", 1, "--out", out)
     return out
 
 
