@@ -19,7 +19,7 @@ from nmsolve.solvers.mapping.recheck.rounding import ROUNDOFF, SAFE, gamma
 #: Four standard normal numbers are all smaller than this with probability < 5e-13.
 SMALL, VECTORS = 1e-3, 4
 #: Rows of a block of a scalar product: two short sums have smaller errors than a long one.
-BLOCK = 1024
+BLOCK = 512
 #: How far below ``level`` is aimed at, in parts of the stated eigenvalues and of the matrix's spread.
 LOSS, SPREAD = 1e-4, 5e-6
 #: Most steps of the recurrence.
