@@ -350,11 +350,11 @@ def test_bad_certificates_are_refused() -> None:
     for change, words in (
         ({"length": good["length"][1:]}, "16 numbers"),
         ({"length": [0] * 16}, "all lengths are 0"),
-        ({"length": [-1] * 16}, "whole number >= 0"),
-        ({"length": [0.5] * 16}, "whole number >= 0"),
+        ({"length": [-1] * 16}, "whole number from 0"),
+        ({"length": [0.5] * 16}, "whole number from 0"),
         ({"shares": {"0": [[(0, good["length"][0] + 1)], [], []]}}, "more than its length"),
         ({"shares": {"0": [[], []]}}, "another number of targets"),
-        ({"shares": {"0": [[(99, 1)], [], []]}}, "unknown link"),
+        ({"shares": {"0": [[(99, 1)], [], []]}}, "a share is of link"),
     ):
         with pytest.raises(BadCertificate, match=words):
             recheck_split_flow(problem, {**good, **change})
