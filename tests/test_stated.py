@@ -176,3 +176,12 @@ def test_a_core_is_at_no_distance_from_itself() -> None:
     together = (SideConstraint("t", "together", (0, 1), ()),)
     with pytest.raises(InputError, match="diagonal"):
         merge_together(MappingProblem(graph, machine, "hops", together))
+
+
+def test_large_whole_weights_are_merged_exactly() -> None:
+    """Whole sums below 2^53 lose nothing to rounding, or honest bounds that are rounded up to whole numbers would be refused."""
+    graph = LogicGraph.from_edges(3, [0, 0], [1, 2], np.array([2.0**41, 3.0]))
+    problem = MappingProblem(
+        graph, Machine("m", (1, 1), (2, 2)), "cut", (SideConstraint("t", "together", (1, 2), ()),), 2
+    )
+    assert contracted(problem).graph.weights.tolist() == [2.0**41 + 3.0]

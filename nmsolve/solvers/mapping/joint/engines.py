@@ -244,7 +244,8 @@ class TreeBranching:
 
         mapping = problem.mapping
         routing = TreeRoutes(problem)
-        symmetry = route_symmetry(any_route(mapping), [mapping.objective], free=True)
+        # dead links stay: the symmetry of a whole board would look at too few cores
+        symmetry = route_symmetry(replace(mapping, ceilings=(), turns=None), [mapping.objective], free=True)
         root, first = 0, np.arange(mapping.cores)
         if symmetry is not None:
             root, first = symmetry.node, np.array(symmetry.cores)
