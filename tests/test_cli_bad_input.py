@@ -209,6 +209,15 @@ def test_wrong_option_values_are_refused(option: str, value: str, tmp_path: Path
     refused(done, value)
 
 
+def test_engines_that_take_no_later_objective_are_refused_before_the_first(tmp_path: Path) -> None:
+    """First fit knows no ceilings: its first answer was found, then lost."""
+    words = ("--machine", "mesh:2x3", "--objective", "hops,max-link", "--engines", "first-fit")
+    refused(
+        run("map", write(tmp_path, graph_data()), *words, "--out", tmp_path / "o"), "first-fit", "ceilings"
+    )
+    assert not (tmp_path / "o").exists()
+
+
 def test_an_output_folder_that_is_a_file_is_refused_before_the_search(tmp_path: Path) -> None:
     """Nobody waits a minute to learn that the answer cannot be written."""
     blocked = write(tmp_path, "occupied", "out")

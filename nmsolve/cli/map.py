@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
 #: Points of a front: every one takes two searches of its own, however little time is left for it.
 MOST_POINTS = 1000
+#: A ceiling that stands for one that is not known yet.
+_ANY_VALUE = 1e30
 
 
 @dataclass(frozen=True)
@@ -315,7 +317,20 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     names = objective_names(o.objective if o.pareto is None else o.pareto)
     for name in names:  # one that comes later must not lose the answers of those before
         require_scale(replace(problem, objective=name))
+    if o.engines is not None and len(names) > 1:
+        _require_engines(o, problem, names)
     return with_turns(problem, o.prohibit_turns, o.route, names), start
+
+
+def _require_engines(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> None:
+    """Refuse engines of which none takes a later objective while others are held: before the search, not after part of it."""
+    from nmsolve.model.mapping.reduce import merge_together
+    from nmsolve.solvers.mapping.auto import chosen
+
+    for k, name in enumerate(names):
+        held = names[:k] if o.pareto is None else [other for other in names if other != name]
+        stage = replace(problem, objective=name, ceilings=tuple((other, _ANY_VALUE) for other in held))
+        chosen(merge_together(stage).reduced, opt.names(o.engines) or (), lambda *_: None, o.mip_solver)
 
 
 def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:

@@ -138,7 +138,10 @@ def _rounded_down_sums(weight: FloatArray, first: IntArray) -> FloatArray:
     if not len(first):
         return np.zeros(0)
     total = np.add.reduceat(weight, first)
-    for parts in (1.0, 2.0**20):  # whole numbers; halves, quarters ... down to a millionth add up exactly, too
+    for parts in (
+        1.0,
+        2.0**20,
+    ):  # whole numbers; halves, quarters ... down to a millionth add up exactly, too
         fine = weight * parts
         if (fine == np.rint(fine)).all() and float(fine.sum()) < EXACT:
             return np.asarray(total, np.float64)
