@@ -145,6 +145,25 @@ def _separable(
     return CoreDistance(m.rows, m.cols, x, y, wrap_x, wrap_y, step, np.zeros((0, 0)))
 
 
+def whole_costs(problem: MappingProblem, distance: CoreDistance) -> bool:
+    """True if weights, rates and distances are whole and no mapping costs more than floats count exactly."""
+    return problem.graph.integral and distance.integral and counts_exactly(problem, distance)
+
+
+def counts_exactly(problem: MappingProblem, distance: CoreDistance) -> bool:
+    """True if sums of whole costs stay below 2^53, both directions and parts of sums included; on disk it is taken for true."""
+    graph = problem.graph
+    if graph.on_disk:
+        return True
+    far = (
+        float(distance.x[-1] + distance.y[-1] + distance.step)
+        if distance.separable
+        else float(distance.matrix.max())
+    )
+    sent = float(graph.weights.sum()) + float(graph.rate @ np.diff(graph.indptr))
+    return 2 * sent * max(1.0, far) < 2.0**53
+
+
 def uses_nets(problem: MappingProblem) -> bool:
     """True if the objective charges messages by their route tree instead of edge by edge."""
     if problem.objective == "connectivity":

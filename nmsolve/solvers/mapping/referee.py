@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets, whole_costs
 from nmsolve.hw.reward import reward_lattice
 from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.mapping.problem import MappingProblem
@@ -34,7 +34,7 @@ class MappingReferee:
         graph = self.problem.graph
         if not uses_nets(self.problem) and not graph.on_disk and graph.m <= MOST_EDGES:
             return pair_form(self.problem).lattice
-        whole = self.problem.graph.integral and core_distance(self.problem).integral
+        whole = whole_costs(self.problem, core_distance(self.problem))
         return 1.0 if whole else 0.0
 
     def lift(self, solution: IntArray) -> IntArray:

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.cost import uses_links, uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -159,4 +159,4 @@ def _lattice(problem: MappingProblem) -> float:
     form = pair_form(problem)
     if not uses_nets(problem):
         return form.lattice
-    return float(problem.graph.integral and form.distance.integral)
+    return float(whole_costs(problem, form.distance))

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
+from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import Rows, pieces
@@ -71,9 +71,7 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
     if profile is None:
         return nothing
     value = float(by_count[: used + 1] @ _least_trees(problem, profile) + by_slot[: used + 1] @ profile)
-    return Bound(
-        round_up(value, graph.integral and distance.integral), "fan-out", "full", {"method": "fan-out"}
-    )
+    return Bound(round_up(value, whole_costs(problem, distance)), "fan-out", "full", {"method": "fan-out"})
 
 
 def message_rows(problem: MappingProblem) -> BoolArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance
+from nmsolve.hw.cost import CoreDistance, core_distance, counts_exactly
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
@@ -114,7 +114,9 @@ def pair_form(problem: MappingProblem) -> PairForm:
         )
     # halves that add up to whole pairs are no whole data: re-checks do not round those up
     whole = bool((graph.weights == np.rint(graph.weights)).all())
-    lattice = _lattice(weights, distance) if symmetric and whole else 0.0
+    lattice = (
+        _lattice(weights, distance) if symmetric and whole and counts_exactly(problem, distance) else 0.0
+    )
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     return PairForm(problem.n, indptr, indices, weights, cores, distance, lattice)
 

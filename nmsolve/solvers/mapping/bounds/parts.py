@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import core_distance, uses_links, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
@@ -63,7 +63,7 @@ def parts_bounds(
     sizes = np.array([room_per_core(problem)] * full + [rest] * (rest > 0), np.float64)
     length = apart / 2
     drift = float((sizes**2).sum()) * length / problem.n
-    whole = problem.graph.integral and form.distance.integral
+    whole = whole_costs(problem, form.distance)
     lattice = float(whole) if uses_nets(problem) else form.lattice
     row, column = problem.graph.edge_source.astype(np.int64), problem.graph.targets.astype(np.int64)
     weight = edge_weights(problem)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -108,7 +108,7 @@ def tree_parts_bounds(
     room = room_per_core(problem)
     full, rest = divmod(problem.n, room)
     sizes = np.array([room] * full + [rest] * (rest > 0), np.float64)
-    whole = problem.graph.integral and core_distance(problem).integral
+    whole = whole_costs(problem, core_distance(problem))
     drift = float((sizes**2).sum()) / (2 * problem.n)
     fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
     ascent = _Ascent(fixed, seed, core)

@@ -25,7 +25,7 @@ from math import comb
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
-from nmsolve.hw.cost import core_distance, uses_nets
+from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -114,7 +114,7 @@ def _pulled(problem: MappingProblem, pull: FloatArray) -> Pairwise:
     np.fill_diagonal(traffic, 0.0)
     reach: FloatArray = np.asarray(pattern.sum(axis=1), np.float64).ravel()
     constant = -apart * float(nets.rate @ (reach - 1) ** 2)
-    whole = float(problem.graph.integral and core_distance(problem).integral)
+    whole = float(whole_costs(problem, core_distance(problem)))
     distance = _alike(parting_cores(problem), apart)
     return Pairwise(constant, traffic, distance, room_per_core(problem), whole, True, {"pulls": pull})
 
@@ -145,5 +145,5 @@ def _spans(problem: MappingProblem, core: IntArray | None) -> Pairwise:
     constant += healthy.step * float(graph.weights[single].sum())
     np.fill_diagonal(weight, 0.0)
     usable = np.flatnonzero(machine.usable)
-    whole = float(graph.integral and healthy.integral)
+    whole = float(whole_costs(problem, healthy))
     return Pairwise(constant, weight, plain[np.ix_(usable, usable)], 1, whole, True, {"theta": theta})
