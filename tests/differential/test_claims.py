@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import diff_cases
 import pytest
 from diff_cases import make_case
 from diff_checks import Recorder, ground_of
 
 from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.registry import make_engine
+
+
+@pytest.fixture(autouse=True)
+def like_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The numbers name the cases that they were before cores could be unlike."""
+    monkeypatch.setattr(diff_cases, "UNLIKE", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -20,6 +27,11 @@ from nmsolve.solvers.mapping.registry import make_engine
         (700001418, "exchange"),
         (700001642, "split"),  # a step along a supergradient of rounding errors, to multipliers of 1e19
         (710003101, "split"),  # prices of a million beside weights of 1e-7
+        (
+            7770000419,
+            "joint",
+        ),  # whole weights of 2^41 in groups: rounded up, while what is merged was rounded down
+        (7770001487, "cover"),  # whole costs beyond 2^53: rounded up, while nothing counts them exactly
     ],
 )
 def test_no_engine_claims_more_than_its_certificate_proves(number: int, engine: str) -> None:
