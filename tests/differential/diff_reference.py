@@ -383,7 +383,8 @@ class Reference:
         ):
             out.append("migration")
         for name, most in self.case["ceilings"]:
-            out += ["ceiling " + name] * (self.value(core, name) > most)
+            # what a ceiling is held at was computed in floats: 1.1 is a little more than 11/10
+            out += ["ceiling " + name] * (self.value(core, name) > Fraction(most) * (1 + Fraction(1, 10**12)))
         return out
 
     def mappings(self) -> Iterator[tuple[int, ...]]:
