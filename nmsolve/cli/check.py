@@ -18,7 +18,7 @@ from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart, ObjectivePart
+from nmsolve.cli.report import CheckPart
 from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
@@ -213,27 +213,22 @@ def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
 
     The report is route-report.json, else the ``routing`` of report.json.
     """
-    from nmsolve.cli.loading import read_object
+    from nmsolve.cli.route_proofs import claims_of
 
-    for name, option in (("route-report.json", "turns"), ("report.json", "prohibit_turns")):
-        beside = path.parent / name
-        if not beside.exists():
-            continue
-        content = read_object(beside)
-        part = content if name == "route-report.json" else content.get("routing")
-        if isinstance(part, dict):
-            try:
-                stated = msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
-                given = msgspec.convert((content.get("inputs") or {}).get(option), str | None)
-            except (msgspec.ValidationError, AttributeError) as error:
-                raise InputError(
-                    f"objectives or inputs are wrong ({error})", str(beside), "what nmsolve wrote"
-                ) from None
-            claimed: dict[str, Any] = {o.name: o.value for o in stated}
-            if part.get("prohibited") is not None:
-                claimed.setdefault("turns", part["prohibited"])
-            return claimed, None if given == "chosen" else given
-    return {}, None
+    found = claims_of(path)
+    if found is None:
+        return {}, None
+    beside, content, stated = found
+    alone = beside.name == "route-report.json"
+    part, option = (content, "turns") if alone else (content["routing"], "prohibit_turns")
+    try:
+        given = msgspec.convert((content.get("inputs") or {}).get(option), str | None)
+    except (msgspec.ValidationError, AttributeError) as error:
+        raise InputError(f"inputs are wrong ({error})", str(beside), "what nmsolve wrote") from None
+    claimed: dict[str, Any] = {o.name: o.value for o in stated}
+    if part.get("prohibited") is not None:
+        claimed.setdefault("turns", part["prohibited"])
+    return claimed, None if given == "chosen" else given
 
 
 def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[CheckPart]:

@@ -100,19 +100,9 @@ def check_bound(
     if they were given about this very problem and no known mapping contradicts them. Nobody else's word counts. A word may
     use ceilings and the migration budget, and says so; what is recomputed never does, so it holds with and without them.
     """
-    if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
-        whose = "chosen routes" if free_routes else "the machine's own routes"
-        text = f"no engine for {whose} is called {bound.method!r}, its word counts for nothing"
-        return BoundCheck(False, np.nan, text)
-    method = bound.certificate.get("method", bound.method)
-    if not isinstance(method, str) or method != bound.method:
-        return BoundCheck(
-            False, np.nan, f"the certificate is for {method!r}, the bound claims {bound.method!r}"
-        )
-    if np.isnan(bound.value):
-        return BoundCheck(False, np.nan, "the claim is no number")
-    if bound.scope not in ("full", "placement"):
-        return BoundCheck(False, np.nan, f"unknown scope {bound.scope!r}")
+    wrong = _no_claim(bound, free_routes)
+    if wrong is not None:
+        return BoundCheck(False, np.nan, wrong)
     if bound.scope == "placement" and not uses_links(problem):
         if core is None:
             return BoundCheck(False, np.nan, "a placement bound needs the mapping whose parts it keeps")
@@ -159,6 +149,19 @@ def _certainty(problem: MappingProblem, bound: Bound) -> str:
     """What the check says of itself where it is not exact: eigenvalues of matrices too large to factor."""
     by_chance = bound.certificate.get("inner", bound.method) in EIGENVALUES and problem.n > FACTORED
     return ", with probability above 1 - 5e-13 over the checker's own random vectors" if by_chance else ""
+
+
+def _no_claim(bound: Bound, free_routes: bool) -> str | None:
+    """Why nothing is claimed that could be looked at: somebody unknown, another method's certificate, no number, no scope."""
+    if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
+        whose = "chosen routes" if free_routes else "the machine's own routes"
+        return f"no engine for {whose} is called {bound.method!r}, its word counts for nothing"
+    method = bound.certificate.get("method", bound.method)
+    if not isinstance(method, str) or method != bound.method:
+        return f"the certificate is for {method!r}, the bound claims {bound.method!r}"
+    if np.isnan(bound.value):
+        return "the claim is no number"
+    return None if bound.scope in ("full", "placement") else f"unknown scope {bound.scope!r}"
 
 
 def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> BoundCheck:
