@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import signal
 import subprocess
@@ -15,10 +16,11 @@ import h5py
 import numpy as np
 import onnx
 import pytest
+from conftest import Called
 from formats_support import refused
 from onnx import TensorProto, helper
 
-from nmsolve.model.contained import Allowance, Piece, contained, one_piece, read_by
+from nmsolve.model.contained import Allowance, Piece, contained, one_piece, read_by, time_left
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.onnx import load_onnx
@@ -135,6 +137,11 @@ def test_reading_ends_with_the_time_limit() -> None:
             one_piece(sleep, "f", SMALL)
     finally:
         read_by()
+
+
+def test_the_time_limit_of_a_command_ends_with_it(call: Called) -> None:
+    assert call("map", "no-such-file.json", "--machine", "mesh:2x2", "-t", "0.1")[0] == 2
+    assert time_left() == math.inf
 
 
 # ---- formats ------------------------------------------------------------------------------------------------

@@ -82,8 +82,7 @@ def main() -> None:
         os.environ.setdefault(
             name, "1"
         )  # parallel work is --workers; spinning library threads only slow it down
-    read_by()  # no time limit but the one that the command is given
-    with harmless_output() as out, _listening():
+    with harmless_output() as out, _listening(), _own_time_limit():
         try:
             _require_text(sys.argv[1:])
             _require_memory(sys.argv[1:])
@@ -130,6 +129,16 @@ def _require_memory(arguments: list[str]) -> None:
     ):
         text = f"the address space is limited to {limit // 2**20} MiB"
         raise InputError(text, "ulimit -v", f"at least {LEAST_SPACE // 2**20} MiB")
+
+
+@contextmanager
+def _own_time_limit() -> Iterator[None]:
+    """No time limit for readers but the one that the command is given, and none after it."""
+    read_by()
+    try:
+        yield
+    finally:
+        read_by()
 
 
 @contextmanager
