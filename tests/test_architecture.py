@@ -27,12 +27,13 @@ HEAVY = {
 }
 
 
-def imported(path: Path) -> list[tuple[int, str]]:
-    """Every absolute import in a file, those inside functions too: (line, module)."""
+def imported(path: Path, names: bool = False) -> list[tuple[int, str]]:
+    """Every absolute import in a file, those inside functions too: (line, module), with ``names`` what is taken from it, too."""
     out = []
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             out.append((node.lineno, node.module))
+            out += [(node.lineno, f"{node.module}.{name.name}") for name in node.names if names]
         elif isinstance(node, ast.Import):
             out += [(node.lineno, name.name) for name in node.names]
     return out
@@ -49,6 +50,25 @@ def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
             if parts[0] == "nmsolve" and len(parts) > 1 and parts[1] in ROOMS and parts[1] not in allowed:
                 wrong.append(f"{path.relative_to(PACKAGE)}:{line} imports {module}")
     assert not wrong, "\n".join(wrong)
+
+
+def test_below_the_command_line_nothing_is_imported_in_a_circle_or_from_the_root() -> None:
+    """Every file can be read after those it imports, imports inside functions included."""
+    files = {}
+    for room in ROOMS[:-1]:
+        for path in (PACKAGE / room).rglob("*.py"):
+            name = ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
+            files[name.removesuffix(".__init__")] = path
+    assert not [name for name, path in files.items() if "nmsolve" in {m for _, m in imported(path)}]
+    needs = {}
+    for name, path in files.items():
+        found = {m for _, m in imported(path, names=True)} & files.keys()
+        # a module taken from a package needs that module, not the package
+        needs[name] = {m for m in found if not any(other.startswith(m + ".") for other in found)}
+    read: set[str] = set()
+    while fresh := {name for name in files.keys() - read if not needs[name] - read}:
+        read |= fresh
+    assert not files.keys() - read
 
 
 def test_model_imports_no_solver() -> None:

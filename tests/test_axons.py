@@ -25,7 +25,8 @@ from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping import axons as axons_module
-from nmsolve.model.mapping.axons import axon_usage, most_axons, without_axons
+from nmsolve.model.mapping.axons import axon_usage
+from nmsolve.model.mapping.axons_fit import most_axons, without_axons
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.fit import explain_misfit, require_fit
 from nmsolve.model.mapping.problem import MappingProblem

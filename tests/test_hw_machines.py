@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.hw.describe import preset_table, unverified
+from nmsolve.hw.describe import describe, preset_table, unverified
 from nmsolve.hw.energy import energy_lines, latency_lines, message_energy, message_latency
-from nmsolve.hw.machines import describe, list_presets, load_machine, squarest
+from nmsolve.hw.machines import list_presets, load_machine, squarest
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 

@@ -12,8 +12,9 @@ from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.heuristics.mapping.nets.anneal import anneal
 from nmsolve.heuristics.mapping.nets.changes import all_changes, new_ramps
 from nmsolve.heuristics.mapping.nets.engine import refine
-from nmsolve.heuristics.mapping.nets.model import build, nets_of, state_bytes
+from nmsolve.heuristics.mapping.nets.model import nets_of, state_bytes
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
+from nmsolve.heuristics.mapping.nets.search import build
 from nmsolve.heuristics.mapping.nets.tables import total_cost
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph

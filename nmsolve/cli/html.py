@@ -15,7 +15,7 @@ from nmsolve.cli.report import Report, in_words, routing_words
 from nmsolve.hw.between import BetweenCores
 from nmsolve.model.bound import Result
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, axon_usage
+from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_usage
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -116,7 +116,7 @@ def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], 
     used = np.zeros((machine.size, len(columns)), np.int64)
     for i, column in enumerate(columns):
         np.add.at(used[:, i], core, column)
-    tables = axon_limits(problem)
+    tables = problem.axon_limits
     if tables:
         usage = dict(zip((AXONS_IN, AXONS_OUT), axon_usage(graph, machine.size, core), strict=True))
         names, limits = [*names, *tables], [*limits, *(_limit(machine, name) for name in tables)]

@@ -32,7 +32,8 @@ def run_list(as_json: bool) -> int:
 
 def run_show(spec: str, chips: str | None, as_json: bool) -> int:
     """Print every figure of a machine, with unit, source and a mark on unverified ones."""
-    from nmsolve.hw.machines import describe, load_machine
+    from nmsolve.hw.describe import describe
+    from nmsolve.hw.machines import load_machine
 
     machine = load_machine(spec, chips=chip_grid(chips))
     rows = describe(machine)

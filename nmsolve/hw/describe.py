@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.model.machine import Figure, Machine
 
 
@@ -72,8 +73,6 @@ def unverified(machine: Machine) -> list[str]:
 
 def preset_table() -> str:
     """All presets as a Markdown table (docs/machines.md holds it; a test keeps the two equal)."""
-    from nmsolve.hw.machines import list_presets, load_machine
-
     lines = [
         "| preset | board | capacity per core | energy | unverified |",
         "|---|---|---|---|---|",

@@ -8,7 +8,6 @@ import os
 import re
 from importlib import resources
 
-from nmsolve.hw.describe import describe as describe
 from nmsolve.hw.machine_file import machine_from_table, read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited

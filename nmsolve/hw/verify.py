@@ -27,7 +27,6 @@ from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Messages, pieces
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
@@ -151,7 +150,7 @@ def verifying(
     found |= routed or {}
     if claimed is not None and machine.distance_matrix is None and _names_reward(claimed):
         found["reward"] = walked_reward(between, machine)
-    checks += axon_checks(axon_limits(problem), found)
+    checks += axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
         text = f"the fullest router needs {used} of {problem.table_limit} entries"

@@ -18,7 +18,7 @@ from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.axons import axon_overflows
+from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 

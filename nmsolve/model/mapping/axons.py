@@ -12,17 +12,14 @@ These numbers do not add up over nodes, so they are no resources of :class:`~nms
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, LogicGraph, Rows
+from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, IntArray
-
-if TYPE_CHECKING:
-    from nmsolve.model.mapping.problem import MappingProblem
 
 #: Machine capacities with a meaning of their own, unless the graph has a resource (sizes of nodes) of that name.
 AXONS_IN, AXONS_OUT = "axons_in", "axons_out"
@@ -54,21 +51,13 @@ class Axons:
     inner: BoolArray
 
 
-def axon_limits(problem: MappingProblem) -> dict[str, int]:
+def axon_limits(graph: LogicGraph, machine: Machine) -> dict[str, int]:
     """What every usable core has of ``axons_in`` and ``axons_out`` at least, those of them that are limited.
 
     Where cores differ, the limits cannot bind (:func:`binding_axons` refuses other problems).
     """
-    machine = problem.machine
-    stated = [r for r in (AXONS_IN, AXONS_OUT) if r in machine.capacity and r not in problem.graph.resources]
+    stated = [r for r in (AXONS_IN, AXONS_OUT) if r in machine.capacity and r not in graph.resources]
     return {r: int(machine.limits(r)[machine.usable].min(initial=BIG)) for r in stated}
-
-
-def without_axons(problem: MappingProblem) -> MappingProblem:
-    """The problem with unlimited axon tables."""
-    stated = axon_limits(problem)
-    capacity = {r: limit for r, limit in problem.machine.capacity.items() if r not in stated}
-    return replace(problem, machine=replace(problem.machine, capacity=capacity), inner=None)
 
 
 def axon_usage(
@@ -129,68 +118,64 @@ def reached(
         first = part.stop
 
 
-def binding_axons(problem: MappingProblem) -> Axons | None:
+def binding_axons(
+    graph: LogicGraph, machine: Machine, sizes: IntArray, capacity: IntArray, inner: BoolArray | None
+) -> Axons | None:
     """The limits that some mapping within the capacities could break; None if there are none of them.
 
     A limit on incoming entries cannot bind if no core can hold nodes that more messages reach, one on outgoing entries if
     none can hold nodes whose messages have more targets (a message reaches no more cores than there are). What a core can
     hold is over-estimated by one capacity at a time, filled with fractions of nodes.
     """
-    stated = axon_limits(problem)
+    stated = axon_limits(graph, machine)
     if not stated:
         return None
-    most_in, most_out = most_axons(problem)
+    most_in, most_out = most_entries(graph, machine, sizes, capacity, inner)
     limits = stated.get(AXONS_IN, BIG), stated.get(AXONS_OUT, BIG)
-    inner = problem.inner if problem.inner is not None else np.zeros(problem.graph.rows, bool)
     for name, most in ((AXONS_IN, most_in), (AXONS_OUT, most_out)):
         if name not in stated or stated[name] >= most:
             continue
-        room = problem.machine.limits(name)[problem.machine.usable]
+        room = machine.limits(name)[machine.usable]
         if (room != stated[name]).any():
             raise InputError(
                 f"cores differ in {name}: one has {stated[name]}, and a core could need {most}",
-                problem.machine.name,
+                machine.name,
                 "axon tables of one size, or limits that cannot bind",
             )
     free_in, free_out = most_in <= limits[0], most_out <= limits[1]
     if free_in and free_out:
         return None
-    return Axons(BIG if free_in else limits[0], BIG if free_out else limits[1], inner)
+    return Axons(
+        BIG if free_in else limits[0],
+        BIG if free_out else limits[1],
+        np.zeros(graph.rows, bool) if inner is None else inner,
+    )
 
 
-def idle_limits(problem: MappingProblem) -> str | None:
-    """The stated limits that were dropped because they cannot bind, in words; None if there are none."""
-    kept = problem.axons
-    idle = [
-        f"{name} {limit}"
-        for name, limit in axon_limits(problem).items()
-        if kept is None or (kept.most_in if name == AXONS_IN else kept.most_out) == BIG
-    ]
-    return f"{' and '.join(idle)} cannot bind: no core can hold nodes that need more" if idle else None
-
-
-def most_axons(problem: MappingProblem) -> tuple[int, int]:
+def most_entries(
+    graph: LogicGraph, machine: Machine, sizes: IntArray, capacity: IntArray, inner: BoolArray | None
+) -> tuple[int, int]:
     """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
-    graph, usable = problem.graph, int(problem.machine.usable.sum())
-    received, sent = np.zeros(problem.n, np.int64), np.zeros(problem.n, np.int64)
+    usable = int(machine.usable.sum())
+    received, sent = np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64)
     messages = 0
     for rows in graph.blocks(READERS):
         targets = np.diff(rows.indptr)
-        received += np.bincount(rows.targets, minlength=problem.n)
-        if problem.inner is not None:
-            own = problem.inner[rows.first : rows.first + len(rows.source)]
+        received += np.bincount(rows.targets, minlength=graph.n)
+        if inner is not None:
+            own = inner[rows.first : rows.first + len(rows.source)]
             targets = targets + own
-            received += np.bincount(rows.source[own], minlength=problem.n)
+            received += np.bincount(rows.source[own], minlength=graph.n)
         np.add.at(sent, rows.source, np.minimum(targets, usable))
         messages += int(np.count_nonzero(targets))
-    return min(messages, _fullest(problem, received)), _fullest(problem, sent)
+    return min(messages, _fullest(sizes, capacity, received)), _fullest(sizes, capacity, sent)
 
 
-def _fullest(problem: MappingProblem, amount: IntArray) -> int:
+def _fullest(sizes: IntArray, capacity: IntArray, amount: IntArray) -> int:
     """No core can hold nodes with more of ``amount`` (n,) than this: least over the resources, nodes in fractions."""
     out = int(amount.sum())
-    for r in range(problem.sizes.shape[1]):
-        size, room = problem.sizes[:, r], int(problem.capacity[:, r].max(initial=0))
+    for r in range(sizes.shape[1]):
+        size, room = sizes[:, r], int(capacity[:, r].max(initial=0))
         order = np.argsort(-amount / np.maximum(size, 1e-9), kind="stable")
         filled = np.cumsum(size[order], dtype=np.int64)
         whole = int(np.searchsorted(filled, room, side="right"))
@@ -201,18 +186,3 @@ def _fullest(problem: MappingProblem, amount: IntArray) -> int:
             held += -(-int(amount[u]) * left // max(1, int(size[u])))
         out = min(out, held)
     return out
-
-
-def axon_overflows(problem: MappingProblem, core: IntArray) -> list[str]:
-    """Cores of a mapping whose tables need more entries than the machine states, in words."""
-    stated = axon_limits(problem)
-    if not stated:
-        return []
-    usage = dict(
-        zip((AXONS_IN, AXONS_OUT), axon_usage(problem.graph, problem.cores, core, problem.inner), strict=True)
-    )
-    return [
-        f"core {p} needs {usage[name][p]} {name} ({AXON_WORDS[name]}), its limit is {problem.machine.limits(name)[p]}"
-        for name in stated
-        for p in np.flatnonzero(usage[name] > problem.machine.limits(name)).tolist()
-    ]

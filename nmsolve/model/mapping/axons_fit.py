@@ -1,11 +1,13 @@
-"""Why the axon tables cannot suffice, found by counting; every statement is a proof on its own."""
+"""Limits on axon tables of a problem: which can bind, which a mapping breaks, and why they cannot suffice, by counting."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
 from nmsolve.model.graph import READERS, Rows
-from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_limits, most_axons
+from nmsolve.model.mapping.axons import AXON_WORDS, AXONS_IN, AXONS_OUT, BIG, axon_usage, most_entries
 from nmsolve.model.mapping.groups import Groups, make_groups
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -18,7 +20,7 @@ def axon_misfit(problem: MappingProblem) -> list[str]:
     over what a core holds, rounded up. It takes that many incoming entries wherever its targets are, and that many
     outgoing ones where its source is.
     """
-    stated = axon_limits(problem)
+    stated = problem.axon_limits
     bounds = most_axons(problem) if stated else (0, 0)
     if all(bound <= stated[name] for name, bound in zip(_NAMES, bounds, strict=True) if name in stated):
         return []
@@ -84,3 +86,41 @@ def _least_cores(rows: Rows, share: IntArray) -> IntArray:
             filled = np.add.reduceat(share[rows.targets, r], rows.indptr[full])
             out[full] = np.maximum(out[full], np.ceil(filled - 1e-6).astype(np.int64))
     return out
+
+
+def most_axons(problem: MappingProblem) -> tuple[int, int]:
+    """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
+    return most_entries(problem.graph, problem.machine, problem.sizes, problem.capacity, problem.inner)
+
+
+def without_axons(problem: MappingProblem) -> MappingProblem:
+    """The problem with unlimited axon tables."""
+    stated = problem.axon_limits
+    capacity = {r: limit for r, limit in problem.machine.capacity.items() if r not in stated}
+    return replace(problem, machine=replace(problem.machine, capacity=capacity), inner=None)
+
+
+def idle_limits(problem: MappingProblem) -> str | None:
+    """The stated limits that were dropped because they cannot bind, in words; None if there are none."""
+    kept = problem.axons
+    idle = [
+        f"{name} {limit}"
+        for name, limit in problem.axon_limits.items()
+        if kept is None or (kept.most_in if name == AXONS_IN else kept.most_out) == BIG
+    ]
+    return f"{' and '.join(idle)} cannot bind: no core can hold nodes that need more" if idle else None
+
+
+def axon_overflows(problem: MappingProblem, core: IntArray) -> list[str]:
+    """Cores of a mapping whose tables need more entries than the machine states, in words."""
+    stated = problem.axon_limits
+    if not stated:
+        return []
+    usage = dict(
+        zip((AXONS_IN, AXONS_OUT), axon_usage(problem.graph, problem.cores, core, problem.inner), strict=True)
+    )
+    return [
+        f"core {p} needs {usage[name][p]} {name} ({AXON_WORDS[name]}), its limit is {problem.machine.limits(name)[p]}"
+        for name in stated
+        for p in np.flatnonzero(usage[name] > problem.machine.limits(name)).tolist()
+    ]

@@ -11,7 +11,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import MOST_CAPACITY, Machine
-from nmsolve.model.mapping.axons import Axons, binding_axons
+from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
@@ -265,7 +265,12 @@ class MappingProblem:
     @cached_property
     def axons(self) -> Axons | None:
         """Limits on axon tables that a mapping within all capacities could break, or None."""
-        return binding_axons(self)
+        return binding_axons(self.graph, self.machine, self.sizes, self.capacity, self.inner)
+
+    @property
+    def axon_limits(self) -> dict[str, int]:
+        """Stated limits on axon tables, binding or not (:func:`nmsolve.model.mapping.axons.axon_limits`)."""
+        return axon_limits(self.graph, self.machine)
 
     @property
     def table_limit(self) -> int | None:

@@ -8,7 +8,6 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, compress_rows
-from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
@@ -96,7 +95,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
         None,
         migration,
         problem.ceilings,
-        _reaches_itself(graph, group) if axon_limits(problem) else None,
+        _reaches_itself(graph, group) if problem.axon_limits else None,
         problem.terms,
         problem.turns,
     )

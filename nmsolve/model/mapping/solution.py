@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.mapping.axons import axon_overflows
+from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 

@@ -14,7 +14,7 @@ from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.axons import idle_limits
+from nmsolve.model.mapping.axons_fit import idle_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
@@ -25,6 +25,7 @@ from nmsolve.solvers.mapping.needs import advice, search_bytes
 from nmsolve.solvers.mapping.referee import MappingReferee
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
+from nmsolve.solvers.search.ending import say_ending
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio
@@ -334,30 +335,3 @@ def _scores(problem: MappingProblem, core: IntArray | None) -> dict[str, float]:
     from nmsolve.hw.scores import score
 
     return score(problem.graph, problem.machine, core)
-
-
-def say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:
-    """Status and stop reason of a run, told as its last event."""
-    status = "unknown" if incumbent.lifted is None else "optimal" if incumbent.optimal else "feasible"
-    status = "infeasible" if incumbent.infeasible else status
-    reason = _stop_reason(incumbent, budget, portfolio)
-    incumbent.record("end", "", f"{status}, stopped by {reason}")
-    return status, reason
-
-
-def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:
-    """Why the run ended, the strongest reason first."""
-    kinds = {ending.kind for ending in portfolio.endings.values()}
-    if incumbent.infeasible:
-        return "exhausted"
-    if incumbent.reached:
-        return "gap"
-    if budget.interrupted:
-        return "interrupt"
-    if budget.starved:
-        return "memory"
-    if budget.over() or portfolio.hurried:
-        return "time"
-    if "memory" in kinds:
-        return "memory"
-    return "error" if kinds == {"failed"} else "exhausted"

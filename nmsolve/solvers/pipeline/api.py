@@ -13,12 +13,12 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.api import say_ending
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import steps_for
 from nmsolve.solvers.pipeline.result import PipelineResult
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.ending import say_ending
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio

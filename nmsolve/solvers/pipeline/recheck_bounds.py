@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
+from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_cover, round_down
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
@@ -43,28 +43,9 @@ def recheck_bound(
     if method in ("layer", "layer-cut"):
         return Proof(_layer(problem, _layer_number(problem, certificate)), "")
     if method == "cover":
-        from nmsolve.solvers.pipeline.recheck_cover import recheck_cover
-
         found = recheck_cover(problem, certificate, seconds)
         return None if found is None else Proof(*found)
     raise InputError(f"unknown method {method!r}", "certificate", ", ".join(CERTIFIED))
-
-
-def number(certificate: Mapping[str, Any], name: str) -> float:
-    """A field that must be a finite number >= 0."""
-    value = certificate.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e300:
-        raise InputError(f"{name} is {str(value)[:40]}", "certificate", "a number from 0 to 1e300")
-    return float(value)
-
-
-def round_down(value: Fraction) -> float:
-    """The largest float that is not above a number >= 0."""
-    try:
-        near = float(value)
-    except OverflowError:
-        return math.nextafter(math.inf, 0.0)
-    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)
 
 
 def _layer_number(problem: PipelineProblem, certificate: Mapping[str, Any]) -> int:
@@ -86,26 +67,6 @@ def _work(problem: PipelineProblem, rate: float) -> float:
         total += least
     cores = min(problem.cores, problem.stages * problem.largest_group)
     return round_down(total / (cores + Fraction(rate) * hosts))
-
-
-def companions(problem: PipelineProblem) -> list[int]:
-    """Group of every layer, from ``together`` and cycles of the order alone."""
-    import networkx as nx
-
-    graph = nx.DiGraph()
-    graph.add_nodes_from(range(problem.count))
-    before, after = ordered_pairs(problem)
-    graph.add_edges_from(zip(before.tolist(), after.tolist(), strict=True))
-    first: dict[int, int] = {}
-    for layer, label in enumerate([] if problem.together is None else problem.together.tolist()):
-        if label >= 0 and first.setdefault(label, layer) != layer:
-            graph.add_edge(layer, first[label])
-            graph.add_edge(first[label], layer)
-    group = [0] * problem.count
-    for k, members in enumerate(nx.strongly_connected_components(graph)):
-        for layer in members:
-            group[layer] = k
-    return group
 
 
 def _layer(problem: PipelineProblem, layer: int) -> float:

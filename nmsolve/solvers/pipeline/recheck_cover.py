@@ -23,7 +23,6 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray
-from nmsolve.solvers.pipeline.recheck_bounds import companions, number, round_down
 
 #: Whole numbers (prices, times and storage, all together) stay below this: floats hold them and their sums exactly.
 LARGEST = 2**52
@@ -378,3 +377,40 @@ def asked_of_highs(blocks: _Blocks, seconds: float) -> bool:
         highs.setOptionValue(tolerance, 1e-9)
     highs.run()
     return bool(highs.getModelStatus() == highspy.HighsModelStatus.kInfeasible)
+
+
+def companions(problem: PipelineProblem) -> list[int]:
+    """Group of every layer, from ``together`` and cycles of the order alone."""
+    import networkx as nx
+
+    graph = nx.DiGraph()
+    graph.add_nodes_from(range(problem.count))
+    before, after = ordered_pairs(problem)
+    graph.add_edges_from(zip(before.tolist(), after.tolist(), strict=True))
+    first: dict[int, int] = {}
+    for layer, label in enumerate([] if problem.together is None else problem.together.tolist()):
+        if label >= 0 and first.setdefault(label, layer) != layer:
+            graph.add_edge(layer, first[label])
+            graph.add_edge(first[label], layer)
+    group = [0] * problem.count
+    for k, members in enumerate(nx.strongly_connected_components(graph)):
+        for layer in members:
+            group[layer] = k
+    return group
+
+
+def number(certificate: Mapping[str, Any], name: str) -> float:
+    """A field that must be a finite number >= 0."""
+    value = certificate.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e300:
+        raise InputError(f"{name} is {str(value)[:40]}", "certificate", "a number from 0 to 1e300")
+    return float(value)
+
+
+def round_down(value: Fraction) -> float:
+    """The largest float that is not above a number >= 0."""
+    try:
+        near = float(value)
+    except OverflowError:
+        return math.nextafter(math.inf, 0.0)
+    return near if Fraction(near) <= value else math.nextafter(near, -math.inf)

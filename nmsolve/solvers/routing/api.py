@@ -16,13 +16,13 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.api import say_ending
 from nmsolve.solvers.routing.fit import missing_text, require_routes
 from nmsolve.solvers.routing.recheck import counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import steps_for
 from nmsolve.solvers.routing.result import RoutingResult
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.ending import say_ending
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio

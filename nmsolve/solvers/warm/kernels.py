@@ -10,8 +10,8 @@ from pathlib import Path
 from numba.core.dispatcher import Dispatcher
 from numba.core.event import RecordingListener, install_listener
 
-import nmsolve
-
+#: The folder of this package.
+PACKAGE = Path(__file__).parents[2]
 #: Compiling uses up the time that a search may take, so it is repeated until it compiles nothing: phases that it never
 #: reached may have kernels of their own. So many times at most.
 TRIES = 30
@@ -29,7 +29,7 @@ def until_compiled(run: Callable[[], object]) -> None:
 def missing_kernels() -> list[str]:
     """Names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
     missing = []
-    for module in pkgutil.walk_packages(nmsolve.__path__, "nmsolve."):
+    for module in pkgutil.walk_packages([str(PACKAGE)], "nmsolve."):
         if module.name.endswith("__main__"):  # importing it runs the command line
             continue
         for kernel in vars(import_module(module.name)).values():

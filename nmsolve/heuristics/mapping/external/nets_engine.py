@@ -36,7 +36,7 @@ from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
-from nmsolve.model.mapping.axons import axon_overflows
+from nmsolve.model.mapping.axons_fit import axon_overflows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.axons.state import build_axons
+from nmsolve.heuristics.mapping.common.counts import table_sizes
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.nets.anneal import STRICT, anneal
 from nmsolve.heuristics.mapping.nets.changes import new_ramps
-from nmsolve.heuristics.mapping.nets.model import build
+from nmsolve.heuristics.mapping.nets.model import NetState, nets_of, words
+from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, reset
+from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -29,3 +33,60 @@ class Search:
     def excess(self) -> int:
         """Entries of axon tables that are too many."""
         return int(self.state.axons.excess[0]) if self.state.axons.on else 0
+
+
+def build(problem: MappingProblem, core: IntArray) -> NetState:
+    """The state of mapping ``core``, with its tables filled.
+
+    Parameters
+    ----------
+    problem : with a net objective on a machine whose distance is separable without torus (or connectivity)
+    core : (n,) a legal mapping
+    """
+    nets, machine, distance = nets_of(problem), problem.machine, core_distance(problem)
+    n, many = problem.n, len(nets.source)
+    in_ptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(nets.pins, minlength=n), out=in_ptr[1:])
+    out_ptr = np.zeros(n + 1, np.int64)
+    np.cumsum(np.bincount(nets.source, minlength=n), out=out_ptr[1:])
+    size = table_sizes(np.diff(nets.pin_ptr), machine.size)
+    base = np.zeros(many + 1, np.int64)
+    np.cumsum(size, out=base[1:])
+    tall = problem.objective != "connectivity"
+    x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
+    hashed = bool((size < machine.size).any())
+    at = np.array(core, np.int64)
+    state = NetState(
+        source=nets.source,
+        rate=nets.rate,
+        pin_ptr=nets.pin_ptr,
+        pins=nets.pins,
+        in_ptr=in_ptr,
+        in_net=nets_of_pins(nets.pin_ptr, nets.pins, in_ptr),
+        out_ptr=out_ptr,
+        out_net=np.argsort(nets.source, kind="stable").astype(np.int32),
+        x=x,
+        y=y,
+        step=distance.step,
+        tall=tall,
+        sizes=problem.sizes,
+        capacity=problem.capacity,
+        domain_of=problem.domain_of,
+        domains=problem.domains,
+        apart_ptr=problem.apart[0],
+        apart=problem.apart[1],
+        core=at,
+        load=np.zeros(problem.capacity.shape, np.int64),
+        origin=np.zeros(many, np.int32),
+        base=base,
+        keys=np.zeros(int(base[-1]) if hashed else 0, np.int32),
+        hits=np.zeros(int(base[-1]), np.int32),
+        row_bits=np.zeros((many, len(x), words(len(y))), np.uint64),
+        col_bits=np.zeros((many, words(len(x))), np.uint64),
+        head=np.zeros(machine.size, np.int64),
+        after=np.zeros(n, np.int64),
+        before=np.zeros(n, np.int64),
+        axons=build_axons(problem, at),
+    )
+    reset(state, core)
+    return state

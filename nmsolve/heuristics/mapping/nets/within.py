@@ -22,7 +22,7 @@ def start_without_limits(problem: MappingProblem, context: Context) -> IntArray 
     from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND as MULTILEVEL_WORK
     from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
     from nmsolve.hw.scores import broken_ceiling
-    from nmsolve.model.mapping.axons import axon_overflows, without_axons
+    from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons
 
     seconds = max(1e-3, UNLIMITED_PART * context.time_left())
     end = context.time_left() - seconds

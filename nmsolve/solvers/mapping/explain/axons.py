@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmsolve.model.mapping.axons import AXONS_IN, axon_limits
+from nmsolve.model.mapping.axons import AXONS_IN
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.exact.axons import axon_data, axon_terms
 
@@ -26,7 +26,7 @@ def add_axons(model: Any, problem: MappingProblem, y: list[list[Any]], name: str
     axons, cores = axon_data(problem), range(problem.cores)
     if axons is None:
         return
-    limit = axon_limits(problem)[name]
+    limit = problem.axon_limits[name]
     reach = [[model.new_bool_var(f"{name}[{m},{p}]") for p in cores] for m in range(len(axons.messages))]
     for row, message in zip(reach, axons.messages, strict=True):
         for t in message.reaches:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -41,7 +40,7 @@ def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
     if problem.node_limit is not None:
         out.append(Limit("node limit"))
     out += [Limit("capacity", r) for r in problem.graph.resources if r in problem.machine.capacity]
-    out += [Limit("capacity", name) for name in axon_limits(problem)]
+    out += [Limit("capacity", name) for name in problem.axon_limits]
     return tuple(out)
 
 

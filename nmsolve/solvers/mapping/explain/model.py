@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_mapping
-from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
@@ -127,7 +126,7 @@ def add_limit(
         for p in range(problem.cores):
             model.add(_total([row[p] for row in y]) <= problem.node_limit).only_enforce_if(on)
         return
-    if limit.kind == "capacity" and limit.name in axon_limits(problem):
+    if limit.kind == "capacity" and limit.name in problem.axon_limits:
         if len(classes.count) == problem.n and states_axons(problem):
             add_axons(model, problem, [y[k] for k in classes.of.tolist()], limit.name, on)
         return

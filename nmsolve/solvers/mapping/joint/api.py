@@ -17,7 +17,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction, merge_together
 from nmsolve.model.mapping.routes import MessageRoute
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.mapping.api import say_ending, solve
+from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
@@ -29,6 +29,7 @@ from nmsolve.solvers.mapping.joint.engines import (
 )
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.ending import say_ending
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.mapping.axons import axon_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
@@ -103,12 +102,12 @@ def _status(problem: MappingProblem, seconds: float) -> str:
 
 def _axon_pairs(problem: MappingProblem) -> int:
     """Variables of :func:`_axon_tables`."""
-    return problem.graph.rows * problem.cores**2 if axon_limits(problem) else 0
+    return problem.graph.rows * problem.cores**2 if problem.axon_limits else 0
 
 
 def _axon_tables(model: Any, problem: MappingProblem, x: Mapping[tuple[int, int], Any]) -> None:
     """Entries one by one: ``there[m,p]`` if message m reaches core p, ``pair[m,p,q]`` if it does so from core q."""
-    limits, graph, cores = axon_limits(problem), problem.graph, range(problem.cores)
+    limits, graph, cores = problem.axon_limits, problem.graph, range(problem.cores)
     incoming: list[list[Any]] = [[] for _ in cores]
     outgoing: list[list[Any]] = [[] for _ in cores]
     for m in range(graph.rows if limits else 0):
