@@ -34,10 +34,9 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.auto import _refusal
-from nmsolve.solvers.mapping.cpsat.engine import CpSat
+from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
 from nmsolve.solvers.mapping.explain import explain
 from nmsolve.solvers.mapping.explain.limits import restricted
-from nmsolve.solvers.mapping.mip.engine import Mip
 from nmsolve.solvers.mapping.recheck.conflict import recheck_conflict
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 

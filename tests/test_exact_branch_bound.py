@@ -19,7 +19,7 @@ from nmsolve.solvers.mapping.branch_bound.assignment import FAR, FAR_FLOAT, assi
 from nmsolve.solvers.mapping.branch_bound.engine import _tree
 from nmsolve.solvers.mapping.branch_bound.search import LIMIT, open_bound, search
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 
 INSTANCES = Path(__file__).parent.parent / "nmsolve" / "cli" / "bench" / "instances"
 ONE_PER_CORE = (

@@ -146,7 +146,7 @@ def mip_least_cost(data: ExactData, core: tuple[int, ...], *rules: Any) -> float
     import pyomo.environ as pyo
 
     from nmsolve.solvers.mapping.mip.model import MipModel
-    from nmsolve.solvers.mapping.mip.solve import solve_highs
+    from nmsolve.solvers.search.mip import solve_highs
 
     model = pyo.ConcreteModel()
     add_variables(model, data)
@@ -221,7 +221,7 @@ def test_star_and_triangle_rows_lift_the_relaxation() -> None:
     import pyomo.environ as pyo
 
     from nmsolve.solvers.mapping.mip.model import MipModel
-    from nmsolve.solvers.mapping.mip.solve import _load
+    from nmsolve.solvers.search.mip import _load
 
     i, j = np.triu_indices(9, 1)
     graph = LogicGraph.from_edges(9, i, j, 1.0 + (i + j) % 3)

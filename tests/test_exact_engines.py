@@ -18,13 +18,12 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.branch_bound import BranchBound
 from nmsolve.solvers.mapping.cpsat import model as cpsat_model
-from nmsolve.solvers.mapping.cpsat.engine import CpSat
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
+from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
-from nmsolve.solvers.mapping.mip.engine import Mip
 from nmsolve.solvers.mapping.mip.model import build as build_mip
 from nmsolve.solvers.mapping.write_model import FILES, write_model
+from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
 ENGINES = [CpSat, Mip]
 

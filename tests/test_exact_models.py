@@ -7,9 +7,8 @@ import pytest
 from exact_support import KINDS, Recorder, optimum, small_problem
 
 from nmsolve.hw.scores import objective_value
-from nmsolve.solvers.mapping.cpsat.engine import CpSat
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.mip.engine import Mip
+from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
 
 SEEDS = (0, 1)
 

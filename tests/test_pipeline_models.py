@@ -18,12 +18,10 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.tensors import Tensors
-from nmsolve.solvers.mapping.mip.solve import solve_highs
 from nmsolve.solvers.pipeline import cpsat, mip
-from nmsolve.solvers.pipeline.cpsat_engine import PipelineCpSat
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
 from nmsolve.solvers.pipeline.joining import apart
-from nmsolve.solvers.pipeline.mip_engine import PipelineMip
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers
@@ -31,6 +29,7 @@ from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.mip import solve_highs
 
 SLOW = settings(
     max_examples=12, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]

@@ -28,10 +28,9 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage, hang_up
 from nmsolve.model.routing.turns import TurnSet, all_turns, possible_turns
 from nmsolve.solvers.routing.api import route
-from nmsolve.solvers.routing.cpsat_engine import RouteCpSat
+from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import least_entries, require_routes
 from nmsolve.solvers.routing.lp import FlowLp, flow_bound, split_flow
-from nmsolve.solvers.routing.mip_engine import RouteMip
 from nmsolve.solvers.routing.recheck import BadCertificate, check_routing_bound, counted, recheck_split_flow
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.search.budget import Budget

@@ -281,7 +281,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     from nmsolve.solvers.mapping.api import make_problem
 
     if o.mip_solver != "highs":
-        from nmsolve.solvers.mapping.mip.solve import available
+        from nmsolve.solvers.search.mip import available
 
         if not available(o.mip_solver):
             raise InputError(

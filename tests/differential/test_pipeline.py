@@ -22,9 +22,8 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.tensors import Tensors
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
-from nmsolve.solvers.pipeline.cpsat_engine import PipelineCpSat
+from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
 from nmsolve.solvers.pipeline.fit import require_fit
-from nmsolve.solvers.pipeline.mip_engine import PipelineMip
 from nmsolve.solvers.pipeline.partition import Chain, Downsets
 from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, recheck_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee

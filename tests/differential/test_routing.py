@@ -30,11 +30,10 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.solvers.routing.column_lns import ColumnLns
-from nmsolve.solvers.routing.cpsat_engine import RouteCpSat
+from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
 from nmsolve.solvers.routing.lp import FlowLp
-from nmsolve.solvers.routing.mip_engine import RouteMip
 from nmsolve.solvers.routing.named import NamedRules
 from nmsolve.solvers.routing.recheck import check_routing_bound
 from nmsolve.solvers.routing.referee import RoutingReferee

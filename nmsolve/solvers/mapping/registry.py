@@ -87,9 +87,9 @@ REGISTRY: dict[str, Entry] = {
     "exchange": Entry(_S + "bounds.engines", "Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "cpsat.engine", "CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat": Entry(_S + "exact.engines", "CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
     "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes", child=True, repeat=True, axons=True),
-    "mip": Entry(_S + "mip.engine", "Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
+    "mip": Entry(_S + "exact.engines", "Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
 }  # fmt: skip
 
 

@@ -17,9 +17,9 @@ from typing import Any, cast
 import numpy as np
 
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
 from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
+from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
 #: Prices become whole numbers that add up to about this; few digits, so that HiGHS can tell them apart, too.
 UNIT = 10**7

@@ -17,8 +17,9 @@ import numpy as np
 
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.pipeline.data import HOST, UNUSED, PipelineData
+from nmsolve.solvers.search.mip import named_rows
+from nmsolve.solvers.search.scaling import Scale
 
 #: The binary exponent of the times.
 SHARE = 8
@@ -37,19 +38,13 @@ class Variables:
 
 @dataclass(frozen=True, eq=False)
 class PipelineMipModel:
-    """A built Pyomo model, to be solved by :func:`nmsolve.solvers.mapping.mip.solve.solve_highs`; ``unit``: its times per
-    unit of the user's."""
+    """A built Pyomo model, to be solved by :func:`nmsolve.solvers.search.mip.solve_highs`."""
 
     model: Any
     data: PipelineData
     v: Variables
+    claim: Scale
     start: PipelinePlan | None = None
-    unit: float = 1.0
-
-    @property
-    def integral(self) -> bool:
-        """False: loads are any numbers."""
-        return False
 
     def read(self) -> list[Any]:
         """``x``, then those of ``mode`` that are variables."""
@@ -99,7 +94,7 @@ def build(
         rule(model, data, v)
     packing(model, data, v, below)
     model.cost = pyo.Objective(expr=v.worst, sense=pyo.minimize)
-    return PipelineMipModel(model, data, v, start, unit)
+    return PipelineMipModel(model, data, v, Scale(unit, exact=False, integral=False), start)
 
 
 def unit_for(data: PipelineData) -> float:

@@ -30,7 +30,7 @@ LARGEST = 2**52
 NEAR = Fraction(1, 10**12)
 #: What may be seen as whole in a solution of the relaxation, which decides nothing.
 CLOSE = 1e-6
-#: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.mapping.mip.solve`).
+#: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.search.mip`).
 WRONG = 1 << 12 | 1 << 15
 #: So few groups need no relaxation.
 FEW = 6

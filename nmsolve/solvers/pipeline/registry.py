@@ -21,10 +21,10 @@ REGISTRY: dict[str, Entry] = {
     "pipeline-local": Entry("heuristics.pipeline.local:PipelineLocal", 0.2, repeat=True),
     "resplit": Entry("solvers.pipeline.resplit:Resplit", 0.4, child=True, repeat=True),
     "orders": Entry("heuristics.pipeline.orders:Orders", 0.2, repeat=True),
-    "pipeline-cpsat": Entry("solvers.pipeline.cpsat_engine:PipelineCpSat", 0.5, child=True),
+    "pipeline-cpsat": Entry("solvers.pipeline.exact:PipelineCpSat", 0.5, child=True),
     "cover": Entry("solvers.pipeline.cover_engine:CoverBound", 0.3, child=True),
     "groups-local": Entry("heuristics.pipeline.local:GroupsLocal", 0.2, repeat=True, unasked=False),
-    "pipeline-mip": Entry("solvers.pipeline.mip_engine:PipelineMip", 0.5, child=True, unasked=False),
+    "pipeline-mip": Entry("solvers.pipeline.exact:PipelineMip", 0.5, child=True, unasked=False),
 }
 
 

@@ -17,9 +17,10 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.pipeline.cpsat import build_part
-from nmsolve.solvers.pipeline.cpsat_engine import MAX_VARIABLES, refuses_model
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.exact import MAX_VARIABLES, refuses_model
 from nmsolve.solvers.search.cpsat import solve
+from nmsolve.solvers.search.exact import within
 
 #: CP-SAT's effort (about CPU seconds) of one division, and how many in a row may change nothing before it grows.
 EFFORT, MORE = 0.5, 2.0
@@ -77,11 +78,8 @@ class Resplit:
         held = set(slot[data.item[kept]].tolist())
         end = solve(
             build_part(data, slot, mode, [s for s in range(data.slots) if s not in held], worst),
-            seed=context.seed,
-            workers=context.workers,
-            seconds=context.time_left(),
+            **within(context),
             effort=effort,
-            should_stop=context.should_stop,
         )
         return None if end.core is None else PipelinePlan.unpacked(problem, end.core)
 

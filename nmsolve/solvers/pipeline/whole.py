@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact.scaling import to_whole, whole_factor
 from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
+from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
 #: All times together are less than this in the model, and all storage.
 LARGEST = 2.0**40

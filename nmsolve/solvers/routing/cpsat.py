@@ -16,9 +16,9 @@ import numpy as np
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.joint.links import Scale
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.referee import MISSING
+from nmsolve.solvers.search.scaling import Scale
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -45,7 +45,7 @@ class RouteModel:
     stage: RoutingStage
     data: RouteData
     v: Variables
-    scale: Scale
+    claim: Scale
 
     def mapping(self, value: Any) -> IntArray:
         """The solution: channels of trees, and numbers that allow every turn the model allows."""

@@ -18,8 +18,7 @@ from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import hang_up, leg_lengths, legs_of, working_channels
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT, to_whole, whole_factor
-from nmsolve.solvers.mapping.joint.links import Scale
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,11 @@ import numpy as np
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.exact.scaling import fair_unit
-from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.routing.cpsat import directions, in_and_out
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.referee import MISSING
+from nmsolve.solvers.search.mip import named_rows
+from nmsolve.solvers.search.scaling import Scale, fair_unit
 
 Columns = list[dict[int, Any]]
 
@@ -32,19 +32,13 @@ class Variables:
 
 @dataclass(frozen=True, eq=False)
 class RouteMipModel:
-    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`. ``unit``: the model's
-    objective per unit of the user's."""
+    """A built Pyomo model; ``mapping`` reads a solution of ``stage`` from the values of :meth:`read`."""
 
     model: Any
     stage: RoutingStage
     data: RouteData
     v: Variables
-    unit: float
-
-    @property
-    def integral(self) -> bool:
-        """True if the objective takes whole values only."""
-        return self.stage.objective in ("turns", MISSING) or self.stage.problem.integral
+    claim: Scale
 
     def read(self) -> list[Any]:
         """Variables of trees, then those of channels in order."""
@@ -85,7 +79,8 @@ def build(stage: RoutingStage, *, bound: float = 0.0) -> RouteMipModel:
     model.cost = pyo.Objective(expr=cost, sense=pyo.minimize)
     if bound > 0:
         model.at_least = pyo.Constraint(expr=cost >= bound * unit * (1 - 1e-9))
-    return RouteMipModel(model, stage, data, v, unit)
+    integral = stage.objective in ("turns", MISSING) or stage.problem.integral
+    return RouteMipModel(model, stage, data, v, Scale(unit, False, integral))
 
 
 def unit_of(data: RouteData, name: str) -> float:

@@ -19,8 +19,8 @@ REGISTRY: dict[str, Entry] = {
     "price-bound": Entry("solvers.routing.flow_bound:PriceBound", 0.3, instead="flow-lp"),
     "reroute": Entry("heuristics.routing.engine:Reroute", 0.2, repeat=True),
     "column-lns": Entry("solvers.routing.column_lns:ColumnLns", 0.2, child=True, repeat=True),
-    "route-cpsat": Entry("solvers.routing.cpsat_engine:RouteCpSat", 0.5, child=True),
-    "route-mip": Entry("solvers.routing.mip_engine:RouteMip", 0.5, child=True, unasked=False),
+    "route-cpsat": Entry("solvers.routing.exact:RouteCpSat", 0.5, child=True),
+    "route-mip": Entry("solvers.routing.exact:RouteMip", 0.5, child=True, unasked=False),
 }
 
 

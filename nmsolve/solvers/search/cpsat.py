@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.search.listen import Tell, run_and_listen
+from nmsolve.solvers.search.listen import Outcome, Tell, run_and_listen
 
 
 class CpSatModel(Protocol):
@@ -52,21 +51,6 @@ def decide(solver: Any, model: Any, should_stop: Callable[[], bool]) -> str:
         on_solution=lambda solution: None, on_bound=lambda bound: None,
     )  # fmt: skip
     return str(solver.status_name(solver.response_proto.status))
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """How a CP-SAT run ended.
-
-    ``status``: ``OPTIMAL``, ``FEASIBLE``, ``INFEASIBLE`` or ``UNKNOWN``. ``bound`` is the best proven lower bound on
-    the *model* objective, ``core`` the best solution; both are None unless a solution was found, because CP-SAT then
-    says 0 for either (bounds proven on the way were reported by ``on_bound``).
-    """
-
-    status: str
-    bound: float | None
-    core: IntArray | None
-    version: str
 
 
 def solve(
@@ -117,4 +101,4 @@ def solve(
     core, bound = None, None
     if status in ("OPTIMAL", "FEASIBLE"):  # under any other status these read as 0
         core, bound = built.mapping(solver.boolean_value), solver.best_objective_bound
-    return Outcome(status, bound, core, ortools.__version__)
+    return Outcome(status, bound, core, {"version": ortools.__version__})

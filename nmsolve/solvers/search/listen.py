@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from nmsolve.model.types import IntArray
@@ -14,6 +15,21 @@ _PERIOD = 0.05
 
 #: ``tell("solution", array)`` or ``tell("bound", value)``; safe from any thread.
 Tell = Callable[[str, Any], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run of a native solver ended.
+
+    ``status``: ``OPTIMAL`` (within the gap asked for), ``FEASIBLE``, ``INFEASIBLE`` or ``UNKNOWN``, in small letters by MIP
+    solvers. ``bound`` is a lower bound on the *model's* objective, ``core`` the best solution; either may be None. ``by``: the
+    solver and its version, as certificates name them.
+    """
+
+    status: str
+    bound: float | None
+    core: IntArray | None
+    by: dict[str, str]
 
 
 def run_and_listen(

@@ -26,8 +26,8 @@ from nmsolve.solvers.mapping.branch_bound.search import (
     search,
 )
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
-from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 
 #: Largest problem this search is let loose on.
 MAX_NODES, MAX_CORES = 32, 64
@@ -76,7 +76,7 @@ class BranchBound:
         value, status = np.inf, "infeasible"
         if best is not None:
             status = "optimal"
-            value = data.bound(int(tree.state[LIMIT]) // 2)
+            value = data.claim.bound(int(tree.state[LIMIT]) // 2)
             if data.exact:
                 value = min(objective_value(problem, best), context.incumbent()[1])
         context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, status)))
@@ -104,7 +104,7 @@ class BranchBound:
             if time.monotonic() - said >= PAUSE:
                 said = time.monotonic()
                 low = open_bound(tree) if frontier is None else -(-frontier.low() // 2)
-                value = max(0.0, data.bound(low))
+                value = max(0.0, data.claim.bound(low))
                 context.raise_bound(Bound(value, self.name, certificate=self._certificate(tree, "running")))
         return False
 

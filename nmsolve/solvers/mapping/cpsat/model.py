@@ -16,6 +16,7 @@ from nmsolve.solvers.mapping.cpsat.symmetry import cores_in_order, heaviest_node
 from nmsolve.solvers.mapping.cpsat.variables import Variables, make_variables
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
+from nmsolve.solvers.search.scaling import Scale
 
 #: The rules of the problem: a mapping is feasible if and only if it obeys these.
 RULES = (
@@ -54,6 +55,11 @@ class MappingModel:
     model: Any
     data: ExactData
     variables: Variables
+
+    @property
+    def claim(self) -> Scale:
+        """What the model's objective says of the problem's."""
+        return self.data.claim
 
     def mapping(self, value: Any) -> IntArray:
         """(n,) core of every node; ``value(x)`` tells the value of a Boolean variable."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def total_cost(data: ExactData, v: Variables) -> Any:
     """Traffic times distance, plus the nets: ``sum_e w_e d_e + sum_i rate_i (step (sum_p present_i[p] - 1) + length_i)``.
 
-    The whole-number weights and their rounding are stated in :mod:`nmsolve.solvers.mapping.exact.scaling`.
+    The whole-number weights and their rounding are stated in :mod:`nmsolve.solvers.search.scaling`.
     """
     parts = [dot(data.weight, [pair_distance(data, v, e) for e in range(data.edges)])]
     for net, nv in zip(data.nets, v.nets, strict=True):
@@ -32,7 +32,7 @@ def minimise(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
 
 def at_least(model: cp_model.CpModel, data: ExactData, v: Variables, bound: float) -> None:
     """A lower bound proven elsewhere as a row: ``total cost >= bound`` (only where the data are exact)."""
-    row, cost = data.floor_row(bound), total_cost(data, v)
+    row, cost = data.claim.floor_row(bound), total_cost(data, v)
     if row is not None and not isinstance(cost, int):
         model.add(cost >= row)
 

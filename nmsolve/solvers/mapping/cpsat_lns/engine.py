@@ -18,7 +18,9 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
 from nmsolve.solvers.mapping.cpsat.model import MappingModel, build
 from nmsolve.solvers.mapping.exact.size import refusal
-from nmsolve.solvers.search.cpsat import Outcome, solve
+from nmsolve.solvers.search.cpsat import solve
+from nmsolve.solvers.search.exact import within
+from nmsolve.solvers.search.listen import Outcome
 
 #: Nodes set free at first, at least and at most.
 FIRST, LEAST, MOST = 6, 3, 24
@@ -107,12 +109,7 @@ class _Repairs:
         hint_mapping(model, self._built.data, v, core)
         return solve(
             MappingModel(model, self._built.data, v),
-            seed=context.seed,
-            workers=context.workers,
-            seconds=min(REPAIR, context.time_left()),
-            should_stop=context.should_stop,
-            on_solution=lambda _: None,
-            on_bound=lambda _: None,
+            **{**within(context), "seconds": min(REPAIR, context.time_left())},
         )
 
     def choose(self, kind: str, core: IntArray) -> IntArray:

@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets
-from nmsolve.model.bound import round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT, to_whole, whole_factor
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
 
 
 @dataclass(frozen=True)
@@ -81,6 +80,11 @@ class ExactData:
         """Model objective per unit of the objective."""
         return self.weight_factor * self.distance_factor
 
+    @property
+    def claim(self) -> Scale:
+        """What the model's objective says of the objective."""
+        return Scale(self.scale, self.exact, self.integral)
+
     @cached_property
     def allowed(self) -> BoolArray:
         """(n, P) bool: usable cores inside pins and regions, outside forbidden ones, that hold the node alone."""
@@ -131,21 +135,6 @@ class ExactData:
         ends = [col, *by_col]
         length += int(self.x[max(ends)] - self.x[min(ends)])
         return length + sum(int(self.y[max(rs)] - self.y[min(rs)]) for rs in by_col.values())
-
-    def bound(self, model_bound: float) -> float:
-        """Lower bound on the objective from a lower bound on the model objective (safe against rounding)."""
-        if self.exact and self.scale == 1.0:
-            return max(0.0, float(model_bound))
-        return round_up(model_bound / self.scale, self.integral)
-
-    def floor_row(self, bound: float) -> int | None:
-        """The row ``model objective >= value`` that a proven bound on the objective allows; None if no use.
-
-        Only exact data may take it: rounded weights cost less than the truth.
-        """
-        if not self.exact or not np.isfinite(bound) or bound <= 0:
-            return None
-        return int(np.ceil(bound * self.scale * (1 - 1e-9) - 1e-6))
 
 
 def unsupported(problem: MappingProblem) -> str | None:

@@ -18,9 +18,10 @@ from nmsolve.solvers.mapping.cpsat.model import HINTS, MEASURES, RULES
 from nmsolve.solvers.mapping.cpsat.objective import total_cost
 from nmsolve.solvers.mapping.cpsat.variables import Variables, dot, make_variables, total
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.joint.links import LinkData, Scale, link_data, route_groups
+from nmsolve.solvers.mapping.joint.links import LinkData, link_data, route_groups
 from nmsolve.solvers.mapping.joint.problem import ROUTED
 from nmsolve.solvers.mapping.joint.symmetry import RouteSymmetry, route_symmetry
+from nmsolve.solvers.search.scaling import Scale
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
@@ -48,7 +49,7 @@ class RoutedModel:
     x: list[list[Any]]
     routes: RouteVariables
     free: bool
-    scale: Scale
+    claim: Scale
 
     def mapping(self, value: Any) -> IntArray:
         """(n,) cores, or with free routes a whole solution of the joint problem."""
@@ -114,7 +115,7 @@ def build(
         v = make_variables(model, data, x)
         for rule in (*MEASURES, *HINTS):
             rule(model, data, v)
-        measures[name] = total_cost(data, v), Scale(data.scale, data.exact, data.integral)
+        measures[name] = total_cost(data, v), data.claim
     for name, most in problem.ceilings:
         expression, scale = measures[name]
         if not isinstance(expression, int):

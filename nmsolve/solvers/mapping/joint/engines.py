@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +31,7 @@ from nmsolve.solvers.mapping.joint.partitions import (
 )
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
 from nmsolve.solvers.mapping.joint.steiner import Trees, best_trees, refuses_trees, tree_links
+from nmsolve.solvers.search.exact import run_model
 
 #: Largest models: variables "message uses link" and terms of the rows of trees.
 MAX_USES, MAX_TERMS = 20_000, 400_000
@@ -56,10 +58,11 @@ def refuses_model(problem: JointProblem) -> str | None:
     return None
 
 
-class JointCpSat:
-    """The joint model for CP-SAT."""
+class _JointModel:
+    """The joint model in one of its twin forms."""
 
-    name = "joint-cpsat"
+    name: str
+    solver: str
     finds = "both"
 
     def refuses(self, problem: JointProblem) -> str | None:
@@ -67,9 +70,8 @@ class JointCpSat:
         return refuses_model(problem)
 
     def run(self, problem: JointProblem, context: Context) -> None:
-        """Solve the model; mappings with routes and bounds are forwarded as they come."""
-        from nmsolve.solvers.mapping.cpsat.engine import run_model
-        from nmsolve.solvers.mapping.joint.cpsat import build
+        """Solve the model; mappings with routes and bounds are forwarded as the solver tells them."""
+        from nmsolve.solvers.mapping.joint import cpsat, mip
 
         def worth(solution: IntArray) -> float:
             core, used = problem.split(solution)
@@ -78,28 +80,24 @@ class JointCpSat:
             return problem.value(problem.mapping.objective, core, used)
 
         start, _ = context.incumbent()
-        built = build(problem.mapping, free=True, start=start, bound=context.bound())
-        run_model(built, built.scale, self.name, context, worth)
+        known: dict[str, Any] = {"free": True, "start": start, "bound": context.bound()}
+        if self.solver == "cpsat":
+            built: Any = cpsat.build(problem.mapping, **known)
+        else:
+            built = mip.build(problem.mapping, scaled=True, **known)
+        run_model(built, self.solver, self.name, context, worth)
 
 
-class JointMip:
+class JointCpSat(_JointModel):
+    """The joint model for CP-SAT."""
+
+    name, solver = "joint-cpsat", "cpsat"
+
+
+class JointMip(_JointModel):
     """The joint model for HiGHS."""
 
-    name = "joint-mip"
-    finds = "both"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """Models that are too large."""
-        return refuses_model(problem)
-
-    def run(self, problem: JointProblem, context: Context) -> None:
-        """Solve the model; mappings with routes are forwarded as they come, the bound is the one stated at the end."""
-        from nmsolve.solvers.mapping.joint.mip import build
-        from nmsolve.solvers.mapping.mip.engine import run_model
-
-        start, _ = context.incumbent()
-        built = build(problem.mapping, free=True, start=start, bound=context.bound(), scaled=True)
-        run_model(built, "highs", self.name, context, lambda s: problem.complaint(*problem.split(s)) is None)
+    name, solver = "joint-mip", "highs"
 
 
 class TreeSearch:

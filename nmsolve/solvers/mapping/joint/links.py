@@ -8,39 +8,13 @@ import numpy as np
 
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.routes import route
-from nmsolve.model.bound import round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact.scaling import OBJECTIVE_LIMIT, to_whole, whole_factor
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
 
 #: A route rule: a message from one of these cores to one of those takes the link.
 Group = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How a whole-number expression relates to an objective: ``expression <= factor * objective``, equal if ``exact``."""
-
-    factor: float
-    exact: bool
-    integral: bool
-
-    def bound(self, model_bound: float) -> float:
-        """Lower bound on the objective from one on the expression."""
-        if self.exact and self.factor == 1.0:
-            return max(0.0, float(model_bound))
-        return round_up(model_bound / self.factor, self.integral)
-
-    def floor_row(self, bound: float) -> int | None:
-        """``expression >= value`` that a proven bound allows; None if it says nothing."""
-        if not self.exact or not np.isfinite(bound) or bound <= 0:
-            return None
-        return int(np.ceil(bound * self.factor * (1 - 1e-9) - 1e-6))
-
-    def ceiling_row(self, most: float) -> int:
-        """``expression <= value`` that every mapping within a ceiling obeys."""
-        return int(np.floor(most * self.factor * (1 + 1e-9) + 1e-6))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,34 +10,25 @@ import numpy as np
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.exact.data import exact_data
-from nmsolve.solvers.mapping.exact.scaling import fair_unit
 from nmsolve.solvers.mapping.joint.cpsat import pruned, routed
-from nmsolve.solvers.mapping.joint.links import LinkData, Scale, link_data, route_groups
+from nmsolve.solvers.mapping.joint.links import LinkData, link_data, route_groups
 from nmsolve.solvers.mapping.joint.symmetry import route_symmetry
-from nmsolve.solvers.mapping.mip.constraints import named_rows
 from nmsolve.solvers.mapping.mip.model import MEASURES, RULES, STRENGTHENERS
 from nmsolve.solvers.mapping.mip.objective import total_cost, unit_of
 from nmsolve.solvers.mapping.mip.variables import add_variables
+from nmsolve.solvers.search.mip import named_rows
+from nmsolve.solvers.search.scaling import Scale, fair_unit
 
 
 @dataclass(frozen=True, eq=False)
 class RoutedMip:
-    """A built Pyomo model; ``mapping`` reads a solution: cores, and with ``free`` routes also the used links.
-
-    ``unit``: the model's objective per unit of the user's.
-    """
+    """A built Pyomo model; ``mapping`` reads a solution: cores, and with ``free`` routes also the used links."""
 
     model: Any
     links: LinkData
     free: bool
-    scale: Scale
+    claim: Scale
     start: IntArray | None
-    unit: float
-
-    @property
-    def integral(self) -> bool:
-        """True if the objective takes whole values only."""
-        return self.scale.integral
 
     def read(self) -> list[Any]:
         """The variables that make a solution: ``x``, and with free routes ``use``."""
@@ -105,7 +96,7 @@ def build(
         for rule in (*MEASURES, *STRENGTHENERS):
             rule(part, data)
         unit = unit_of(data) if scaled else 1.0
-        costs[name] = unit * total_cost(part, data), Scale(data.scale, data.exact, data.integral), unit
+        costs[name] = unit * total_cost(part, data), data.claim, unit
     ceilings = named_rows(model, "ceilings")
     for name, most in problem.ceilings:
         cost, scale, unit = costs[name]
@@ -116,7 +107,7 @@ def build(
     if row is not None:
         model.at_least = pyo.Constraint(expr=cost >= unit * row / scale.factor)
     start = _break_symmetry(model, links, problem, names, free, start, break_symmetry)
-    return RoutedMip(model, links, free, scale, start, unit)
+    return RoutedMip(model, links, free, Scale(unit, False, scale.integral), start)
 
 
 def _break_symmetry(

@@ -13,14 +13,7 @@ from nmsolve.solvers.mapping.exact.axons import axon_data
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.rows import least_distance, stars, triangles
 from nmsolve.solvers.mapping.mip.variables import axes, pair_distance
-
-
-def named_rows(model: Any, name: str) -> Any:
-    """A new list of rows called ``name`` in the model (and in files written from it)."""
-    import pyomo.environ as pyo
-
-    model.add_component(name, pyo.ConstraintList())
-    return getattr(model, name)
+from nmsolve.solvers.search.mip import named_rows
 
 
 def one_core_per_node(model: Any, data: ExactData) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from nmsolve.solvers.mapping.mip import nets
 from nmsolve.solvers.mapping.mip.objective import at_least, minimise, unit_of
 from nmsolve.solvers.mapping.mip.symmetry import cores_in_order, heaviest_node_in_one_part
 from nmsolve.solvers.mapping.mip.variables import add_variables
+from nmsolve.solvers.search.scaling import Scale
 
 #: The rules of the problem: a mapping is feasible if and only if it obeys these.
 RULES = (
@@ -48,31 +49,6 @@ STRENGTHENERS = (
 )
 
 
-class Solvable(Protocol):
-    """What the solvers need of a built model."""
-
-    @property
-    def model(self) -> Any:
-        """The Pyomo model."""
-
-    @property
-    def integral(self) -> bool:
-        """True if the user's objective takes whole values only."""
-
-    @property
-    def unit(self) -> float:
-        """The model's objective per unit of the user's."""
-
-    def read(self) -> list[Any]:
-        """The variables that make a solution."""
-
-    def mapping(self, values: FloatArray) -> IntArray:
-        """A solution from their values."""
-
-    def first(self) -> FloatArray | None:
-        """Their values in the start, or None."""
-
-
 @dataclass(frozen=True, eq=False)
 class MipModel:
     """A built Pyomo model with its data and, if one was given, the start mapping the symmetry rows allow.
@@ -86,9 +62,9 @@ class MipModel:
     unit: float
 
     @property
-    def integral(self) -> bool:
-        """True if the objective takes whole values only."""
-        return self.data.integral
+    def claim(self) -> Scale:
+        """What the model's objective says of the problem's."""
+        return Scale(self.unit, False, self.data.integral)
 
     def read(self) -> list[Any]:
         """The variables that make a mapping: ``x``, node by node."""

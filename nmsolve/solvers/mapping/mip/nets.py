@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.solvers.mapping.exact.data import ExactData
-from nmsolve.solvers.mapping.mip.constraints import named_rows
+from nmsolve.solvers.search.mip import named_rows
 
 
 def net_presence(model: Any, data: ExactData) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from nmsolve.solvers.mapping.exact.data import ExactData
-from nmsolve.solvers.mapping.exact.scaling import fair_unit
 from nmsolve.solvers.mapping.mip.nets import net_length
 from nmsolve.solvers.mapping.mip.variables import pair_distance
+from nmsolve.solvers.search.scaling import fair_unit
 
 
 def total_cost(model: Any, data: ExactData) -> Any:
     """Traffic times distance, plus the nets, in the user's units.
 
     ``sum_e w_e d_e + sum_i rate_i (step (sum_p present_i[p] - 1) + length_i)``; weights rounded down where
-    :mod:`nmsolve.solvers.mapping.exact.scaling` had to round, so that the twins state the same problem.
+    :mod:`nmsolve.solvers.search.scaling` had to round, so that the twins state the same problem.
     """
     w, step = data.weight / data.weight_factor, data.step / data.distance_factor
     cost: Any = 0.0 * model.x[0, 0]  # keeps the expression linear in a variable even where cost is constant
@@ -45,6 +45,6 @@ def at_least(model: Any, data: ExactData, bound: float, unit: float) -> None:
     """A lower bound proven elsewhere as a row: ``total cost >= bound`` (only where the data are exact), times ``unit``."""
     import pyomo.environ as pyo
 
-    row = data.floor_row(bound)
+    row = data.claim.floor_row(bound)
     if row is not None:
         model.at_least = pyo.Constraint(expr=model.cost.expr >= unit * row / data.scale)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.symmetry import BoardSymmetry
-from nmsolve.solvers.mapping.mip.constraints import named_rows
+from nmsolve.solvers.search.mip import named_rows
 
 
 def heaviest_node_in_one_part(model: Any, data: ExactData, symmetry: BoardSymmetry) -> None:

@@ -1,35 +1,89 @@
-"""Solving the Pyomo model: HiGHS in the process with live solutions, any other solver through Pyomo."""
+"""Solving Pyomo models: HiGHS in the process with live solutions, any other solver through Pyomo."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
+from typing import Any, Protocol
 
 import numpy as np
 
 from nmsolve.model.errors import BackendError
-from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.mip.model import Solvable
-from nmsolve.solvers.search.listen import Tell, run_and_listen
+from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.search.listen import Outcome, Tell, run_and_listen
+from nmsolve.solvers.search.scaling import Scale
 
 #: Presolve's aggregator (bit 12) and probing (bit 15): together they made HiGHS 1.12 call 129.01 optimal for two layers on two
 #: cores where 125.00 is (tests/differential/test_pipeline.py, seed 29).
 WRONG = 1 << 12 | 1 << 15
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a MIP run ended.
+#: What a MIP solver's bound may be off by, in parts of it and of the model's unit: its feasibility tolerance.
+TOLERANCE = 1e-6
 
-    ``status``: ``optimal`` (within the gap asked for), ``feasible``, ``infeasible`` or ``unknown``. ``bound`` is a lower bound
-    on the model's objective as the solver states it when it has ended, ``core`` the best mapping; either may be None.
+
+class Solvable(Protocol):
+    """What the solvers need of a built model."""
+
+    @property
+    def model(self) -> Any:
+        """The Pyomo model."""
+
+    @property
+    def claim(self) -> Scale:
+        """What the model's objective says of the user's."""
+
+    def read(self) -> list[Any]:
+        """The variables that make a solution."""
+
+    def mapping(self, values: FloatArray) -> IntArray:
+        """A solution from their values."""
+
+    def first(self) -> FloatArray | None:
+        """Their values in the start, or None."""
+
+
+def named_rows(model: Any, name: str) -> Any:
+    """A new list of rows called ``name`` in the model (and in files written from it)."""
+    import pyomo.environ as pyo
+
+    model.add_component(name, pyo.ConstraintList())
+    return getattr(model, name)
+
+
+def solve(
+    built: Solvable,
+    solver: str = "highs",
+    *,
+    seed: int,
+    workers: int,
+    seconds: float,
+    should_stop: Callable[[], bool],
+    on_solution: Callable[[IntArray], object],
+) -> Outcome:
+    """Solve ``built`` with HiGHS, or with any MIP solver that Pyomo finds; :data:`TOLERANCE` is taken off the bound.
+
+    ``on_solution`` gets solutions as they come (HiGHS), and the last one in any case.
+
+    Raises
+    ------
+    BackendError : the solver does not take the model, or there is none of that name
     """
+    from pyomo.common.errors import InfeasibleConstraintException
 
-    status: str
-    bound: float | None
-    core: IntArray | None
-    solver: str
+    try:
+        if solver == "highs":
+            end = solve_highs(
+                built, seed=seed, workers=workers, seconds=seconds, should_stop=should_stop, on_solution=on_solution
+            )  # fmt: skip
+        else:
+            end = solve_other(built, solver, seconds)
+    except InfeasibleConstraintException:
+        # a row without variables that does not hold, as a ceiling on fixed costs, is no model to Pyomo: there is no solution
+        return Outcome("infeasible", None, None, {"solver": solver})
+    if end.core is not None:
+        on_solution(end.core)
+    return end if end.bound is None else replace(end, bound=end.bound - TOLERANCE * max(1.0, abs(end.bound)))
 
 
 def solve_highs(
@@ -40,13 +94,11 @@ def solve_highs(
     seconds: float,
     should_stop: Callable[[], bool],
     on_solution: Callable[[IntArray], object],
-    unit: float = 1.0,
 ) -> Outcome:
     """Solve with HiGHS in this process; ``on_solution`` is called from the caller's thread.
 
     The dual bounds that its callbacks tell on the way are not those of the model (9.81, then 10.25, were told where 0 is
-    optimal), so none counts but the one that it states after a clean end. ``unit``: the model's objective per unit of the
-    user's.
+    optimal), so none counts but the one that it states after a clean end.
 
     Raises
     ------
@@ -60,7 +112,7 @@ def solve_highs(
     highs.setOptionValue("random_seed", seed % (2**31))
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("presolve_rule_off", WRONG)
-    highs.setOptionValue("mip_abs_gap", 0.99 * unit if built.integral else 1e-7)
+    highs.setOptionValue("mip_abs_gap", 0.99 * built.claim.factor if built.claim.integral else 1e-7)
     flat = built.first()
     if flat is not None:
         highs.setSolution(len(column), column.astype(np.int32), flat)
@@ -81,17 +133,17 @@ def solve_highs(
         on_bound=lambda _: None,
     )
     status, info = highs.getModelStatus(), highs.getInfo()
-    name = f"highs {highs.version()}"
+    by = {"solver": f"highs {highs.version()}"}
     if status == highspy.HighsModelStatus.kInfeasible:
-        return Outcome("infeasible", None, None, name)
+        return Outcome("infeasible", None, None, by)
     ended = highspy.HighsModelStatus
     clean = status in (ended.kOptimal, ended.kTimeLimit, ended.kInterrupt)
     bound = float(info.mip_dual_bound) if clean and np.isfinite(info.mip_dual_bound) else None
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-        return Outcome("unknown", bound, None, name)
+        return Outcome("unknown", bound, None, by)
     core = built.mapping(np.asarray(highs.getSolution().col_value)[column])
     optimal = status == highspy.HighsModelStatus.kOptimal
-    return Outcome("optimal" if optimal else "feasible", bound, core, name)
+    return Outcome("optimal" if optimal else "feasible", bound, core, by)
 
 
 def _load(built: Solvable) -> tuple[Any, IntArray]:
@@ -146,17 +198,17 @@ def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
 
     if not available(solver):
         raise BackendError(f"Pyomo finds no MIP solver called {solver!r}")
-    factory = pyo.SolverFactory(solver)
+    factory, by = pyo.SolverFactory(solver), {"solver": solver}
     warm = built.first() is not None and bool(factory.warm_start_capable())
     options = {"warmstart": True} if warm else {}
     results = factory.solve(built.model, timelimit=max(1.0, seconds), load_solutions=False, **options)
     ended = results.solver.termination_condition
     if ended == Ended.infeasible:
-        return Outcome("infeasible", None, None, solver)
+        return Outcome("infeasible", None, None, by)
     lower, clean = results.problem.lower_bound, ended in (Ended.optimal, Ended.maxTimeLimit, Ended.feasible)
     bound = float(lower) if clean and isinstance(lower, int | float) and np.isfinite(lower) else None
     if len(results.solution) == 0 or not clean:
-        return Outcome("unknown", bound, None, solver)
+        return Outcome("unknown", bound, None, by)
     built.model.solutions.load_from(results)
     core = built.mapping(np.asarray([pyo.value(v) for v in built.read()], np.float64))
-    return Outcome("optimal" if ended == Ended.optimal else "feasible", bound, core, solver)
+    return Outcome("optimal" if ended == Ended.optimal else "feasible", bound, core, by)

@@ -1,4 +1,7 @@
-"""CP-SAT as an engine for pipelines: questions whether a value can be reached, then the model with its objective."""
+"""The exact models of pipelines as engines.
+
+CP-SAT is asked whether values can be reached, then gets the model with its objective; HiGHS is a second opinion.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,15 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.pipeline.cpsat import build
+from nmsolve.solvers.pipeline import cpsat, mip
+from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.search import mip as mip_solver
 from nmsolve.solvers.search.cpsat import solve
+from nmsolve.solvers.search.exact import within
 
-#: Most variables of a model, about.
-MAX_VARIABLES = 100_000
+#: Most variables of a model, about, for CP-SAT and for HiGHS.
+MAX_VARIABLES, MAX_MIP_VARIABLES = 100_000, 10_000
 #: Effort of the first questions (CP-SAT's measure, about a CPU second), how many times that the model with its objective
 #: gets, and by how much both grow from round to round.
 EFFORT, WHOLE, MORE = 1.0, 4.0, 3.0
@@ -113,33 +119,60 @@ class PipelineCpSat:
         data = pipeline_data(problem, below)
         packed, _ = context.incumbent()
         start = None if packed is None else PipelinePlan.unpacked(problem, packed)
-        built = build(data, start=start, bound=context.bound(), below=below, asks=asks)
+        built = cpsat.build(data, start=start, bound=context.bound(), below=below, asks=asks)
 
-        def raise_to(value: float, status: str, version: str = "") -> None:
-            certificate = {"status": status, "seed": context.seed, "version": version}
+        def raise_to(value: float, status: str, by: dict[str, str]) -> None:
+            certificate = {"status": status, "seed": context.seed, **by}
             context.raise_bound(Bound(min(value, below), self.name, certificate=certificate))
 
         end = solve(
             built,
-            seed=context.seed,
-            workers=context.workers,
-            seconds=context.time_left(),
-            should_stop=context.should_stop,
+            **within(context),
             on_solution=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
-            on_bound=lambda value: None if asks else raise_to(built.whole.bound(value), "running"),
+            on_bound=lambda value: (
+                None if asks else raise_to(built.whole.bound(value), "running", {"version": ""})
+            ),
             effort=effort,
             level=level,
         )
         if end.status == "INFEASIBLE":
-            raise_to(
-                below, f"infeasible below {below:.10g}" if np.isfinite(below) else "infeasible", end.version
-            )
+            raise_to(below, f"infeasible below {below:.10g}" if np.isfinite(below) else "infeasible", end.by)
         elif not asks and end.bound is not None:
-            raise_to(built.whole.bound(end.bound), end.status.lower(), end.version)
+            raise_to(built.whole.bound(end.bound), end.status.lower(), end.by)
             if end.status == "OPTIMAL" and end.core is not None and built.whole.exact:
                 # rounding of the bound must not leave a gap where nothing was rounded
-                raise_to(min(below, context.incumbent()[1]), "optimal", end.version)
+                raise_to(min(below, context.incumbent()[1]), "optimal", end.by)
         return end.status
+
+
+class PipelineMip:
+    """Exact pipelines by HiGHS; runs in a child process."""
+
+    name = "pipeline-mip"
+    finds = "both"
+
+    def refuses(self, problem: PipelineProblem) -> str | None:
+        """Models that are too large."""
+        return refuses_model(problem, MAX_MIP_VARIABLES)
+
+    def run(self, problem: PipelineProblem, context: Context) -> None:
+        """Solve the model; plans and bounds are forwarded as they come."""
+        packed, best = context.incumbent()
+        start = None if packed is None else PipelinePlan.unpacked(problem, packed)
+        # The start itself must stay in the model, or HiGHS could not use it.
+        below = best * (1 + 1e-9)
+        built = mip.build(pipeline_data(problem, below), start=start, bound=context.bound(), below=below)
+        end = mip_solver.solve(
+            built, **within(context), on_solution=lambda solution: context.offer(solution, "search")
+        )
+        if end.status == "infeasible":
+            value = np.inf if packed is None else best * (1 - mip_solver.TOLERANCE)
+        elif end.bound is not None:
+            value = claimed(end.bound / built.claim.factor)
+        else:
+            return
+        certificate = {"status": end.status, "seed": context.seed, **end.by}
+        context.raise_bound(Bound(min(value, best), self.name, certificate=certificate))
 
 
 def refuses_model(problem: PipelineProblem, most: int) -> str | None:

@@ -1,4 +1,4 @@
-"""CP-SAT as an engine for routes: proves optima of small problems, improves routes of larger ones."""
+"""The exact models of routes as engines: they prove optima of small problems, CP-SAT improves routes of larger ones."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat.engine import run_model
-from nmsolve.solvers.mapping.joint.links import Scale
-from nmsolve.solvers.routing.cpsat import build
+from nmsolve.solvers.routing import cpsat, mip
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.cpsat import solve
+from nmsolve.solvers.search.exact import Worth, run_model, within
 from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.scaling import Scale
 
-#: Most variables of legs and trees.
-MAX_VARIABLES = 60_000
+#: Most variables of legs and trees, for CP-SAT and for HiGHS.
+MAX_VARIABLES, MAX_MIP_VARIABLES = 60_000, 5_000
 #: Effort of the first questions whether there are routes that good (CP-SAT's measure, about two CPU seconds), and its growth.
 EFFORT, MORE = 2.0, 4.0
 
@@ -39,18 +39,37 @@ class RouteCpSat:
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Solve the model; routes and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
-        referee = RoutingReferee(stage)
-
-        def worth(solution: IntArray) -> float:
-            return judge(referee, solution)[2]
-
         if stage.objective == "reward":
             best_ratio(stage, context, self.name)
             return
         if not reach_bound(stage, context, self.name):
             start, _ = context.incumbent()
-            built = build(stage, start=start, bound=context.bound())
-            run_model(built, built.scale, self.name, context, worth)
+            built = cpsat.build(stage, start=start, bound=context.bound())
+            run_model(built, "cpsat", self.name, context, _worth(stage))
+
+
+class RouteMip:
+    """Exact routes and turns by HiGHS, a second opinion on small problems; runs in a child process."""
+
+    name = "route-mip"
+    finds = "both"
+
+    def refuses(self, stage: RoutingStage) -> str | None:
+        """Models that are too large; M1's reward, which is not linear; nothing to route."""
+        if "reward" in (stage.objective, *(name for name, _ in stage.ceilings)):
+            return "the reward is not linear"
+        if not stage.problem.flows.count:
+            return "there are no flows"
+        return refuses_model(stage, MAX_MIP_VARIABLES)
+
+    def run(self, stage: RoutingStage, context: Context) -> None:
+        """Solve the model; routes are forwarded as they come, the bound is the one HiGHS states at the end."""
+        run_model(mip.build(stage, bound=context.bound()), "highs", self.name, context, _worth(stage))
+
+
+def _worth(stage: RoutingStage) -> Worth:
+    referee = RoutingReferee(stage)
+    return lambda solution: judge(referee, solution)[2]
 
 
 def reach_bound(stage: RoutingStage, context: Context, name: str) -> bool:
@@ -91,18 +110,14 @@ def _ask(
     """Is there a solution no worse than ``goal``? Tells the context what comes of it; CP-SAT's status."""
     start, _ = context.incumbent()
     end = solve(
-        build(stage, start=start, bound=context.bound(), goal=goal),
-        seed=seed,
-        workers=context.workers,
-        seconds=context.time_left(),
-        should_stop=context.should_stop,
+        cpsat.build(stage, start=start, bound=context.bound(), goal=goal),
+        **{**within(context), "seed": seed},
         on_solution=lambda solution: context.offer(solution, "at a goal"),
-        on_bound=lambda value: None,
         level=0,
         effort=effort,
     )
     if end.status == "INFEASIBLE":
-        certificate = {"status": f"infeasible below {goal + 1}", "seed": context.seed, "version": end.version}
+        certificate = {"status": f"infeasible below {goal + 1}", "seed": context.seed, **end.by}
         context.raise_bound(Bound(scale.bound(goal + 1), name, certificate=certificate))
     return end.status
 
@@ -130,7 +145,7 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
     while not context.should_stop():
         start, _ = context.incumbent()
         turns, channels = (1, 0) if start is None else _counts(stage, start)
-        built = build(stage, start=start, price=(max(1, channels), turns if channels else 0))
+        built = cpsat.build(stage, start=start, price=(max(1, channels), turns if channels else 0))
 
         def tell(value: float, status: str, turns: int = turns, channels: int = channels) -> None:
             ratio = Fraction(turns, max(1, channels)) + Fraction(
@@ -141,12 +156,8 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
 
         end = solve(
             built,
-            seed=context.seed,
-            workers=context.workers,
-            seconds=context.time_left(),
-            should_stop=context.should_stop,
+            **within(context),
             on_solution=lambda solution: context.offer(solution, "search"),
-            on_bound=lambda value: None,
         )
         if end.status == "INFEASIBLE":
             context.raise_bound(

@@ -8,17 +8,47 @@ model's lower bound divided by the factor stays a lower bound. Mappings are alwa
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 
 import numpy as np
 
+from nmsolve.model.bound import round_up
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Model objectives stay below this: exact in int64 and in double precision, with room to spare.
 OBJECTIVE_LIMIT = 2**50
 #: Relative distance at which a scaled number counts as whole (binary fractions of decimal figures).
 _WHOLE = 1e-12
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How a model's objective relates to the user's: ``model <= factor * objective``, equal if ``exact``.
+
+    ``integral``: the user's objective takes whole values only.
+    """
+
+    factor: float
+    exact: bool
+    integral: bool
+
+    def bound(self, model_bound: float) -> float:
+        """Lower bound on the objective from one on the model's, safe against rounding."""
+        if self.exact and self.factor == 1.0:
+            return max(0.0, float(model_bound))
+        return round_up(model_bound / self.factor, self.integral)
+
+    def floor_row(self, bound: float) -> int | None:
+        """``model >= value`` that a proven bound on the objective allows; None if it says nothing, or numbers were rounded."""
+        if not self.exact or not np.isfinite(bound) or bound <= 0:
+            return None
+        return int(np.ceil(bound * self.factor * (1 - 1e-9) - 1e-6))
+
+    def ceiling_row(self, most: float) -> int:
+        """``model <= value`` that every mapping within a ceiling obeys."""
+        return int(np.floor(most * self.factor * (1 + 1e-9) + 1e-6))
 
 
 def whole_factor(values: FloatArray, largest: float) -> tuple[float, bool]:

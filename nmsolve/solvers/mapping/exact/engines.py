@@ -1,0 +1,67 @@
+"""The exact models of mapping as engines: they prove optima of small mappings, find and bound on the way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links
+from nmsolve.hw.scores import broken_ceiling, objective_value
+from nmsolve.model.engine import Context
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.search.exact import run_model
+
+
+class _Exact:
+    """Exact mapping by one of the twin models."""
+
+    name: str
+    solver: str
+    finds = "both"
+
+    def refuses(self, problem: MappingProblem) -> str | None:
+        """Problems above the limits of :func:`nmsolve.solvers.mapping.exact.size.refusal`."""
+        return refusal(problem)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Solve the model, forwarding mappings and bounds as the solver tells them."""
+
+        def worth(core: IntArray) -> float:
+            return np.inf if broken_ceiling(problem, core) else objective_value(problem, core)
+
+        start, _ = context.incumbent()
+        built = _built(problem, self.solver == "cpsat", start=start, bound=context.bound())
+        run_model(built, self.solver, self.name, context, worth)
+
+
+class CpSat(_Exact):
+    """Exact mapping by OR-Tools CP-SAT."""
+
+    name = solver = "cpsat"
+
+
+class Mip(_Exact):
+    """Exact mapping by mixed-integer programming; ``solver`` is ``highs`` or the name of any that Pyomo finds."""
+
+    name = "mip"
+
+    def __init__(self, solver: str = "highs") -> None:
+        self.solver = solver
+
+
+def _built(problem: MappingProblem, cpsat: bool, **known: Any) -> Any:
+    """The model; with the loads of links where the objective or a ceiling needs them."""
+    if uses_links(problem) or problem.ceilings:
+        from nmsolve.solvers.mapping.joint import cpsat as routed_cpsat
+        from nmsolve.solvers.mapping.joint import mip as routed_mip
+
+        if cpsat:
+            return routed_cpsat.build(problem, free=False, **known)
+        return routed_mip.build(problem, free=False, scaled=True, **known)
+    from nmsolve.solvers.mapping.cpsat import model as plain_cpsat
+    from nmsolve.solvers.mapping.mip import model as plain_mip
+
+    return plain_cpsat.build(problem, **known) if cpsat else plain_mip.build(problem, scaled=True, **known)
