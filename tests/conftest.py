@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +12,11 @@ import pytest
 from nmsolve.cli.main import main
 
 Called = Callable[..., tuple[int, str, str]]
+
+# In the background of a script or under nohup signals are ignored, and what tests start would inherit that.
+for number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from types import FrameType, TracebackType
 from nmsolve.solvers.search.stop import Stop, stopping
 
 #: Seconds that checks and pictures may go on after the time limit, and after somebody asked for the end.
-AFTER_LIMIT, AFTER_SIGNAL = 1.0, 0.4
+AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: Seconds until it is tried again to cut off what did not notice, and what was in the middle of an import.
 AGAIN, AFTER_IMPORT = 0.2, 0.01
 #: Seconds that checks get however late it is: enough for small networks.
@@ -29,7 +29,7 @@ class Patience:
     """Around a search and the writing of its answer: one signal ends all searches inside, and what is optional soon after.
 
     The first Ctrl-C, SIGTERM or SIGHUP ends the search with its best answer. What runs in :meth:`optional` ends at the
-    signal, or a moment later if the signal came before it began; at the latest a second after the time limit. A second
+    signal, or a moment later if the signal came before it began; at the latest :data:`AFTER_LIMIT` after the time limit. A second
     signal ends everything. An import is never cut off: it is done first, as half of a module would be there ever after.
     Outside the main thread, where Python delivers no signals, nothing is cut off.
 
