@@ -5,9 +5,9 @@
     python bench/limits.py --only route,gap --limits 3
 
 Prints seconds beyond ``--time-limit`` per command, by the wall clock and without those in which its main thread waited for a
-processor that others had, and their least, median and largest; ends with 1 if any run was more than two seconds late of its own
-doing. ``nmsolve bench`` has a limit per run: what counts is its slowest run, by the wall clock. Run ``nmsolve doctor --warm``
-before: compiling a kernel takes seconds.
+processor that others had, and their least, median and largest; a minus stands behind runs that left out pictures. Ends with 1 if
+any run was more than two seconds late of its own doing. ``nmsolve bench`` has a limit per run: what counts is its slowest run, by
+the wall clock. Run ``nmsolve doctor --warm`` before: compiling a kernel takes seconds.
 """
 
 from __future__ import annotations
@@ -96,12 +96,13 @@ def waited(pid: int) -> float:
         return 0.0
 
 
-def late(folder: Path, command: str, limit: float) -> tuple[float, float]:
-    """Seconds by which a command overran its limit, and without those it then waited for a processor; a failure is said."""
+def late(folder: Path, command: str, limit: float) -> tuple[float, float, bool]:
+    """Seconds by which a command overran its limit, and without those it then waited for a processor; whether its page has its
+    pictures. A failure is said."""
     words = command.replace("LIMIT", f"{limit:g}").split()
     if "-o" not in words:
         words += ["-o", "out-" + words[0]]
-    begun, before, idle = time.monotonic(), 0.0, 0.0
+    begun, begun_at, before, idle = time.monotonic(), time.time(), 0.0, 0.0
     with (
         tempfile.TemporaryFile("w+") as said,
         subprocess.Popen(
@@ -116,13 +117,17 @@ def late(folder: Path, command: str, limit: float) -> tuple[float, float]:
         spent = time.monotonic() - begun - limit
         said.seek(0)
         last = said.read().strip().splitlines()[-1:]
+    pages = [
+        p for p in (folder / words[words.index("-o") + 1]).glob("*.html") if p.stat().st_mtime > begun_at
+    ]
+    drawn = all("<svg" in page.read_text() for page in pages)
     if process.returncode not in (0, 3, 4, 5):
         print(f"  exit code {process.returncode}: {' '.join(words)}\n  {last}")
     if words[0] == "bench":
         with sqlite3.connect(folder / "out-bench" / "results.sqlite") as store:
             (slowest,) = store.execute('SELECT MAX(wall) FROM runs WHERE "limit" = ?', (limit,)).fetchone()
-        return slowest - limit, slowest - limit
-    return spent, spent - (idle - before)
+        return slowest - limit, slowest - limit, drawn
+    return spent, spent - (idle - before), drawn
 
 
 def main() -> None:
@@ -147,7 +152,11 @@ def main() -> None:
             for what, command in chosen.items():
                 row = [late(folder, command, limit) for limit in limits]
                 everything += row
-                print(f"{what:24}" + "".join(f"{wall:+9.2f}{own:+9.2f}" for wall, own in row), flush=True)
+                print(
+                    f"{what:24}"
+                    + "".join(f"{wall:+9.2f}{own:+8.2f}{' ' if drawn else '-'}" for wall, own, drawn in row),
+                    flush=True,
+                )
         finally:
             for process in busy:
                 process.kill()

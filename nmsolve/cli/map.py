@@ -12,7 +12,7 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say, write_answer
 from nmsolve.cli.map_routes import AFTER, CHOSEN, MappedRoutes, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.map_turns import resolved, with_turns
-from nmsolve.cli.patience import Patience
+from nmsolve.cli.patience import Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
@@ -101,6 +101,7 @@ def run_map(o: MapOptions) -> int:
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
     with Patience(STARTED + limit) as patience:
+        limit = search_time(limit)
         if front is not None:
             return _map_front(o, problem, front, start, limit, memory, patience)
         if o.route == "joint":

@@ -15,10 +15,17 @@ from nmsolve.solvers.search.stop import Stop, stopping
 
 #: Seconds that checks and pictures may go on after the time limit, and after somebody asked for the end.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
+#: Seconds of the limit that searches leave to checks and pictures, and most of it.
+PAGE, PAGE_PART = 1.2, 0.1
 #: Seconds until it is tried again to cut off what did not notice, and what was in the middle of an import.
 AGAIN, AFTER_IMPORT = 0.2, 0.01
 #: Seconds that checks get however late it is: enough for small networks.
 CHECKS = 0.4
+
+
+def search_time(limit: float) -> float:
+    """Seconds of a time limit that are for searching; the rest, and what comes after the limit, draws the page."""
+    return limit - min(PAGE, PAGE_PART * limit)
 
 
 class OutOfTime(KeyboardInterrupt):

@@ -18,7 +18,7 @@ from nmsolve.cli.answer import (
     prepare_file,
     prepare_folder,
 )
-from nmsolve.cli.patience import CHECKS, Patience
+from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.model.errors import InputError
@@ -80,7 +80,7 @@ def run_pipeline(o: PipelineOptions) -> int:
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
-    search = limit * (1 - PLACE_PART) if o.place else limit
+    search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
     run = new_run()
     with Patience(STARTED + limit) as patience:
         with watching(o.json) as observers:
@@ -97,7 +97,7 @@ def run_pipeline(o: PipelineOptions) -> int:
             if patience.asked:
                 print("interrupted: no tiles are placed", file=sys.stderr)
                 return code
-            placed = place_tiles(o, given, result.plan, STARTED + limit, memory, run, patience)
+            placed = place_tiles(o, given, result.plan, STARTED + search_time(limit), memory, run, patience)
             return placed if placed != OK else code
         return code
 

@@ -15,7 +15,7 @@ from nmsolve import __version__
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import code_of, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
-from nmsolve.cli.patience import CHECKS, Patience
+from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.route_proofs import FILE as PROOFS
@@ -100,7 +100,7 @@ def run_route(o: RouteOptions) -> int:
     with Patience(STARTED + limit) as patience:
         with watching(o.json) as observers:
             result = route(
-                problem, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
+                problem, time_limit=search_time(limit), started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
                 engines=opt.names(o.engines), memory=memory, observers=observers,
             )  # fmt: skip
         report = write_routing(o, loaded, problem, result, patience)
