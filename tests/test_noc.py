@@ -334,7 +334,7 @@ def corrupt(change: str) -> None:
     order = order_of_flows(traffic.source)
     tables = _tables(machine, turn_set("xy", machine), traffic, order, CONFIG_B)
     state = initial_state(machine, tables, traffic, order, CONFIG_B, window=(0, 500), drain=False, seed=1)
-    advance(500, *state)
+    advance(500, state)
     check_conservation(state)
     if change == "flit":
         state.tally[at.IN] += 1

@@ -19,56 +19,29 @@ from nmsolve.hw.noc.layout import (
 )  # fmt: skip
 from nmsolve.hw.noc.router import visit
 from nmsolve.hw.noc.sources import sources_send, wake
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.hw.noc.state import State
 
 
 @kernel
-def advance(
-    until: int, fixed: IntArray, tally: IntArray, chance: AnyArray, granted: IntArray, flits: IntArray, inputs: Int32Array,
-    outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray, flying: IntArray, words: IntArray,
-    returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray, records: IntArray, histogram: IntArray,
-    drained: IntArray, kind: AnyArray, onward: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray,
-    arrives: IntArray, start: IntArray, sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray,
-    chances: FloatArray, flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_end: IntArray,
-    entry_cycle: IntArray, entry_flow: IntArray, entry_count: IntArray, target_start: IntArray, targets: IntArray,
-    flow_made: IntArray,
-) -> None:  # fmt: skip
+def advance(until: int, state: State) -> None:
     """Run up to cycle ``until``, less if a check fails or (``DRAIN``) the last measured packet has arrived."""
+    fixed, tally, routers = state.fixed, state.tally, state.routers
+    busy = state.busy
     while tally[NOW] < until and tally[BROKEN] == 0:
         if fixed[DRAIN] and tally[OPEN] == 0 and tally[BEHIND] == 0:
             return
-        flits_arrive(flying, words, flits, inputs, outputs, ways, routers, busy, tally, fixed)
-        credits_arrive(
-            returning,
-            inputs,
-            outputs,
-            ways,
-            routers,
-            busy,
-            sources,
-            source_credits,
-            source_busy,
-            tally,
-            fixed,
-        )
-        stages_end(waking, inputs, outputs, ways, routers, busy, tally)
-        wake(sources, calendar, source_busy, tally)
-        sources_send(
-            sources, source_credits, source_busy, calendar, chances, flow_start, alias_share, alias, entry_end, entry_cycle,
-            entry_flow, entry_count, target_start, targets, flow_made, start, packets, flying, words, routers, chance, tally,
-            fixed,
-        )  # fmt: skip
+        flits_arrive(state)
+        credits_arrive(state)
+        stages_end(state)
+        wake(state)
+        sources_send(state)
         for number in range(len(busy)):
             word = busy[number]
             while word:
                 bit = word & -word
                 router = number << 5 | lowest(word)
                 word ^= bit
-                visit(
-                    router, flits, inputs, outputs, ways, routers, busy, flying, words, returning, waking, link_flits, packets,
-                    records, histogram, drained, kind, onward, child_start, child, step, group, arrives, chance, granted, tally,
-                    fixed,
-                )  # fmt: skip
+                visit(router, state)
                 open_sends = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]
                 if routers[router, ROUTING] | routers[router, WANTS_LIVE] | open_sends == 0:
                     busy[number] &= ~bit

@@ -30,18 +30,18 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.hw.noc.state import State
 
 #: Columns of a record, one for every (flow, target): packets delivered and their latencies in the window, number of the latest.
 PACKETS, SUM, WORST, LATEST = range(4)
 
 
 @piece
-def deliver(
-    word: int, iv: int, core: int, when: int, inputs: Int32Array, packets: IntArray, records: IntArray, histogram: IntArray,
-    drained: IntArray, arrives: IntArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def deliver(word: int, iv: int, core: int, when: int, state: State) -> None:
     """A flit leaves the network and is at its core in cycle ``when``."""
+    inputs, packets, records = state.inputs, state.packets, state.records
+    drained, arrives, tally = state.drained, state.arrives, state.tally
+    fixed = state.fixed
     slot = (word & LOW) >> PACKET_SHIFT
     tally[DONE] += 1
     seen = inputs[iv, SEEN] + 1
@@ -75,7 +75,7 @@ def deliver(
     tally[LAST_DONE] = max(tally[LAST_DONE], when)
     created = packets[slot, CREATED]
     if fixed[WINDOW_START] <= created < fixed[WINDOW_END]:
-        note(record, when - created, when - packets[slot, SENT], records, histogram, tally)
+        note(record, when - created, when - packets[slot, SENT], state)
     step = created // fixed[PERIOD] if fixed[PERIOD] else 0
     if step < len(drained):
         drained[step] = max(drained[step], when - step * fixed[PERIOD])
@@ -86,10 +86,9 @@ def deliver(
 
 
 @piece
-def note(
-    record: int, latency: int, network: int, records: IntArray, histogram: IntArray, tally: IntArray
-) -> None:
+def note(record: int, latency: int, network: int, state: State) -> None:
     """A packet of the window has arrived. ``histogram`` is (2, cycles): latencies, and those without the wait at the source."""
+    records, histogram, tally = state.records, state.histogram, state.tally
     tally[OPEN] -= 1
     tally[LATENCY_SUM] += latency
     tally[NETWORK_SUM] += network

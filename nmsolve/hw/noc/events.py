@@ -31,7 +31,8 @@ from nmsolve.hw.noc.layout import (
     WANTS,
     WANTS_LIVE,
 )  # fmt: skip
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.hw.noc.state import State
+from nmsolve.model.types import IntArray
 
 #: What ends, in the low three bits of a wake-up: outputs 0..4: a virtual channel is granted; or one of these.
 ROUTED, REOPENED = 5, 6
@@ -53,10 +54,10 @@ def mark(words: IntArray, number: int) -> None:
 
 
 @piece
-def offer(
-    iv: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray
-) -> None:
+def offer(iv: int, state: State) -> None:
     """The front flit of a buffer asks for the switch at every output where it has a virtual channel and a credit."""
+    inputs, outputs, ways = state.inputs, state.outputs, state.ways
+    routers, busy = state.routers, state.busy
     home = inputs[iv, HOME]
     router, bit = home >> 6, 1 << (home & 63)
     todo = inputs[iv, TODO]
@@ -71,11 +72,11 @@ def offer(
 
 
 @piece
-def flits_arrive(
-    flying: IntArray, words: IntArray, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array,
-    routers: IntArray, busy: IntArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def flits_arrive(state: State) -> None:
     """Put the flits of this cycle into their buffers."""
+    flying, words, flits = state.flying, state.words, state.flits
+    inputs, routers, busy = state.inputs, state.routers, state.busy
+    tally, fixed = state.tally, state.fixed
     bucket = tally[NOW] & (flying.shape[0] - 1)
     depth = fixed[DEPTH]
     for k in range(1, flying[bucket, 0] + 1):
@@ -89,7 +90,7 @@ def flits_arrive(
         inputs[iv, COUNT] = count + 1
         if count == 0:
             if inputs[iv, BRANCHES]:
-                offer(iv, inputs, outputs, ways, routers, busy)
+                offer(iv, state)
             else:
                 home = inputs[iv, HOME]
                 routers[home >> 6, ROUTING] |= 1 << (home & 63)
@@ -98,11 +99,12 @@ def flits_arrive(
 
 
 @piece
-def credits_arrive(
-    returning: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
-    sources: IntArray, source_credits: IntArray, source_busy: IntArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def credits_arrive(state: State) -> None:
     """Book the credits of this cycle; a flit that waited for one asks for the switch."""
+    returning, inputs, outputs = state.returning, state.inputs, state.outputs
+    ways, routers, busy = state.ways, state.routers, state.busy
+    sources, source_credits, source_busy = state.sources, state.source_credits, state.source_busy
+    tally, fixed = state.tally, state.fixed
     bucket = tally[NOW] & (returning.shape[0] - 1)
     for k in range(1, returning[bucket, 0] + 1):
         ov = returning[bucket, k]
@@ -130,15 +132,15 @@ def credits_arrive(
 
 
 @piece
-def stages_end(
-    waking: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
-    tally: IntArray,
-) -> None:  # fmt: skip
+def stages_end(state: State) -> None:
     """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch.
 
     A head that forks asks for the channels of its branches one after the other, by number: two that want the same ones do not
     wait for each other, and the order is the one that channel numberings count on.
     """
+    waking, inputs, outputs = state.waking, state.inputs, state.outputs
+    ways, routers, busy = state.ways, state.routers, state.busy
+    tally = state.tally
     bucket = tally[NOW] & (waking.shape[0] - 1)
     for k in range(1, waking[bucket, 0] + 1):
         what = waking[bucket, k]

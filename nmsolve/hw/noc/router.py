@@ -60,12 +60,13 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.model.types import AnyArray, Int32Array, IntArray
+from nmsolve.hw.noc.state import State
 
 
 @piece
-def choose(mask: int, router: int, routers: IntArray, chance: AnyArray) -> int:
+def choose(mask: int, router: int, state: State) -> int:
     """The output with the fewest credits in use, ties at random."""
+    routers, chance = state.routers, state.chance
     best = lowest(mask)
     mask &= mask - 1
     ties = 1
@@ -82,12 +83,12 @@ def choose(mask: int, router: int, routers: IntArray, chance: AnyArray) -> int:
 
 
 @piece
-def route(
-    iv: int, position: int, router: int, local: int, inputs: Int32Array, ways: Int32Array, routers: IntArray, kind: AnyArray,
-    onward: AnyArray, child_start: IntArray, child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray,
-    chance: AnyArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def route(iv: int, position: int, router: int, local: int, state: State) -> None:
     """Decide where the head in front of a buffer goes: along its tree, or over an allowed output of a shortest path."""
+    inputs, ways, kind = state.inputs, state.ways, state.kind
+    onward, child_start, child = state.onward, state.child_start, state.child
+    step, group, arrives = state.step, state.group, state.arrives
+    tally, fixed = state.tally, state.fixed
     outs = 0
     if fixed[BY_TURNS]:
         o = CORE
@@ -96,7 +97,7 @@ def route(
             if mask == 0:
                 tally[BROKEN] = 6
                 return
-            o = choose(int(mask), router, routers, chance)
+            o = choose(int(mask), router, state)
         outs = 1 << o
         ways[iv, o, OUT] = -1
         ways[iv, o, POSITION] = position
@@ -121,11 +122,11 @@ def route(
 
 
 @piece
-def allocate_channels(
-    router: int, o: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, waking: IntArray,
-    granted: IntArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def allocate_channels(router: int, o: int, state: State) -> None:
     """Give the free virtual channels of one output to heads that want one."""
+    inputs, outputs, ways = state.inputs, state.outputs, state.ways
+    routers, waking, granted = state.routers, state.waking, state.granted
+    tally, fixed = state.tally, state.fixed
     v_count = fixed[CHANNELS]
     first_iv = router * 5 * v_count
     first_ov = (router * 5 + o) * v_count
@@ -188,11 +189,10 @@ def input_ports(sends: int, v_count: int) -> int:
 
 
 @piece
-def leave_buffer(
-    iv: int, tail: int, router: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
-    returning: IntArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def leave_buffer(iv: int, tail: int, router: int, state: State) -> None:
     """The flit in front has gone everywhere it had to: free its place and look at the next one."""
+    inputs, routers, returning = state.inputs, state.routers, state.returning
+    tally, fixed = state.tally, state.fixed
     front = inputs[iv, FRONT] + 1
     inputs[iv, FRONT] = front if front < fixed[DEPTH] else 0
     count = inputs[iv, COUNT] - 1
@@ -205,17 +205,16 @@ def leave_buffer(
     else:
         inputs[iv, TODO] = inputs[iv, BRANCHES]
         if count:
-            offer(iv, inputs, outputs, ways, routers, busy)
+            offer(iv, state)
 
 
 @piece
-def send(
-    iv: int, o: int, router: int, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray,
-    busy: IntArray, flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray,
-    packets: IntArray, records: IntArray, histogram: IntArray, drained: IntArray, arrives: IntArray, tally: IntArray,
-    fixed: IntArray,
-) -> None:  # fmt: skip
+def send(iv: int, o: int, router: int, state: State) -> None:
     """The flit in front of a buffer crosses the switch to output ``o``."""
+    flits, inputs, outputs = state.flits, state.inputs, state.outputs
+    ways, routers, flying = state.ways, state.routers, state.flying
+    words, returning, waking = state.words, state.returning, state.waking
+    link_flits, tally, fixed = state.link_flits, state.tally, state.fixed
     now = tally[NOW]
     in_window = 1 if fixed[WINDOW_START] <= now < fixed[WINDOW_END] else 0
     ov = ways[iv, o, OUT]
@@ -233,9 +232,7 @@ def send(
         routers[router, USED + o] += 1
     if o == CORE:
         routers[router, DELIVERED] += in_window
-        deliver(
-            word, iv, router, now + outputs[ov, DELAY], inputs, packets, records, histogram, drained, arrives, tally, fixed
-        )  # fmt: skip
+        deliver(word, iv, router, now + outputs[ov, DELAY], state)
         if counted:
             put(returning, now + outputs[ov, RETURN], ov)
     else:
@@ -252,12 +249,13 @@ def send(
     if todo:
         tally[FORKED] += 1
     else:
-        leave_buffer(iv, word & 1, router, inputs, outputs, ways, routers, busy, returning, tally, fixed)
+        leave_buffer(iv, word & 1, router, state)
 
 
 @piece
-def grant_switch(router: int, routers: IntArray, granted: IntArray, fixed: IntArray) -> int:
+def grant_switch(router: int, state: State) -> int:
     """Every output grants the switch to one input port: outputs go into ``granted[port]``, the ports are returned (bits)."""
+    routers, granted, fixed = state.routers, state.granted, state.fixed
     live = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]
     ports = 0
     while live:
@@ -272,13 +270,12 @@ def grant_switch(router: int, routers: IntArray, granted: IntArray, fixed: IntAr
 
 
 @piece
-def accept_switch(
-    router: int, p: int, outs: int, routers: IntArray, inputs: Int32Array, fixed: IntArray
-) -> tuple[int, int]:
+def accept_switch(router: int, p: int, outs: int, state: State) -> tuple[int, int]:
     """The input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
 
     One of the outputs that granted is accepted; a flit that forks takes every other that granted it as well.
     """
+    routers, inputs, fixed = state.routers, state.inputs, state.fixed
     v_count = fixed[CHANNELS]
     o = first_from(outs, routers[router, SWITCH_ACCEPT + p])
     v = 0
@@ -299,14 +296,11 @@ def accept_switch(
 
 
 @piece
-def visit(
-    router: int, flits: IntArray, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, routers: IntArray, busy: IntArray,
-    flying: IntArray, words: IntArray, returning: IntArray, waking: IntArray, link_flits: IntArray, packets: IntArray,
-    records: IntArray, histogram: IntArray, drained: IntArray, kind: AnyArray, onward: AnyArray, child_start: IntArray,
-    child: IntArray, step: AnyArray, group: IntArray, arrives: IntArray, chance: AnyArray, granted: IntArray, tally: IntArray,
-    fixed: IntArray,
-) -> None:  # fmt: skip
+def visit(router: int, state: State) -> None:
     """One router, one cycle."""
+    flits, inputs, routers = state.flits, state.inputs, state.routers
+    waking, granted, tally = state.waking, state.granted, state.tally
+    fixed = state.fixed
     now, v_count, depth = tally[NOW], fixed[CHANNELS], fixed[DEPTH]
     heads = routers[router, ROUTING]
     if heads:
@@ -316,29 +310,23 @@ def visit(
             heads &= heads - 1
             iv = router * 5 * v_count + local
             position = flits[iv * depth + inputs[iv, FRONT]] >> POSITION_SHIFT
-            route(
-                iv, position, router, local, inputs, ways, routers, kind, onward, child_start, child, step, group, arrives,
-                chance, tally, fixed,
-            )  # fmt: skip
+            route(iv, position, router, local, state)
             put(waking, now + fixed[ROUTE_CYCLES], iv << 3 | ROUTED)
     wanted = routers[router, WANTS_LIVE]
     routers[router, WANTS_LIVE] = 0
     while wanted:
         o = lowest(wanted)
         wanted &= wanted - 1
-        allocate_channels(router, o, inputs, outputs, ways, routers, waking, granted, tally, fixed)
-    ports = grant_switch(router, routers, granted, fixed)
+        allocate_channels(router, o, state)
+    ports = grant_switch(router, state)
     while ports:
         p = lowest(ports)
         ports &= ports - 1
-        iv, outs = accept_switch(router, p, granted[p], routers, inputs, fixed)
+        iv, outs = accept_switch(router, p, granted[p], state)
         granted[p] = 0
         tally[MOVES] += 1
         while outs:
             o = lowest(outs)
             outs &= outs - 1
             routers[router, SWITCH_GRANT + o] = (p + 1) % 5
-            send(
-                iv, o, router, flits, inputs, outputs, ways, routers, busy, flying, words, returning, waking, link_flits,
-                packets, records, histogram, drained, arrives, tally, fixed,
-            )  # fmt: skip
+            send(iv, o, router, state)

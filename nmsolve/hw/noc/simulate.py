@@ -145,7 +145,7 @@ def _run(
         while tally[at.NOW] < last:
             now = int(tally[at.NOW])
             end = now + CHUNK if trace or now >= window_end else min(now + CHUNK, window_end)
-            advance(min(end, last), *state)
+            advance(min(end, last), state)
             if not trace and (window_begin + window_end) // 2 < tally[at.NOW] <= window_end:
                 lags.append(np.maximum(tally[at.NOW] - state.sources[:, at.NEXT], 0))
             if tally[at.BROKEN] or tally[at.NOW] % AUDIT < CHUNK:

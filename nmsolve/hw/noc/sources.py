@@ -48,12 +48,14 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.hw.noc.state import State
 
 
 @piece
-def sleep(core: int, sources: IntArray, calendar: IntArray, source_busy: IntArray, tally: IntArray) -> None:
+def sleep(core: int, state: State) -> None:
     """Put a source into the calendar until its next packet; what lies beyond the calendar is looked at once a turn."""
+    sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
+    tally = state.tally
     source_busy[core >> 5] &= ~(1 << (core & 31))
     due = sources[core, NEXT]
     if due < NEVER:
@@ -63,8 +65,10 @@ def sleep(core: int, sources: IntArray, calendar: IntArray, source_busy: IntArra
 
 
 @piece
-def wake(sources: IntArray, calendar: IntArray, source_busy: IntArray, tally: IntArray) -> None:
+def wake(state: State) -> None:
     """Sources whose next packet is due in this cycle."""
+    sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
+    tally = state.tally
     bucket = tally[NOW] & (len(calendar) - 1)
     core = calendar[bucket]
     calendar[bucket] = -1
@@ -73,16 +77,16 @@ def wake(sources: IntArray, calendar: IntArray, source_busy: IntArray, tally: In
         if sources[core, NEXT] <= tally[NOW]:
             mark(source_busy, core)
         else:
-            sleep(core, sources, calendar, source_busy, tally)
+            sleep(core, state)
         core = following
 
 
 @piece
-def plan(
-    core: int, sources: IntArray, chances: FloatArray, entry_end: IntArray, entry_cycle: IntArray, entry_count: IntArray,
-    chance: AnyArray, tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def plan(core: int, state: State) -> None:
     """When the source's next packet comes into being."""
+    sources, chances, entry_end = state.sources, state.chances, state.entry_end
+    entry_cycle, entry_count, chance = state.entry_cycle, state.entry_count, state.chance
+    tally, fixed = state.tally, state.fixed
     before = sources[core, NEXT]
     if fixed[FROM_TRACE]:
         sources[core, LEFT_OVER] -= 1
@@ -102,11 +106,11 @@ def plan(
 
 
 @piece
-def make_packet(
-    core: int, sources: IntArray, flow: int, target_start: IntArray, flow_made: IntArray, start: IntArray, packets: IntArray,
-    tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def make_packet(core: int, flow: int, state: State) -> None:
     """A new packet of a flow, ready to be sent."""
+    sources, target_start, flow_made = state.sources, state.target_start, state.flow_made
+    start, packets, tally = state.start, state.packets, state.tally
+    fixed = state.fixed
     slot = tally[FREE_SLOT]
     if slot < 0:
         tally[BROKEN] = 3
@@ -129,11 +133,11 @@ def make_packet(
 
 
 @piece
-def pick_flow(
-    core: int, sources: IntArray, flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_flow: IntArray,
-    chance: AnyArray, fixed: IntArray,
-) -> int:  # fmt: skip
+def pick_flow(core: int, state: State) -> int:
     """The flow of the next packet: as the trace says, or drawn by rate (alias method, Walker 1977)."""
+    sources, flow_start, alias_share = state.sources, state.flow_start, state.alias_share
+    alias, entry_flow, chance = state.alias, state.entry_flow, state.chance
+    fixed = state.fixed
     if fixed[FROM_TRACE]:
         return int(entry_flow[sources[core, ENTRY]])
     first, last = flow_start[core], flow_start[core + 1]
@@ -144,8 +148,9 @@ def pick_flow(
 
 
 @piece
-def free_channel(core: int, last: int, source_credits: IntArray, v_count: int) -> int:
+def free_channel(core: int, last: int, v_count: int, state: State) -> int:
     """The next virtual channel after the last one used that has a credit, -1 if none has."""
+    source_credits = state.source_credits
     for k in range(1, v_count + 1):
         v = (last + k) % v_count
         if source_credits[core * v_count + v] > 0:
@@ -154,14 +159,12 @@ def free_channel(core: int, last: int, source_credits: IntArray, v_count: int) -
 
 
 @piece
-def sources_send(
-    sources: IntArray, source_credits: IntArray, source_busy: IntArray, calendar: IntArray, chances: FloatArray,
-    flow_start: IntArray, alias_share: FloatArray, alias: IntArray, entry_end: IntArray, entry_cycle: IntArray,
-    entry_flow: IntArray, entry_count: IntArray, target_start: IntArray, targets: IntArray, flow_made: IntArray,
-    start: IntArray, packets: IntArray, flying: IntArray, words: IntArray, routers: IntArray, chance: AnyArray,
-    tally: IntArray, fixed: IntArray,
-) -> None:  # fmt: skip
+def sources_send(state: State) -> None:
     """Every core with something to send puts one flit into the network if there is room."""
+    sources, source_credits, source_busy = state.sources, state.source_credits, state.source_busy
+    target_start, targets, start = state.target_start, state.targets, state.start
+    packets, flying, words = state.packets, state.flying, state.words
+    routers, tally, fixed = state.routers, state.tally, state.fixed
     now, v_count = tally[NOW], fixed[CHANNELS]
     in_window = 1 if fixed[WINDOW_START] <= now < fixed[WINDOW_END] else 0
     bucket = now + fixed[INJECT_CYCLES] & (flying.shape[0] - 1)
@@ -171,11 +174,11 @@ def sources_send(
             core = word_number << 5 | lowest(word)
             word &= word - 1
             if sources[core, PACKET] < 0:
-                flow = pick_flow(core, sources, flow_start, alias_share, alias, entry_flow, chance, fixed)
-                make_packet(core, sources, flow, target_start, flow_made, start, packets, tally, fixed)
+                flow = pick_flow(core, state)
+                make_packet(core, flow, state)
                 if tally[BROKEN]:
                     return
-                plan(core, sources, chances, entry_end, entry_cycle, entry_count, chance, tally, fixed)
+                plan(core, state)
             left, slot = sources[core, TO_SEND], sources[core, PACKET]
             copies, rest = divmod(
                 left, fixed[LENGTH]
@@ -183,7 +186,7 @@ def sources_send(
             head = rest == 0
             v = sources[core, VC]
             if head:
-                v = free_channel(core, v, source_credits, v_count)
+                v = free_channel(core, v, v_count, state)
             if v < 0 or source_credits[core * v_count + v] == 0:
                 source_busy[word_number] &= ~(1 << (core & 31))  # until a credit comes back
                 continue
@@ -205,4 +208,4 @@ def sources_send(
             if left == 1:
                 sources[core, PACKET] = -1
                 if sources[core, NEXT] > now + 1:
-                    sleep(core, sources, calendar, source_busy, tally)
+                    sleep(core, state)

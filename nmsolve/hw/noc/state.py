@@ -20,7 +20,7 @@ HISTOGRAM = 1 << 14
 
 
 class State(NamedTuple):
-    """Everything :func:`nmsolve.hw.noc.advance.advance` works on, in the order of its arguments (columns: layout.py)."""
+    """A network in one cycle: what every kernel of the simulator reads and changes (columns: layout.py)."""
 
     fixed: IntArray
     tally: IntArray
