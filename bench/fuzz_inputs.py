@@ -235,7 +235,7 @@ def targets(folder: Path) -> list[Target]:
         return commands.info_command(path, json=True)
 
     def verified(path: Path) -> object:
-        return commands.verify_command(path, bound=path.name != "front", json=True)
+        return commands.verify_command(path, bound=True, json=True)
 
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",

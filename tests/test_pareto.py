@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
-import subprocess
-import sys
+import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from nmsolve.cli.answer import write_answer
+from nmsolve.cli.check import run_verify
 from nmsolve.cli.main import app
 from nmsolve.cli.pareto import write_front
 from nmsolve.cli.patience import Patience
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
+from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads
 from nmsolve.hw.scores import objective_value, score
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Bound, Result, Stage, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import save_graph
 from nmsolve.model.graph import LogicGraph
@@ -28,7 +33,9 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.several import lexicographic, pareto_front
+from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.certificates import stages_from_json, stages_to_json
+from nmsolve.solvers.mapping.several import Solve, lexicographic, pareto_front, stage_of
 
 NAMES = ("hops", "max-link")
 
@@ -144,31 +151,186 @@ def test_command_line_front_order_and_bad_input(tmp_path):
     assert isinstance(run("--route", "nowhere").exception, InputError)
 
 
-def test_forged_bounds_of_a_front_are_only_claims(tmp_path: Path) -> None:
-    """Code 6 for what a front says to be proved, 1 for what contradicts its own figures."""
-    instance = Path(__file__).parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
+def by_word(problem: MappingProblem, seconds: float, start: np.ndarray | None) -> Result:
+    """The least value of all, proved by CP-SAT as it says; beside it the star bound of hops."""
+    found = by_trying(problem, seconds, start)
+    word = Bound(float(found.objective or 0), "cpsat", "full", {"status": "OPTIMAL"})
+    bounds = (word, *((star_bound(problem),) if problem.objective == "hops" else ()))
+    return replace(found, bounds=bounds, scores=score(problem.graph, problem.machine, found.core))
 
-    def run(*words: object) -> tuple[int, str]:
-        command = [sys.executable, "-m", "nmsolve", *map(str, words)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-        return done.returncode, done.stdout
 
-    run("map", instance, "--pareto", "hops,max-link", "--points", 2, "-t", 3, "-o", tmp_path)
-    path = tmp_path / "pareto.json"
-    front = json.loads(path.read_text())
-    value = front["points"][0]["values"]["hops"]
+def by_star(problem: MappingProblem, seconds: float, start: np.ndarray | None) -> Result:
+    """The same without any word."""
+    found = by_word(problem, seconds, start)
+    bound = found.bounds[1].value if found.bounds[1:] else None
+    share = gap(found.objective, bound)
+    return replace(found, bounds=found.bounds[1:], status="feasible", bound=bound, gap=share)
 
-    def forged(point: dict[str, object], rest: dict[str, object]) -> None:
-        points = [front["points"][0] | point, *front["points"][1:]]
-        path.write_text(json.dumps(front | {"points": points} | rest))
 
-    for point, rest in (({"bound": value, "proven": True}, {}), ({}, {"bounds": [value / 2, None]})):
-        forged(point, rest)
-        assert run("verify", path, "--bound")[0] == 6 and "only claimed" in run("verify", path)[1]
-        assert run("verify", path, "--bound", "--trust-solver")[0] == 0
-    for point, rest in (
-        ({"bound": value * 2}, {}), ({"bound": -1.0}, {}), ({"bound": value / 2, "proven": True}, {}),
-        ({}, {"bounds": [value * 2, None]}), ({}, {"bounds": [-1.0, None]}), ({}, {"graph": {"hash": "0" * 16}}),
-    ):  # fmt: skip
-        forged(point, rest)
-        assert run("verify", path, "--bound", "--trust-solver")[0] == 1, (point, rest)
+def front_folder(folder: Path, solver: Solve) -> Path:
+    """A front of two points as ``map --pareto`` writes it."""
+    problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
+    save_graph(problem.graph, folder / "g.json")
+    front = pareto_front(problem, NAMES, 3, 5.0, solver)
+    assert len(front.points) > 1
+    inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
+    write_front(folder, problem, front, inputs, Patience(0))
+    return folder
+
+
+def order_folder(folder: Path, solver: Solve) -> Path:
+    """A run in order as ``map --objective hops,max-link`` writes it."""
+    problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
+    save_graph(problem.graph, folder / "g.json")
+    (first, held), (last, result) = lexicographic(problem, NAMES, 5.0, solver)
+    before = {"objective": "hops", "value": held.objective, "bound": held.bound, "status": held.status}
+    inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
+    write_answer(
+        folder,
+        last,
+        result,
+        inputs | {"before": [before]},
+        None,
+        Patience(0),
+        earlier=[stage_of(first, held)],
+    )
+    return folder
+
+
+def code(path: Path, trust: bool = False) -> int:
+    """Exit code of ``nmsolve verify PATH --bound``; 2 for what cannot be read."""
+    try:
+        return run_verify(path, None, None, None, None, None, None, True, trust, None, None, None, False)
+    except InputError:
+        return 2
+
+
+Make = Callable[[Path, Solve], Path]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Make, Solve], Path]:
+    """A folder that is made when it is first asked for."""
+    return functools.cache(lambda kind, solver: kind(tmp_path_factory.mktemp("several"), solver))
+
+
+@pytest.mark.parametrize("kind", [front_folder, order_folder])
+def test_what_several_objectives_claim_is_recomputed_or_named(
+    kind: Make, made: Callable[[Make, Solve], Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert code(made(kind, by_star)) == 0
+    assert "cpsat" not in capsys.readouterr().out
+    folder = made(kind, by_word)
+    assert (code(folder), code(folder, trust=True)) == (6, 0)
+    assert "rests on the word of cpsat" in capsys.readouterr().out
+    arguments = (None, None, None, None, None, None, False, False, None, None, None, False)
+    assert run_verify(folder, *arguments) == 0 and "only claimed" in capsys.readouterr().out
+
+
+Change = Callable[[dict[str, Any], dict[str, Any]], None]
+
+
+def forged(folder: Path, to: Path, change: Change) -> Path:
+    """A copy of the folder with report and certificates changed together."""
+    shutil.copytree(folder, to, dirs_exist_ok=True)
+    names = next(pair for pair in (("pareto.json", "pareto-certificates.json"), ("report.json", "certificates.json"))
+                 if (to / pair[0]).exists())  # fmt: skip
+    files = [json.loads((to / name).read_text()) for name in names]
+    change(*files)
+    for name, content in zip(names, files, strict=True):
+        (to / name).write_text(json.dumps(content))
+    return to
+
+
+def swap_bounds(report: dict[str, Any], proofs: dict[str, Any]) -> None:
+    """Words of one stage in another's place."""
+    a, b = proofs["stages"][0], next(s for s in proofs["stages"] if s["objective"] == "max-link")
+    a["bounds"], b["bounds"] = b["bounds"], a["bounds"]
+
+
+#: What somebody would like to have proved, and is refused though words are trusted.
+FORGED: dict[str, Change] = {
+    "a point's bound above it": lambda f, c: f["points"][0].update(bound=2 * f["points"][0]["bound"]),
+    "a bound below 0": lambda f, c: f["points"][0].update(bound=-1.0),
+    "a bound of all above a point": lambda f, c: f.update(bounds=[2 * f["bounds"][0], None]),
+    "another graph": lambda f, c: f.update(graph={"hash": "0" * 16}),
+    "an ideal below the points": lambda f, c: f.update(ideal=[0.0, 0.0]),
+    "dominated, but better": lambda f, c: f["dominated"].append({"values": {"hops": 0.0, "max-link": 1e9}}),
+    "no stage": lambda f, c: c.update(stages=[]),
+    "no stage of one objective": lambda f, c: c.update(
+        stages=[s for s in c["stages"] if s["objective"] == "hops"]
+    ),
+    "no stage with ceilings": lambda f, c: c.update(stages=[s for s in c["stages"] if not s["ceilings"]]),
+    "more proved than the certificate": lambda f, c: c["stages"][0]["bounds"][1].update(value=f["bounds"][0]),
+    "a word above a mapping": lambda f, c: c["stages"][0]["bounds"][0].update(value=2 * f["bounds"][0]),
+    "nobody's word": lambda f, c: c["stages"][0]["bounds"][0].update(method="my-blog"),
+    "a word about placements": lambda f, c: c["stages"][0]["bounds"][0].update(scope="placement"),
+    "bounds of another stage": swap_bounds,
+    "a word about another problem": lambda f, c: c["stages"][0].update(problem="0" * 16),
+    "another ceiling": lambda f, c: c["stages"][1]["ceilings"].update(hops=1e9),
+    "another objective": lambda f, c: c["stages"][1].update(objective="cut"),
+}
+
+
+@pytest.mark.parametrize("what", FORGED)
+def test_no_forged_front_is_believed(what: str, made: Callable[[Make, Solve], Path], tmp_path: Path) -> None:
+    assert code(forged(made(front_folder, by_word), tmp_path, FORGED[what]), trust=True) == 1
+
+
+def test_a_front_claims_no_more_than_its_certificates_prove(
+    made: Callable[[Make, Solve], Path], tmp_path: Path
+) -> None:
+    """Without words the star bound is all that is proved: nothing above it, and no point."""
+    folder = made(front_folder, by_star)
+    changes: list[Change] = [
+        lambda f, c: f["points"][0].update(proven=True, bound=None),
+        lambda f, c: f["points"][0].update(bound=f["points"][0]["values"]["hops"]),
+        lambda f, c: f.update(bounds=[f["ideal"][0], None]),
+        lambda f, c: f.update(bounds=[None, f["ideal"][1]]),
+    ]
+    for change in changes:
+        assert code(forged(folder, tmp_path, change), trust=True) == 1
+    assert code(forged(folder, tmp_path, lambda f, c: None)) == 0
+    (tmp_path / "pareto-certificates.json").unlink()
+    assert code(tmp_path, trust=True) == 1
+
+
+def held(report: dict[str, Any]) -> dict[str, Any]:
+    """What is said of the earlier objective."""
+    found: dict[str, Any] = report["inputs"]["before"][0]
+    return found
+
+
+#: The same for objectives in order.
+HELD: dict[str, Change] = {
+    "a bound above the value": lambda r, c: held(r).update(bound=2 * held(r)["value"]),
+    "no stage": lambda r, c: c.update(stages=[]),
+    "stages are gone": lambda r, c: c.pop("stages"),
+    "a word above the mapping": lambda r, c: c["stages"][0]["bounds"][0].update(value=2 * held(r)["value"]),
+    "more proved than the certificate": lambda r, c: c["stages"][0]["bounds"][1].update(
+        value=held(r)["value"]
+    ),
+    "a word about another problem": lambda r, c: c["stages"][0].update(problem=c["problem"]),
+    "a word within a ceiling": lambda r, c: c["stages"][0].update(ceilings={"max-link": 1e9}),
+    "bounds of the last objective": lambda r, c: c["stages"][0].update(bounds=c["bounds"]),
+    "held at more": lambda r, c: held(r).update(value=held(r)["value"] + 1, bound=held(r)["value"] + 1),
+}
+
+
+@pytest.mark.parametrize("what", HELD)
+def test_no_forged_value_of_an_earlier_objective_is_believed(
+    what: str, made: Callable[[Make, Solve], Path], tmp_path: Path
+) -> None:
+    assert code(forged(made(order_folder, by_word), tmp_path, HELD[what]), trust=True) == 1
+
+
+def test_of_recomputed_bounds_a_front_keeps_one_of_a_method() -> None:
+    """However many stages there are: it holds under all ceilings, and the best one proves most."""
+    weak, strong = (Bound(v, "star", "full", {"method": "star"}) for v in (1.0, 2.0))
+    word, kept = Bound(3.0, "cpsat"), Bound(9.0, "star", "placement")
+    stages = [
+        Stage("hops", (), "a", (weak, kept)), Stage("hops", (("cut", 1.0),), "b", (strong, word)),
+        Stage("hops", (("cut", 2.0),), "c", (word,)), Stage("hops", (("cut", 3.0),), "d", (weak,)),
+    ]  # fmt: skip
+    read = stages_from_json(stages_to_json(stages))
+    assert read == [replace(stages[1], bounds=(strong, word)), stages[2]]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set, new_run, settle
 from nmsolve.model.files import write_atomic
@@ -74,6 +75,7 @@ def write_answer(
     mapped: MappedRoutes | None = None,
     better: IntArray | None = None,
     run: str | None = None,
+    earlier: Sequence[Stage] = (),
 ) -> Report:
     """Write mapping, certificates, events and report; then check, draw, and write report and page with what that gave.
 
@@ -89,6 +91,7 @@ def write_answer(
     mapped : routes that were added to the mapping
     better : a better mapping than that of ``result``, which is about a given one
     run : id of the run that these files belong to; a new one if not given
+    earlier : problems that were solved before this one, with their bounds
     """
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.between import BetweenCores
@@ -100,7 +103,7 @@ def write_answer(
     left = [*STAGES, *([] if mapped is None else [ROUTES])] if found else []
     report = build_report(problem, result, [], inputs, left, routing)
     with file_set(out, FILES, run) as folder:
-        _write_found(folder, problem, result, routes, mapped, better)
+        _write_found(folder, problem, result, routes, mapped, better, earlier)
         _write_report(folder, report)
     checks: list[CheckPart] = []
     between: BetweenCores | None = None
@@ -120,7 +123,7 @@ def write_answer(
 
 def _write_found(
     folder: Path, problem: MappingProblem, result: Result, routes: list[MessageRoute] | None, mapped: MappedRoutes | None,
-    better: IntArray | None,
+    better: IntArray | None, earlier: Sequence[Stage],
 ) -> None:  # fmt: skip
     """Everything but the report."""
     from nmsolve.cli.map_routes import write_mapped_routes
@@ -143,7 +146,7 @@ def _write_found(
         write_routes(folder / "routes.json", graph, machine, routes)
     if mapped is not None:
         write_mapped_routes(folder, mapped)
-    write_atomic(folder / "certificates.json", certificates_to_json(problem, result.bounds))
+    write_atomic(folder / "certificates.json", certificates_to_json(problem, result.bounds, earlier))
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
     write_atomic(folder / "events.jsonl", lines)
 

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import math
-import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
-from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates
+from nmsolve.cli.check_bounds import Proofs, positive
+from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
 from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 
@@ -94,7 +93,7 @@ def run_verify(
     if front is not None:
         if routes is not None:
             raise InputError("routes belong to one mapping of a front", "--routes", "one of its point-N.json")
-        checks = front_checks(front, graph, machine, chips, constraints, balance, turns)
+        checks = front_checks(front, graph, machine, chips, constraints, balance, turns, bound)
     else:
         loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
         if bound and loaded.report is None and routes is None:
@@ -126,14 +125,14 @@ def _answer_checks(
     if loaded.report is not None:
         checks.append(_about_check(loaded, loaded.report))
     if not bound:
-        checks += _unread_checks(loaded.report)
+        checks += _unread_checks(loaded.report, loaded.inputs.before)
     elif loaded.report is not None:
         ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
         name = str(loaded.report.get("objective_name"))
         problem = MappingProblem(
             loaded.graph, loaded.machine, name, stated, limit, migration, ceilings, turns=loaded.turns()
         )
-        checks += _bound_checks(loaded, loaded.report, problem)
+        checks += _bound_checks(loaded, loaded.report, problem, report.scores)
     return checks
 
 
@@ -232,13 +231,12 @@ def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
 
 
 def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[CheckPart]:
-    """That a mapping keeps the values that earlier objectives were held at, and that these were as good as stated.
+    """That a mapping keeps the values that earlier objectives were held at, and that what is said of these agrees with itself.
 
     Parameters
     ----------
     scores : the mapping's objectives, recomputed; without any (no core for some node) nothing is said
     """
-    from nmsolve.cli.verdict import UNREAD
     from nmsolve.hw.verify import TOLERANCE
     from nmsolve.model.bound import meets
 
@@ -254,11 +252,7 @@ def held_checks(before: Sequence[Held], scores: Mapping[str, float]) -> list[Che
             ok, text = False, f"{text}, called {b.status[:40]!r}"
         if b.status == "optimal" and (b.bound is None or not meets(b.bound, b.value)):
             ok, text = False, f"{text}, called optimal with bound {number(b.bound)}"
-        claims = b.bound is not None and b.bound > 0
-        if ok and claims:
-            called = "optimal" if b.status == "optimal" else f"at least {number(b.bound)}"
-            text = f"{text}; that it is {called} rests on the word of {UNREAD}"
-        checks.append(CheckPart(f"held {b.objective}", ok, text, UNREAD if ok and claims else ""))
+        checks.append(CheckPart(f"held {b.objective}", ok, text))
     return checks
 
 
@@ -323,7 +317,7 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
     return CheckPart("problem", not wrong, "; ".join(wrong) or "the report is about this graph and machine")
 
 
-def _unread_checks(report: Mapping[str, Any] | None) -> list[CheckPart]:
+def _unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> list[CheckPart]:
     """What a report claims of bounds, where none was asked to be re-checked."""
     from nmsolve.cli.verdict import unread
 
@@ -331,84 +325,28 @@ def _unread_checks(report: Mapping[str, Any] | None) -> list[CheckPart]:
     words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
     if report is not None and report.get("status") == "optimal":
         words.append("optimal")
+    words += [f"{b.objective} at least {number(b.bound)} before" for b in before if b.bound]
     return [unread(", ".join(words), "--bound does")] if words else []
 
 
-def _bound_checks(loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem) -> list[CheckPart]:
-    """Re-check every certificate, and that the report claims no more than the certificates prove.
-
-    A bound that rests on a solver's word counts only if it was given about this very problem: a certificate proves
-    something about whatever problem it is recomputed for, a word does not. The same holds for what is not re-checked because
-    the graph lies on disk.
-    """
-    from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, BoundCheck, check_bound
-    from nmsolve.solvers.mapping.recheck.parts import granularity
-
-    about, bounds = load_certificates(loaded.folder / "certificates.json")
+def _bound_checks(
+    loaded: Loaded, report: Mapping[str, Any], problem: MappingProblem, scores: Mapping[str, float]
+) -> list[CheckPart]:
+    """Re-check every certificate, and that the report claims no more than the certificates prove: in the end, and of the
+    values that earlier objectives were held at."""
+    path, name = loaded.folder / "certificates.json", problem.objective
+    about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
-    checks: list[CheckPart] = []
-    proved = {"full": Proved(), "placement": Proved()}
-    for b in bounds:
-        name = f"bound {b.method} ({b.scope})"
-        unread = problem.graph.on_disk and b.scope == "full" and b.method in RECHECKS.keys() - FROM_DISK
-        if unread and 0 < b.value < math.inf:
-            text = "not re-checked, the graph lies on disk (it is with more --memory)"
-            found = BoundCheck(about == problem.hash, b.value, text, trusted=True)
-        else:
-            found = check_bound(problem, b, loaded.core, about, free_routes=free)
-        word = ("this run, unread" if unread else b.method) if found.trusted else ""
-        checks.append(CheckPart(name, found.ok, found.text, word))
-        if found.ok and b.scope in proved:
-            proved[b.scope].add(found.value if word else min(found.value, b.value), word)
-    step = granularity(problem)
-    for scope, name in (("full", "bound"), ("placement", "placement_bound")):
-        said = report.get(name)
+    proofs = Proofs(problem, [(loaded.core, scores)], free)
+    last = Stage(name, problem.ceilings, about, tuple(bounds))
+    checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
+    for k, b in enumerate(loaded.inputs.before):
+        within = dict(problem.ceilings[:k])
+        if b.bound:
+            checks.append(proofs.claim(f"held {b.objective} bound", b.bound, b.value, b.objective, within))
+    for scope, key in (("full", "bound"), ("placement", "placement_bound")):
+        said, within = report.get(key), dict(problem.ceilings)
         if said is not None:
-            checks.append(proved[scope].claim(f"{scope} bound", said, report.get("objective"), step))
+            value = report.get("objective")
+            checks.append(proofs.claim(f"{scope} bound", said, value, name, within, scope))
     return checks
-
-
-def positive(value: object) -> float | None:
-    """A finite number >= 0 from a file, or None."""
-    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
-    return float(value) if fine else None  # type: ignore[arg-type]
-
-
-@dataclass
-class Proved:
-    """The best bound that was recomputed, and the best on somebody's ``word``."""
-
-    value: float = 0.0
-    trusted: float = 0.0
-    word: str = ""
-
-    def add(self, value: float, word: str) -> None:
-        """One more bound that holds, by recomputing it or on a word."""
-        if not word:
-            self.value = max(self.value, value)
-        elif value > self.trusted:
-            self.trusted, self.word = value, word
-
-    def claim(self, name: str, said: object, objective: object, step: float) -> CheckPart:
-        """Whether this is what a report says: no more than was proved, or the objective where that is met."""
-        from nmsolve.model.bound import meets
-
-        said = positive(said)
-        if said is None:
-            return CheckPart(name, False, "what the report says is no number >= 0")
-        known = positive(objective)
-        value = math.nan if known is None else known
-
-        def covers(proved: float) -> bool:
-            return said <= proved or (said <= value and meets(proved, value, step))
-
-        text = f"the report says {number(said)}, recomputed is {number(self.value)}"
-        if covers(self.value):
-            return CheckPart(name, True, text)
-        if not covers(self.trusted):
-            return CheckPart(
-                name, False, text + (f", {number(self.trusted)} by {self.word}" if self.word else "")
-            )
-        return CheckPart(
-            name, True, f"{text}; {number(self.trusted)} rests on the word of {self.word}", self.word
-        )

@@ -1,23 +1,30 @@
-"""``nmsolve verify`` of a front: every point of pareto.json recomputed from its mapping."""
+"""``nmsolve verify`` of a front: every point of pareto.json recomputed from its mapping, and what is proved of it."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from math import isclose, nan
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
 
-from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.loading import Loaded, load_answer, load_stages
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.verdict import UNREAD
+from nmsolve.cli.verdict import unread
+from nmsolve.hw.verify import TOLERANCE
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 
+if TYPE_CHECKING:
+    from nmsolve.model.types import IntArray
+
 #: Format of pareto.json.
 FORMAT = "nmsolve-pareto-1"
+#: The bounds of everything that was solved for a front, with their certificates.
+PROOFS = "pareto-certificates.json"
 
 
 class FrontPoint(msgspec.Struct, frozen=True):
@@ -30,12 +37,20 @@ class FrontPoint(msgspec.Struct, frozen=True):
     proven: bool
 
 
+class DominatedPoint(msgspec.Struct, frozen=True):
+    """A row of ``dominated``: no mapping is kept of it."""
+
+    values: dict[str, float]
+
+
 class FrontFile(msgspec.Struct, frozen=True):
     """The part of pareto.json that can be checked."""
 
     format: Literal["nmsolve-pareto-1"]
     objectives: tuple[str, str]
     points: list[FrontPoint]
+    dominated: list[DominatedPoint]
+    ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
     graph: dict[str, Any]
@@ -58,11 +73,10 @@ def front_checks(
     constraints: Path | None,
     balance: float | None,
     turns: str | None,
+    bound: bool,
 ) -> list[CheckPart]:
-    """One check per point, and one of the points together.
-
-    What was proved about them (``bound``, ``proven``, ``bounds``) has no certificate here: it is compared with the values, and
-    rests on a word.
+    """One check per point, one of the points together; then what was proved about them (``bound``, ``proven``, ``bounds``),
+    from the certificates if ``bound``.
 
     Raises
     ------
@@ -72,28 +86,41 @@ def front_checks(
     from nmsolve.model.file_set import require_one_run
     from nmsolve.model.files import decode_json, read_limited
     from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.model.mapping.problem import MappingProblem
 
     front = decode_json(read_limited(path), FrontFile, path)
-    require_one_run(path.parent, [path.name, *(p.mapping for p in front.points)])
+    require_one_run(path.parent, [path.name, PROOFS, *(p.mapping for p in front.points)])
     if not front.points:
         raise InputError("it has no points", str(path), "a front that `nmsolve map --pareto` wrote")
     first = load_answer(path.parent / front.points[0].mapping, graph, machine, chips)
     rules, limit, migration = first.constraints(constraints), first.node_limit(balance), first.migration()
     checks = [_about(front, first)]
+    known: list[tuple[IntArray, dict[str, float]]] = []
     for point in front.points:
         core = read_mapping(path.parent / point.mapping, first.graph, first.machine)
         report = verify(
             first.graph, first.machine, rules, core, node_limit=limit, migration=migration,
             turns=turns or first.inputs.prohibit_turns,
         )  # fmt: skip
+        known.append((core, dict(report.scores)))
         wrong = [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
         wrong += _wrong_values(front.objectives, point, dict(report.scores))
         text = ", ".join(f"{k} {number(report.scores.get(k))}" for k in front.objectives)
         checks.append(
             CheckPart(Path(point.mapping).stem, not wrong, "; ".join(wrong) or text + " recomputed")
         )
-    together = _together(front)
-    return [*checks, together, *_claims(front)] if together.ok else [*checks, together]
+    if all(c.ok for c in checks):
+        checks.append(_together(front))
+    if not all(c.ok for c in checks):
+        return checks
+    claims = _claims(front, [scores for _, scores in known])
+    if not bound:
+        words = ", ".join(f"{c.name} at least {number(c.said)}" for c in claims)
+        return [*checks, unread(words, "--bound does")] if claims else checks
+    problem = MappingProblem(
+        first.graph, first.machine, front.objectives[0], rules, limit, migration, turns=first.turns()
+    )
+    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(problem, known))
 
 
 def _about(front: FrontFile, loaded: Loaded) -> CheckPart:
@@ -107,8 +134,6 @@ def _about(front: FrontFile, loaded: Loaded) -> CheckPart:
 
 def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, float]) -> list[str]:
     """What the row says against the recomputed ``scores``."""
-    from nmsolve.hw.verify import TOLERANCE
-
     if not set(names) <= scores.keys():
         return [f"{names} are not two objectives of this machine"]
     wrong = [
@@ -116,7 +141,7 @@ def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, f
         for k in names
         if not isclose(point.values.get(k, nan), scores[k], rel_tol=TOLERANCE, abs_tol=TOLERANCE)
     ]
-    if point.ceiling is not None and scores[names[1]] > point.ceiling * (1 + TOLERANCE) + TOLERANCE:
+    if point.ceiling is not None and not scores[names[1]] <= point.ceiling * (1 + TOLERANCE) + TOLERANCE:
         wrong.append(f"{names[1]} is {number(scores[names[1]])}, the ceiling is {number(point.ceiling)}")
     if point.bound is not None and not 0 <= point.bound <= scores[names[0]] * (1 + TOLERANCE):
         wrong.append(f"{names[0]} is {number(scores[names[0]])}, its bound {number(point.bound)}")
@@ -126,26 +151,62 @@ def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, f
 
 
 def _together(front: FrontFile) -> CheckPart:
-    """No point is as good as another in both objectives, and none is below what no mapping goes below."""
+    """No point is as good as another in both objectives; the ideal, the bounds and all else that was found agree with them."""
     one, two = front.objectives
-    rows = [(p.values.get(one, 0.0), p.values.get(two, 0.0)) for p in front.points]
+    rows = [(p.values[one], p.values[two]) for p in front.points]
     if any(not (a[0] < b[0] and a[1] > b[1]) for a, b in pairwise(rows)):
         return CheckPart("front", False, f"{one} does not rise, or {two} does not fall, from point to point")
     for k, bound in enumerate(front.bounds):
         least = min(row[k] for row in rows)
-        if bound is not None and not 0 <= bound <= least * (1 + 1e-9):
+        if bound is not None and not 0 <= bound <= least * (1 + TOLERANCE):
             text = f"{front.objectives[k]} is {number(least)} at a point, its bound is {number(bound)}"
             return CheckPart("front", False, text)
-    return CheckPart("front", True, f"{len(rows)} points, none dominated")
+        if front.ideal[k] != least:
+            text = f"the least {front.objectives[k]} of a point is {number(least)}, the ideal {number(front.ideal[k])}"
+            return CheckPart("front", False, text)
+    for p in front.dominated:
+        found = p.values.get(one, nan), p.values.get(two, nan)
+        if not any(row[0] <= found[0] and row[1] <= found[1] for row in rows):
+            return CheckPart(
+                "front",
+                False,
+                f"{number(found[0])}, {number(found[1])} is called dominated, no point is as good",
+            )
+    text = f"{len(rows)} points, none dominated, the ideal is theirs"
+    if front.dominated:
+        text += f"; {len(front.dominated)} dominated values without mapping, of which nothing is claimed"
+    return CheckPart("front", True, text)
 
 
-def _claims(front: FrontFile) -> list[CheckPart]:
-    """What is said to be proved of the front, and by whom."""
-    proven = sum(p.proven for p in front.points)
-    bounds = [f"{k} at least {number(b)}" for k, b in zip(front.objectives, front.bounds, strict=True) if b]
-    bounds += [f"{sum(bool(p.bound) for p in front.points)} bounds of points"] * any(
-        p.bound for p in front.points
-    )
-    words = [*[f"{proven} points proved"] * bool(proven), *bounds]
-    text = f"{', '.join(words)}: only claimed, a front keeps no certificates; rests on the word of {UNREAD}"
-    return [CheckPart("front bounds", True, text, UNREAD)] if words else []
+class _Claim(NamedTuple):
+    """A bound that is ``said`` to hold for an objective among mappings ``within`` these values; the least known is ``value``."""
+
+    name: str
+    objective: str
+    said: float | None
+    value: float
+    within: dict[str, float]
+
+
+def _claims(front: FrontFile, scores: list[dict[str, float]]) -> list[_Claim]:
+    """What is said to be proved; ``scores`` of every point as recomputed."""
+    names, out = front.objectives, []
+    one, two = names
+    for p, found in zip(front.points, scores, strict=True):
+        stem, values = Path(p.mapping).stem, {name: found[name] for name in names}
+        ceiling = {} if p.ceiling is None else {two: p.ceiling}
+        out.append(_Claim(f"{stem} bound", one, p.bound, found[one], ceiling))
+        if p.proven:  # nothing that is as good in both is better in one
+            out += [_Claim(f"{stem} proved, {k}", k, v, v, values) for k, v in values.items()]
+    for name, bound in zip(names, front.bounds, strict=True):
+        out.append(_Claim(f"front {name}", name, bound, min(s[name] for s in scores), {}))
+    return [claim for claim in out if claim.said]
+
+
+def _proof_checks(path: Path, claims: list[_Claim], proofs: Proofs) -> list[CheckPart]:
+    """Every certificate beside the front re-checked, and every claim held against what that gave."""
+    if not path.exists():
+        text = f"no {PROOFS} beside the front: nothing proves what it claims"
+        return [CheckPart("front bounds", False, text)] if claims else []
+    checks = [c for stage in load_stages(path) for c in proofs.take(stage, named=True)]
+    return checks + [proofs.claim(c.name, c.said, c.value, c.objective, c.within) for c in claims]

@@ -117,7 +117,7 @@ def plan_checks(
     thorough: bool = False,
 ) -> list[CheckPart]:
     """The rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
-    from nmsolve.cli.check import positive
+    from nmsolve.cli.check_bounds import positive
     from nmsolve.hw.pipeline.stages import objective as evaluated
     from nmsolve.hw.pipeline.walk import walked_loads
     from nmsolve.model.pipeline.check import plan_complaint
@@ -204,7 +204,7 @@ def claim_checks(
     ----------
     checks : of :func:`plan_checks`; those of the bounds are in their order
     """
-    from nmsolve.cli.check import Proved, positive
+    from nmsolve.cli.check_bounds import Proved, positive
 
     objective, bound = positive(report.get("objective")), positive(report.get("bound"))
     wanted, said = gap_of(objective, bound), report.get("gap")

@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
-    from nmsolve.model.bound import Bound
+    from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
@@ -184,6 +184,21 @@ def load_certificates(path: Path) -> tuple[str, list[Bound]]:
     data = read_limited(path)
     about = decode_json(data, _About, path)  # also refuses what nests too deeply for the reader below
     return about.problem, certificates_from_json(data, str(path))
+
+
+def load_stages(path: Path) -> list[Stage]:
+    """The problems of ``certificates.json`` or ``pareto-certificates.json`` that are no last word, with their bounds.
+
+    Raises
+    ------
+    InputError : no such file, or not of this shape
+    """
+    from nmsolve.model.files import decode_json, read_limited
+    from nmsolve.solvers.mapping.certificates import stages_from_json
+
+    data = read_limited(path)
+    decode_json(data, _About, path)  # as above
+    return stages_from_json(data, str(path))
 
 
 class _About(msgspec.Struct):

@@ -149,7 +149,7 @@ def _map_in_order(
 ) -> int:
     """One objective after the other; the files are those of the last one. Returns the exit code."""
     from nmsolve.cli.main import STARTED
-    from nmsolve.solvers.mapping.several import lexicographic
+    from nmsolve.solvers.mapping.several import lexicographic, stage_of
 
     left = max(0.1, mapping_time(o, limit) - (time.monotonic() - STARTED))
     stages = lexicographic(
@@ -163,7 +163,10 @@ def _map_in_order(
     last, result = stages[-1]
     inputs = _inputs(o, last) | {"before": before}
     mapped, trouble = routes_of_answer(o, last, result, limit, memory, patience.asked)
-    report = write_answer(o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped)
+    report = write_answer(
+        o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped,
+        earlier=[stage_of(p, r) for p, r in earlier],
+    )  # fmt: skip
     say(o.out, report, o.json)
     if trouble is not None:
         raise trouble

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
-from nmsolve.cli.check_front import FORMAT
+from nmsolve.cli.check_front import FORMAT, PROOFS
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number
 from nmsolve.model.file_set import file_set, new_run
@@ -22,14 +22,16 @@ if TYPE_CHECKING:
 
 
 #: Names that files of a front may have.
-FILES = ("pareto.json", "pareto.svg", "pareto.html", "point-*.json", "reference.json")
+FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
 
 
 def write_front(
     out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any], patience: Patience
 ) -> None:
-    """Write pareto.json and one mapping per point (point-1.json, ...), all at once; then pareto.svg and pareto.html, unless
-    ``patience`` is lost."""
+    """Write pareto.json, certificates and one mapping per point (point-1.json, ...), all at once; then pareto.svg and
+    pareto.html, unless ``patience`` is lost."""
+    from nmsolve.solvers.mapping.certificates import stages_to_json
+
     rows = [_row(front, p) | {"mapping": f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
     content = {
         "format": FORMAT,
@@ -39,7 +41,7 @@ def write_front(
         "ideal": list(front.ideal),
         "bounds": list(front.bounds),
         "points": rows,
-        "dominated": [_row(front, p) for p in front.dominated],
+        "dominated": [{"values": _values(front, p)} for p in front.dominated],
         "inputs": inputs,
     }
     run = new_run()
@@ -50,6 +52,7 @@ def write_front(
             write_mapping(
                 folder / "reference.json", problem.graph, problem.machine, problem.migration.reference
             )
+        write_atomic(folder / PROOFS, stages_to_json(front.stages))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
     try:
         with patience.optional():
@@ -63,9 +66,13 @@ def write_front(
         write_atomic(folder / "pareto.html", page)
 
 
+def _values(front: Front, point: Point) -> dict[str, float]:
+    return dict(zip(front.names, point.values, strict=True))
+
+
 def _row(front: Front, point: Point) -> dict[str, Any]:
     return {
-        "values": dict(zip(front.names, point.values, strict=True)),
+        "values": _values(front, point),
         "ceiling": point.ceiling,
         "bound": point.bound,
         "proven": point.proven,

@@ -152,7 +152,7 @@ def watching(as_json: bool) -> Iterator[list[Observer]]:
 
 def number(value: float | None) -> str:
     """A figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
-    if value is None or value in (float("inf"), float("-inf")):
+    if value is None or value != value or value in (float("inf"), float("-inf")):
         return "-"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"

@@ -98,7 +98,7 @@ def claim_checks(
     ------
     InputError : a file is missing or not of its shape
     """
-    from nmsolve.cli.check import Proved
+    from nmsolve.cli.check_bounds import Proved
     from nmsolve.cli.verdict import unread
     from nmsolve.solvers.routing.recheck import check_routing_bound, whole_values
 

@@ -30,6 +30,22 @@ class Bound:
     certificate: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Stage:
+    """One problem of a run with several objectives, and what was found to be proved of it.
+
+    Attributes
+    ----------
+    objective, ceilings : of that problem (:class:`nmsolve.model.mapping.problem.MappingProblem`); all else is as in the others
+    problem : its hash
+    """
+
+    objective: str
+    ceilings: tuple[tuple[str, float], ...]
+    problem: str
+    bounds: tuple[Bound, ...]
+
+
 def gap(objective: float | None, bound: float | None) -> float | None:
     """``|objective - bound| / |objective|``; 0 when both are 0; None without an incumbent or a bound."""
     if objective is None or bound is None or not np.isfinite(objective) or not np.isfinite(bound):

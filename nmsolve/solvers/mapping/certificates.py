@@ -15,7 +15,7 @@ import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
@@ -219,9 +219,26 @@ def certificate_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
-def certificates_to_json(problem: MappingProblem, bounds: Sequence[Bound]) -> str:
-    """The file ``certificates.json``: every bound with its certificate, and the hash of the problem it is about."""
-    rows = [
+def certificates_to_json(
+    problem: MappingProblem, bounds: Sequence[Bound], earlier: Sequence[Stage] = ()
+) -> str:
+    """The file ``certificates.json``: every bound with its certificate, and the hash of the problem it is about; the same of
+    ``earlier`` problems of a run in order."""
+    content = {"format": FORMAT, "problem": problem.hash, "bounds": _rows(bounds)}
+    return _text(content | ({"stages": _stage_rows(earlier)} if earlier else {}))
+
+
+def stages_to_json(stages: Sequence[Stage]) -> str:
+    """The file ``pareto-certificates.json``: the same for the problems of a front, of which none is the last word."""
+    return _text({"format": FORMAT, "stages": _stage_rows(stages)})
+
+
+def _text(content: dict[str, Any]) -> str:
+    return json.dumps(content, allow_nan=False) + "\n"
+
+
+def _rows(bounds: Sequence[Bound]) -> list[dict[str, Any]]:
+    return [
         {
             "method": b.method,
             "scope": b.scope,
@@ -230,7 +247,22 @@ def certificates_to_json(problem: MappingProblem, bounds: Sequence[Bound]) -> st
         }
         for b in bounds
     ]
-    return json.dumps({"format": FORMAT, "problem": problem.hash, "bounds": rows}, allow_nan=False) + "\n"
+
+
+def _stage_rows(stages: Sequence[Stage]) -> list[dict[str, Any]]:
+    """Of what is recomputed, only the best of every method for an objective: it holds under all ceilings. Every word."""
+    best: dict[tuple[str, str], Bound] = {}
+    full = [(s, [b for b in s.bounds if b.scope == "full"]) for s in stages]
+    for s, bounds in full:
+        for b in bounds:
+            if b.value > best.setdefault((s.objective, b.method), b).value:
+                best[s.objective, b.method] = b
+    out = []
+    for s, bounds in full:
+        kept = [b for b in bounds if b.method not in RECHECKS or best[s.objective, b.method] is b]
+        row = {"objective": s.objective, "ceilings": dict(s.ceilings), "problem": s.problem}
+        out += [row | {"bounds": _rows(kept)}] if kept else []
+    return out
 
 
 def certificates_from_json(data: bytes | str, where: str = "certificates.json") -> list[Bound]:
@@ -240,30 +272,70 @@ def certificates_from_json(data: bytes | str, where: str = "certificates.json") 
     ------
     InputError : not JSON, or not of this shape
     """
+    file = _file(data, where)
+    if not isinstance(file.get("bounds"), list):
+        raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
+    return _bounds(file["bounds"], f"{where}: $.bounds")
+
+
+def stages_from_json(data: bytes | str, where: str = "certificates.json") -> list[Stage]:
+    """The problems in it that are no last word: those before it, or those of a front; none where it does not speak of any.
+
+    Raises
+    ------
+    InputError : not JSON, or not of this shape
+    """
+    rows = _file(data, where).get("stages", [])
+    if not isinstance(rows, list):
+        raise InputError("stages are no list", where, "a list of objects")
+    out = []
+    for i, row in enumerate(rows):
+        at = f"{where}: $.stages[{i}]"
+        if not isinstance(row, dict) or not isinstance(row.get("bounds"), list):
+            raise InputError("no stage", at, "an object with objective, ceilings, problem and bounds")
+        objective, limits, problem = row.get("objective"), row.get("ceilings"), row.get("problem")
+        if not isinstance(objective, str) or not isinstance(problem, str) or not isinstance(limits, dict):
+            raise InputError("objective, ceilings or problem is missing", at, "text, an object and text")
+        ceilings = tuple((name, _value(most, at)) for name, most in limits.items())
+        out.append(Stage(objective, ceilings, problem, tuple(_bounds(row["bounds"], f"{at}.bounds"))))
+    return out
+
+
+def _file(data: bytes | str, where: str) -> dict[str, Any]:
     try:
         file = json.loads(data, object_pairs_hook=_no_key_twice, parse_constant=_no_number)
     except (ValueError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not JSON ({error})", where, "a file written by nmsolve map") from error
-    if not isinstance(file, dict) or file.get("format") != FORMAT or not isinstance(file.get("bounds"), list):
+    if not isinstance(file, dict) or file.get("format") != FORMAT:
         raise InputError("not a certificate file", where, f'"format": "{FORMAT}" and a list "bounds"')
+    return file
+
+
+def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
     out = []
-    for i, row in enumerate(file["bounds"]):
-        at = f"{where}: $.bounds[{i}]"
+    for i, row in enumerate(rows):
+        at = f"{where}[{i}]"
         if not isinstance(row, dict) or not isinstance(row.get("certificate"), dict):
             raise InputError("no certificate", at, "an object with method, scope, value and certificate")
         method, scope, value = row.get("method"), row.get("scope"), row.get("value")
         if not isinstance(method, str) or not isinstance(scope, str):
             raise InputError("method or scope is missing", at, "text")
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise InputError(f"value is {value!r}", at, "a number, or null for infinite")
-        try:
-            number = float("inf") if value is None else float(value)
-        except OverflowError:
-            raise InputError("value is too large", at, "a number, or null for infinite") from None
-        if value is not None and not np.isfinite(number):
-            raise InputError(f"value is {number}", at, "a number, or null for infinite")
+        number = float("inf") if value is None else _value(value, at)
         out.append(Bound(number, method, scope, certificate_from_json(row["certificate"])))
     return out
+
+
+def _value(value: Any, at: str) -> float:
+    """A finite number from the file."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"value is {value!r}", at, "a number, or null for infinite")
+    try:
+        number = float(value)
+    except OverflowError:
+        raise InputError("value is too large", at, "a number, or null for infinite") from None
+    if not np.isfinite(number):
+        raise InputError(f"value is {number}", at, "a number, or null for infinite")
+    return number
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

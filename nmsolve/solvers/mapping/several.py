@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.types import IntArray
@@ -47,13 +47,20 @@ class Point:
 @dataclass(frozen=True, eq=False)
 class Front:
     """``points`` of two objectives ``names``, none as good as another in both, by rising first value; the others found are
-    ``dominated``; ``ideal`` holds the least known values, ``bounds`` what no mapping goes below (None if unknown)."""
+    ``dominated``; ``ideal`` holds the least known values, ``bounds`` what no mapping goes below (None if unknown); ``stages``
+    every problem that was solved on the way, with its bounds."""
 
     names: tuple[str, str]
     points: tuple[Point, ...]
     dominated: tuple[Point, ...]
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
+    stages: tuple[Stage, ...]
+
+
+def stage_of(problem: MappingProblem, result: Result) -> Stage:
+    """What is kept of one of several problems, so that the claims about it can be checked."""
+    return Stage(problem.objective, problem.ceilings, problem.hash, result.bounds)
 
 
 def objective_names(text: str, where: str = "--objective") -> tuple[str, ...]:
@@ -136,6 +143,7 @@ class _Search:
         self.end, self.left = time.monotonic() + seconds, points
         self.found: list[Point] = []
         self.bounds: list[float | None] = [None, None]
+        self.stages: list[Stage] = []
         self.interrupted = False
 
     def _share(self) -> float:
@@ -145,6 +153,7 @@ class _Search:
         limits = () if ceiling is None else ((self.names[1 - k], ceiling),)
         stage = replace(self.problem, objective=self.names[k], ceilings=(*self.problem.ceilings, *limits))
         result = self.solve(stage, seconds, start)
+        self.stages.append(stage_of(stage, result))
         self.interrupted = self.interrupted or result.stop_reason == "interrupt"
         if ceiling is None and result.bound is not None:
             self.bounds[k] = max(result.bound, self.bounds[k] or 0.0)
@@ -189,4 +198,5 @@ class _Search:
             else:
                 kept.append(p)
         ideal = min(p.values[0] for p in self.found), min(p.values[1] for p in self.found)
-        return Front(self.names, tuple(kept), tuple(rest), ideal, (self.bounds[0], self.bounds[1]))
+        bounds = self.bounds[0], self.bounds[1]
+        return Front(self.names, tuple(kept), tuple(rest), ideal, bounds, tuple(self.stages))

@@ -1,0 +1,157 @@
+"""What the certificates of a run prove: recomputed where they can be, on whose word where not."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart
+from nmsolve.hw.verify import TOLERANCE
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound, Stage
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.types import IntArray
+    from nmsolve.solvers.mapping.certificates import BoundCheck
+
+
+def positive(value: object) -> float | None:
+    """A finite number >= 0 from a file, or None."""
+    fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
+    return float(value) if fine else None  # type: ignore[arg-type]
+
+
+@dataclass
+class Proved:
+    """The best bound that was recomputed, and the best on somebody's ``word``."""
+
+    value: float = 0.0
+    trusted: float = 0.0
+    word: str = ""
+
+    def add(self, value: float, word: str) -> None:
+        """One more bound that holds, by recomputing it or on a word."""
+        if not word:
+            self.value = max(self.value, value)
+        elif value > self.trusted:
+            self.trusted, self.word = value, word
+
+    def claim(self, name: str, said: object, objective: object, step: float) -> CheckPart:
+        """Whether this is what a report says: no more than was proved, or the objective where that is met."""
+        from nmsolve.model.bound import meets
+
+        said = positive(said)
+        if said is None:
+            return CheckPart(name, False, "what the report says is no number >= 0")
+        known = positive(objective)
+        value = math.nan if known is None else known
+
+        def covers(proved: float) -> bool:
+            return said <= proved or (said <= value and meets(proved, value, step))
+
+        text = f"the report says {number(said)}, recomputed is {number(self.value)}"
+        if covers(self.value):
+            return CheckPart(name, True, text)
+        if not covers(self.trusted):
+            return CheckPart(
+                name, False, text + (f", {number(self.trusted)} by {self.word}" if self.word else "")
+            )
+        return CheckPart(
+            name, True, f"{text}; {number(self.trusted)} rests on the word of {self.word}", self.word
+        )
+
+
+class _Passed(NamedTuple):
+    """A bound that passed: of which objective, for which mappings (``ceilings``), as recomputed or on a ``word``."""
+
+    objective: str
+    scope: str
+    ceilings: tuple[tuple[str, float], ...]
+    value: float
+    word: str
+
+
+class Proofs:
+    """The bounds of a run, of one problem or of several that differ in objective and ceilings, re-checked one by one.
+
+    A bound that is recomputed uses no ceilings, so it holds under any. One that rests on a solver's word counts only if it was
+    given about the very problem (its hash) that it is kept with, and then for mappings within the ceilings of that one. The same
+    holds for what is not re-checked because the graph lies on disk.
+
+    Parameters
+    ----------
+    problem : what the problems have in common
+    known : (n,) mappings with their objectives as recomputed; no bound may be above one of them
+    free_routes : routes were chosen, too
+    """
+
+    def __init__(
+        self,
+        problem: MappingProblem,
+        known: Sequence[tuple[IntArray, Mapping[str, float]]],
+        free_routes: bool = False,
+    ) -> None:
+        self._problem, self._known, self._free = problem, known, free_routes
+        self._passed: list[_Passed] = []
+        self._steps: dict[str, float] = {}
+
+    def take(self, stage: Stage, named: bool = False) -> list[CheckPart]:
+        """One check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
+        problem = replace(self._problem, objective=stage.objective, ceilings=stage.ceilings)
+        inside = [(core, s) for core, s in self._known if _obeys(s, stage.ceilings)]
+        least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=None)
+        about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
+        checks = []
+        for b in stage.bounds:
+            found, word = self._check(problem, b, None if least is None else least[0], stage.problem)
+            label = f"bound {b.method} ({about if named else b.scope})"
+            checks.append(CheckPart(label, found.ok, found.text, word))
+            if found.ok:
+                value = found.value if word else min(found.value, b.value)
+                limits = stage.ceilings if word else ()
+                self._passed.append(_Passed(stage.objective, b.scope, limits, value, word))
+        return checks
+
+    def _check(
+        self, problem: MappingProblem, bound: Bound, core: IntArray | None, about: str
+    ) -> tuple[BoundCheck, str]:
+        """Outcome of a re-check, and whose word it is if anybody's."""
+        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, BoundCheck, check_bound
+
+        on_disk = (
+            problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
+        )
+        if on_disk and 0 < bound.value < math.inf:
+            text = "not re-checked, the graph lies on disk (it is with more --memory)"
+            return BoundCheck(about == problem.hash, bound.value, text, trusted=True), "this run, unread"
+        found = check_bound(problem, bound, core, about, free_routes=self._free)
+        return found, bound.method if found.trusted else ""
+
+    def claim(
+        self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],
+        scope: str = "full",
+    ) -> CheckPart:  # fmt: skip
+        """Whether a bound that somebody ``said`` is proved, for all mappings ``within`` these values of other objectives.
+
+        Parameters
+        ----------
+        value : the least known ``objective`` of such a mapping
+        """
+        from nmsolve.solvers.mapping.recheck.parts import granularity
+
+        proved = Proved()
+        for p in self._passed:
+            if (p.objective, p.scope) == (objective, scope) and _obeys(within, p.ceilings):
+                proved.add(p.value, p.word)
+        if objective not in self._steps:
+            self._steps[objective] = granularity(replace(self._problem, objective=objective, ceilings=()))
+        return proved.claim(name, said, value, self._steps[objective])
+
+
+def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
+    """Whether mappings with no more than these ``values`` are within ``ceilings``, but for the rounding of sums."""
+    return all(name in values and values[name] <= most * (1 + TOLERANCE) for name, most in ceilings)
