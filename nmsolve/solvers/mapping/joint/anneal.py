@@ -1,4 +1,4 @@
-"""Annealing over mappings whose messages take best trees: each costs what the table says for its set of cores."""
+"""Annealing over mappings whose messages take best trees: each costs what the table says for its cores and where it starts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from nmsolve.solvers.mapping.joint.problem import JointProblem
 
 
 class TreeState(NamedTuple):
-    """Messages as pins (``pin_ptr``, ``pins``, source among them) with ``rate``, and by node (``of_ptr``, ``of``);
-    the table ``cost``; limits as in ``MappingProblem``; ``core`` and ``load`` change."""
+    """Messages as pins (``pin_ptr``, ``pins``, source among them) with ``rate`` and ``source``, and by node (``of_ptr``, ``of``);
+    the table ``cost`` (2^P, P) by bit set of cores and core of the source; limits as in ``MappingProblem``; ``core`` and
+    ``load`` change.
+    """
 
     pin_ptr: IntArray
     pins: IntArray
     rate: FloatArray
+    source: IntArray
     of_ptr: IntArray
     of: IntArray
     cost: FloatArray
@@ -34,7 +37,7 @@ class TreeState(NamedTuple):
 
 
 def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState:
-    """The state of a legal mapping ``core`` (n,)."""
+    """The state of a legal mapping ``core`` (n,); ``cost`` (2^P, P), or (2^P,) if it is the same wherever a message starts."""
     problem, messages = joint.mapping, joint.messages
     sets = [sorted({m.source, *m.targets}) for m in messages]
     pins = np.array([u for s in sets for u in s], np.int64)
@@ -44,8 +47,10 @@ def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState
     np.cumsum(np.bincount(pins, minlength=problem.n), out=of_ptr[1:])
     load = np.zeros(problem.capacity.shape, np.int64)
     np.add.at(load, core, problem.sizes)
+    cost = np.ascontiguousarray(np.broadcast_to(cost.reshape(len(cost), -1), (len(cost), problem.cores)))
     return TreeState(
-        np.concatenate([[0], np.cumsum(length)]).astype(np.int64), pins, joint.rate, of_ptr,
+        np.concatenate([[0], np.cumsum(length)]).astype(np.int64), pins, joint.rate,
+        np.array([m.source for m in messages], np.int64), of_ptr,
         np.repeat(np.arange(len(sets)), length)[order], cost, problem.sizes, problem.capacity, problem.domain_of,
         problem.domains, problem.apart[0], problem.apart[1], np.array(core, np.int64), load,
     )  # fmt: skip
@@ -59,7 +64,7 @@ def cost_around(s: TreeState, u: int) -> float:
         m, cores = s.of[j], 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
             cores |= 1 << s.core[s.pins[i]]
-        total += s.rate[m] * s.cost[cores]
+        total += s.rate[m] * s.cost[cores, s.core[s.source[m]]]
     return total
 
 
@@ -71,7 +76,7 @@ def total_cost(s: TreeState) -> float:
         cores = 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
             cores |= 1 << s.core[s.pins[i]]
-        total += s.rate[m] * s.cost[cores]
+        total += s.rate[m] * s.cost[cores, s.core[s.source[m]]]
     return total
 
 

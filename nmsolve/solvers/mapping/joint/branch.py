@@ -93,7 +93,7 @@ def search(s: TreeState, b: Branching, nodes: int) -> bool:
 def _placed_cost(s: TreeState, b: Branching) -> float:
     total = 0.0
     for m in range(len(s.rate)):
-        total += s.rate[m] * s.cost[b.sets[m]]
+        total += s.rate[m] * s.cost[b.sets[m], 0]
     return total
 
 
@@ -145,7 +145,7 @@ def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
     total = 0.0
     for j in range(s.of_ptr[u], s.of_ptr[u + 1]):
         m = s.of[j]
-        more = s.rate[m] * (s.cost[b.sets[m] | (1 << p)] - s.cost[b.sets[m]])
+        more = s.rate[m] * (s.cost[b.sets[m] | (1 << p), 0] - s.cost[b.sets[m], 0])
         total += more / b.open[m] if shared else more
     return total
 

@@ -14,7 +14,7 @@ from nmsolve.hw.energy import step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.cover import MAX_WORK, cover_bounds, covering, refuses_cover
 from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
@@ -37,6 +37,10 @@ from nmsolve.solvers.search.exact import run_model
 MAX_USES, MAX_TERMS = 20_000, 400_000
 #: Temperatures of an annealing run as parts of the mean rate, and tries per node in the first run; then ever more.
 HOT, COLD, TRIES, LONGER = 3.0, 0.1, 2000, 1.5
+#: Orders of links that annealing goes on with after a first run on each.
+WAYS = 3
+#: What a tree that an order of links does not allow costs, in costs of the dearest that it allows.
+FORBIDDEN = 1e3
 #: Tries in one kernel call.
 PIECE = 20_000
 #: Most nodes of the exact search, and tree nodes in one kernel call.
@@ -121,25 +125,39 @@ class TreeSearch:
         if start is None or len(problem.messages) == 0:
             return
         routing = TreeRoutes(problem)
-        trees = routing.trees
         core = problem.split(start)[0]
         routing.offer(context, core, "best trees")
-        apart = trees.cost[(trees.cost > 0) & np.isfinite(trees.cost)]
-        nearest = float(apart.min()) if len(apart) else 1.0
-        rng, unit = new_rng(context.seed), float(problem.rate.mean()) * max(1.0, nearest)
-        tries = TRIES * problem.mapping.n
-        state = state_of(problem, trees.cost, core)
-        low, best = total_cost(state), np.array(core)
+        ways = [_Way(problem, table, core) for table in (routing.trees.cost, *routing.legal_costs())]
+        rng, tries = new_rng(context.seed), TRIES * problem.mapping.n
         while not context.should_stop():
-            now, done, before = total_cost(state), 0, low
-            while done < tries and not context.should_stop():
-                hot = HOT * unit * (COLD / HOT) ** (done / tries)
-                cold = HOT * unit * (COLD / HOT) ** min(1.0, (done + PIECE) / tries)
-                now, low = anneal(state, now, hot, cold, PIECE, low, best, rng)
-                done += PIECE
-            if low < before:
-                routing.offer(context, best, "annealing")
+            for way in ways:
+                if way.anneal(tries, rng, context):
+                    routing.offer(context, way.best, "annealing")
+            ways = [ways[0], *sorted(ways[1:], key=lambda way: way.low)[:WAYS]]
             tries = int(LONGER * tries)
+
+
+class _Way:
+    """Annealing where trees cost what one table says: all of them, or those along one order of links."""
+
+    def __init__(self, problem: JointProblem, table: FloatArray, core: IntArray) -> None:
+        apart = table[(table > 0) & np.isfinite(table)]
+        self.unit = float(problem.rate.mean()) * max(1.0, float(apart.min()) if len(apart) else 1.0)
+        self.state = state_of(
+            problem, np.where(np.isfinite(table), table, FORBIDDEN * apart.max(initial=1.0)), core
+        )
+        self.best = np.array(core)
+        self.low = total_cost(self.state)
+
+    def anneal(self, tries: int, rng: AnyArray, context: Context) -> bool:
+        """One run from where the last one ended; True if it found a mapping that costs less."""
+        now, done, before = total_cost(self.state), 0, self.low
+        while done < tries and not context.should_stop():
+            hot = HOT * self.unit * (COLD / HOT) ** (done / tries)
+            cold = HOT * self.unit * (COLD / HOT) ** min(1.0, (done + PIECE) / tries)
+            now, self.low = anneal(self.state, now, hot, cold, PIECE, self.low, self.best, rng)
+            done += PIECE
+        return bool(self.low < before)
 
 
 class TreeRoutes:
@@ -156,6 +174,13 @@ class TreeRoutes:
     def climbs(self) -> list[Climb]:
         """Tables of legal trees, made at first need."""
         return climbs_of(self.problem, self.quantity)
+
+    def legal_costs(self) -> list[FloatArray]:
+        """(2^P, P) what trees along the links of each order cost, by bit set of cores and core of the source."""
+        cores = self.problem.mapping.cores
+        step = step_value(self.problem.mapping.machine, self.quantity)
+        joined = np.arange(1 << cores)[:, None] | 1 << np.arange(cores)
+        return [c.cost[:, len(c.weight) :] + step * (np.bitwise_count(joined) - 1.0) for c in self.climbs]
 
     def offer(self, context: Context, core: IntArray, move: str) -> None:
         """Offer a mapping with best trees, else with legal ones if any are found."""

@@ -210,7 +210,7 @@ def _place_on(w: Walk, s: TreeState) -> None:
     bit, cost = np.int64(1) << w.cores[w.where[k]], 0.0
     for m in range(many):
         w.reached[k + 1, m] = w.reached[k, m] | (bit if w.inside[k, m] else 0)
-        cost += s.rate[m] * s.cost[w.reached[k + 1, m]]
+        cost += s.rate[m] * s.cost[w.reached[k + 1, m], 0]
     if cost >= w.limits[1] - 1e-9 * abs(w.limits[1]):
         return
     if k + 1 < parts:
