@@ -48,7 +48,7 @@ def all_changes(s: NetState, ramps: Ramps, u: int, out: FloatArray) -> int:
     """
     cols = len(s.x)
     out[:] = 0.0
-    work: int = len(out) // 4
+    work: int = max(1, len(out) // 4)  # a visit is never free, or a slice would not end
     work += _as_destination(
         s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], s.core[u], s.rate, s.step, s.tall, cols, s.origin,
         s.base, s.keys, s.hits, s.row_bits, s.col_bits, ramps.row_low, ramps.row_high,
