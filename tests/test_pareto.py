@@ -256,6 +256,7 @@ FORGED: dict[str, Change] = {
     "another graph": lambda f, c: f.update(graph={"hash": "0" * 16}),
     "an ideal below the points": lambda f, c: f.update(ideal=[0.0, 0.0]),
     "dominated, but better": lambda f, c: f["dominated"].append({"values": {"hops": 0.0, "max-link": 1e9}}),
+    "dominated, without values": lambda f, c: f["dominated"].append({"values": {}}),
     "no stage": lambda f, c: c.update(stages=[]),
     "no stage of one objective": lambda f, c: c.update(
         stages=[s for s in c["stages"] if s["objective"] == "hops"]
