@@ -21,8 +21,8 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.reduce import merge_together
-from nmsolve.solvers.mapping.joint.api import ENGINES, OBEY_AXONS
 from nmsolve.solvers.mapping.joint.problem import JointReferee
+from nmsolve.solvers.mapping.joint.registry import REGISTRY
 
 Case = dict[str, Any]
 #: Engines that prove the optimum when nothing stops them.
@@ -44,7 +44,7 @@ def check_routed_case(case: Case) -> tuple[list[Finding], Counter[str]]:
         return wrong, counts
     found: list[Finding] = []
     rng = random.Random(f"engines {case['seed']}")
-    for name in ENGINES:
+    for name in REGISTRY:
         found += _engine(case, routed, best, JointReferee(merge_together(problem)), name, counts, rng)
     return found, counts
 
@@ -110,9 +110,9 @@ def _engine(
     case: Case, routed: Routed, best: Fraction | None, referee: JointReferee, name: str, counts: Counter[str],
     rng: random.Random,
 ) -> Iterator[Finding]:  # fmt: skip
-    engine, joint = ENGINES[name](), referee.problem
+    engine, joint = REGISTRY[name].make(), referee.problem
     if engine.refuses(joint) is not None or (
-        joint.mapping.axons is not None and engine.finds != "bounds" and name not in OBEY_AXONS
+        joint.mapping.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons
     ):
         counts[f"{name} refused"] += 1
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.needs import loaded_bytes
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
+from nmsolve.solvers.search.entries import steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: Called with (engine name, status with the reason) for every engine that was considered and left out.
@@ -61,18 +63,22 @@ def chosen(
     """
     if not names:
         raise InputError("no engine is named", "--engines", "one of " + ", ".join(REGISTRY))
-    steps, reasons = [], []
-    for name in dict.fromkeys(names):
-        engine = make_engine(name, mip_solver)
-        reason = _refusal(name, engine, problem)
-        if reason is None:
-            steps.append(REGISTRY[name].step(engine))
-        else:
-            reasons.append(f"{name}: {reason}")
-            refused(name, f"refused: {reason}")
+    steps, refusals = _steps(problem, names, mip_solver)
+    for name, reason in refusals.items():
+        refused(name, f"refused: {reason}")
     if not steps:
-        raise InputError("every chosen engine refuses: " + "; ".join(reasons), "--engines", "other engines")
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+        raise InputError("every chosen engine refuses: " + reasons, "--engines", "other engines")
     return steps
+
+
+def _steps(
+    problem: MappingProblem, names: Sequence[str] | None, mip_solver: str, **plan: Any
+) -> tuple[list[Step], dict[str, str]]:
+    return steps_for(
+        REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver),
+        refusal=lambda name, engine: _refusal(name, engine, problem), **plan,
+    )  # fmt: skip
 
 
 def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
@@ -80,14 +86,15 @@ def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
     if problem.graph.on_disk and not REGISTRY[name].stored:
         need = loaded_bytes(problem.graph) / 2**30
         return f"the graph lies on disk and would take about {need:.2g} GiB here (--memory)"
-    if problem.limits_moves and engine.finds != "bounds" and not REGISTRY[name].budgeted:
-        return "it knows no migration budget"
-    if problem.ceilings and engine.finds != "bounds" and not REGISTRY[name].limited:
-        return "it knows no ceilings on other objectives"
-    if problem.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
-        return "it knows no limits on axon tables (axons_in, axons_out)"
-    if problem.table_limit is not None and engine.finds != "bounds" and not REGISTRY[name].tables:
-        return "it knows no limit on routers' tables (table_entries)"
+    entry = REGISTRY[name]
+    for binds, known, what in (
+        (problem.limits_moves, entry.budgeted, "migration budget"),
+        (problem.ceilings, entry.limited, "ceilings on other objectives"),
+        (problem.axons is not None, entry.axons, "limits on axon tables (axons_in, axons_out)"),
+        (problem.table_limit is not None, entry.tables, "limit on routers' tables (table_entries)"),
+    ):
+        if binds and not known and engine.finds != "bounds":
+            return f"it knows no {what}"
     return engine.refuses(problem)
 
 
@@ -100,54 +107,37 @@ def automatic(
     On small problems heuristics and bounds are brief (EASY_NODES, SMALL_PART) and the exact engines get the rest. With
     several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit. A graph that
     lies on disk gets the engines that read it block by block.
+
+    Raises
+    ------
+    InputError : the graph lies on disk, and no engine that finds mappings takes the problem
     """
-    if problem.graph.on_disk:
-        return _on_disk(problem, refused)
-    small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
+    small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
     before, after = _before(problem, seconds), _after(problem, seconds)
     heuristics = _heuristics(problem, seconds)
     shares = before | heuristics | after if workers == 1 else heuristics | before | after
     exact = _exact(problem) if small else {}
-    steps = []
-    for name, share in (shares | exact).items():
-        engine = make_engine(name, mip_solver)
-        reason = _refusal(name, engine, problem)
-        late = _too_slow(name, problem, seconds) or outdone(name, problem)
-        if reason is not None or late is not None:
-            refused(name, f"not run: {late}" if reason is None else f"refused: {reason}")
-            continue
-        most = math.inf  # an exact engine cut short would lose its proof
-        if small and name not in exact:
-            easy = problem.n <= EASY_NODES and problem.one_per_core
-            part = SMALL_PART if name in heuristics or not problem.one_per_core else SMALL_BOUND
-            most = QUICK if easy or name in before else max(QUICK, part * seconds)
-        steps.append(REGISTRY[name].step(engine, share, most))
-    return steps
+    shares = {"star": 0.01, "external": HEURISTICS} if problem.graph.on_disk else shares | exact
+    easy = problem.n <= EASY_NODES and problem.one_per_core
 
+    def most(name: str) -> float:
+        if not small or name in exact:  # an exact engine cut short would lose its proof
+            return math.inf
+        part = SMALL_PART if name in heuristics or not problem.one_per_core else SMALL_BOUND
+        return QUICK if easy or name in before else max(QUICK, part * seconds)
 
-def _on_disk(problem: MappingProblem, refused: Refused) -> list[Step]:
-    """The plan for a graph that lies on disk.
-
-    Raises
-    ------
-    InputError : no engine that finds mappings takes the problem
-    """
-    steps, reasons = [], []
-    for name, share in {"star": 0.01, "external": HEURISTICS}.items():
-        engine = make_engine(name)
-        reason = _refusal(name, engine, problem)
-        if reason is None:
-            steps.append(REGISTRY[name].step(engine, share))
-        else:
-            refused(name, f"refused: {reason}")
-            reasons += [f"{name}: {reason}"] if engine.finds != "bounds" else []
-    if reasons:
+    steps, refusals = _steps(problem, None, mip_solver, shares=shares, most=most)
+    late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
+    for name in shares:
+        if name in refusals or late[name] is not None:
+            refused(name, f"refused: {refusals[name]}" if name in refusals else f"not run: {late[name]}")
+    if problem.graph.on_disk and "external" in refusals:
         raise InputError(
-            "the graph lies on disk; " + "; ".join(reasons),
+            f"the graph lies on disk; external: {refusals['external']}",
             problem.graph.name,
             "more --memory, or another problem",
         )
-    return steps
+    return [step for step in steps if late[step.engine.name] is None]
 
 
 def _before(problem: MappingProblem, seconds: float) -> dict[str, float]:

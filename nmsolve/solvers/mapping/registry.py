@@ -1,95 +1,47 @@
-"""Every engine there is: where it lives and how it is run."""
+"""Every engine for mappings."""
 
 from __future__ import annotations
 
-import difflib
-import math
-from dataclasses import dataclass
-from importlib import import_module
-
 from nmsolve.model.engine import Engine
-from nmsolve.model.errors import InputError
-from nmsolve.solvers.search.portfolio import Step
+from nmsolve.solvers.search.entries import Entry, look_up
 
-
-@dataclass(frozen=True)
-class Entry:
-    """Where an engine lives and how it is run.
-
-    Attributes
-    ----------
-    module, cls : imported when the engine is first wanted; what makes it when called
-    child : native solver, runs in a child process
-    repeat : worth another run with another seed
-    restart : only with this part of all time left
-    quick : takes milliseconds
-    budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
-    limited : obeys ceilings on other objectives, likewise
-    axons : keeps axon tables within their limits, likewise where these could bind
-    tables : keeps routers' tables within their limit, likewise where it could bind
-    stored : takes graphs that lie on disk, block by block; runs in this process and may use all workers as threads
-    about : one line for people
-    """
-
-    module: str
-    cls: str
-    about: str
-    child: bool = False
-    repeat: bool = False
-    restart: float = 0.0
-    quick: bool = False
-    budgeted: bool = False
-    limited: bool = False
-    axons: bool = False
-    tables: bool = False
-    stored: bool = False
-
-    def step(self, engine: Engine, share: float = 1.0, most: float = math.inf) -> Step:
-        """The engine's place in a plan; with ``most`` it is worth no process of its own."""
-        quick = self.quick or most < math.inf
-        return Step(
-            engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=quick, most=most,
-            threads=self.stored,
-        )  # fmt: skip
-
-
-_H, _S = "nmsolve.heuristics.mapping.", "nmsolve.solvers.mapping."
+_H, _S = "heuristics.mapping.", "solvers.mapping."
 REGISTRY: dict[str, Entry] = {
-    "first-fit": Entry(_H + "first_fit", "FirstFit", "some feasible mapping at once", axons=True, stored=True),
-    "multilevel": Entry(_H + "multilevel.engine", "Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "external": Entry(_H + "external.engine", "External", "any graph size", repeat=True, restart=0.2, stored=True, axons=True),
-    "anneal": Entry(_H + "placement.engine", "Anneal", "annealing and iterated local search, one node per core", repeat=True),
-    "tabu": Entry(_H + "placement.tabu", "Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
-    "lns": Entry(_H + "lns.engine", "Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
-    "nets": Entry(_H + "nets", "Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
-    "links": Entry(_H + "links", "Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
-    "reward": Entry(_H + "reward", "Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
-    "m2": Entry(_H + "m2", "M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
-    "communities": Entry(_H + "communities", "Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
-    "simple-annealing": Entry(_H + "prior_art.engines", "simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
-    "genetic": Entry(_H + "prior_art.engines", "genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
-    "ant-colony": Entry(_H + "prior_art.engines", "ant_colony", "MAX-MIN ants, to compare", repeat=True),
-    "particle-swarm": Entry(_H + "prior_art.engines", "particle_swarm", "particle swarm, to compare", repeat=True),
-    "metis": Entry(_H + "backends.engine", "metis", "METIS (extra), its parts placed, to compare", child=True),
-    "kaminpar": Entry(_H + "backends.engine", "kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
-    "mtkahypar": Entry(_H + "backends.engine", "mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
-    "remap": Entry(_H + "remap", "Remap", "annealing within a migration budget", repeat=True, budgeted=True),
-    "star": Entry(_S + "bounds.engines", "Star", "star bound", quick=True, stored=True),
-    "gilmore-lawler": Entry(_S + "bounds.engines", "GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
-    "projection": Entry(_S + "bounds.engines", "Projection", "projection bound with tuned diagonal, one node per core"),
-    "split": Entry(_S + "bounds.engines", "Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
-    "subgraphs": Entry(_S + "bounds.engines", "Subgraphs", "exact small sets, stars and metric rows, one node per core"),
-    "joint": Entry(_S + "bounds.engines", "Joint", "spectral bound of the joint problem, many nodes per core"),
-    "parts": Entry(_S + "bounds.engines", "Parts", "spectral bound on traffic that must leave its core, any objective"),
-    "tree-parts": Entry(_S + "bounds.engines", "TreeParts", "spectral bound on cores that messages must reach"),
-    "slots": Entry(_S + "bounds.engines", "Slots", "split bound of small partitions, joint problems and trees"),
-    "link-load": Entry(_S + "bounds.engines", "LinkLoad", "bound on the hottest link from bounds on sums"),
-    "exchange": Entry(_S + "bounds.engines", "Exchange", "bound on the reward of method M1 from bounds on sums"),
-    "cover": Entry(_S + "bounds.engines", "Cover", "covering bound on what every core must send and receive, few nodes per core"),
-    "branch-bound": Entry(_S + "branch_bound", "BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "exact.engines", "CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine", "CpSatLns", "exact repair of a few nodes", child=True, repeat=True, axons=True),
-    "mip": Entry(_S + "exact.engines", "Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
+    "first-fit": Entry(_H + "first_fit:FirstFit", "some feasible mapping at once", axons=True, stored=True),
+    "multilevel": Entry(_H + "multilevel.engine:Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
+    "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, stored=True, axons=True),
+    "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
+    "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
+    "lns": Entry(_H + "lns.engine:Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
+    "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
+    "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
+    "reward": Entry(_H + "reward:Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
+    "m2": Entry(_H + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
+    "communities": Entry(_H + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
+    "simple-annealing": Entry(_H + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
+    "genetic": Entry(_H + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
+    "ant-colony": Entry(_H + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),
+    "particle-swarm": Entry(_H + "prior_art.engines:particle_swarm", "particle swarm, to compare", repeat=True),
+    "metis": Entry(_H + "backends.engine:metis", "METIS (extra), its parts placed, to compare", child=True),
+    "kaminpar": Entry(_H + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
+    "mtkahypar": Entry(_H + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
+    "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True, budgeted=True),
+    "star": Entry(_S + "bounds.engines:Star", "star bound", quick=True, stored=True),
+    "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
+    "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
+    "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
+    "subgraphs": Entry(_S + "bounds.engines:Subgraphs", "exact small sets, stars and metric rows, one node per core"),
+    "joint": Entry(_S + "bounds.engines:Joint", "spectral bound of the joint problem, many nodes per core"),
+    "parts": Entry(_S + "bounds.engines:Parts", "spectral bound on traffic that must leave its core, any objective"),
+    "tree-parts": Entry(_S + "bounds.engines:TreeParts", "spectral bound on cores that messages must reach"),
+    "slots": Entry(_S + "bounds.engines:Slots", "split bound of small partitions, joint problems and trees"),
+    "link-load": Entry(_S + "bounds.engines:LinkLoad", "bound on the hottest link from bounds on sums"),
+    "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
+    "cover": Entry(_S + "bounds.engines:Cover", "covering bound on what every core must send and receive, few nodes per core"),
+    "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core"),
+    "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True, axons=True),
+    "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
 }  # fmt: skip
 
 
@@ -100,11 +52,6 @@ def make_engine(name: str, mip_solver: str = "highs") -> Engine:
     ------
     InputError : no such engine; the message suggests the nearest name
     """
-    entry = REGISTRY.get(name)
-    if entry is None:
-        near = difflib.get_close_matches(name, REGISTRY, 1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
-        raise InputError(f"unknown engine {name!r}", "", hint + "one of " + ", ".join(REGISTRY))
-    cls = getattr(import_module(entry.module), entry.cls)
-    engine: Engine = cls(mip_solver) if name == "mip" else cls()
+    entry = look_up(REGISTRY, name)
+    engine: Engine = entry.make(mip_solver) if name == "mip" else entry.make()
     return engine

@@ -15,7 +15,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.referee import PipelineReferee
-from nmsolve.solvers.pipeline.registry import steps_for
+from nmsolve.solvers.pipeline.registry import plan_of
 from nmsolve.solvers.pipeline.result import PipelineResult
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.ending import say_ending
@@ -64,12 +64,12 @@ def plan(
     budget = Budget(time_limit, started=began, reserve=min(RESERVE, RESERVE_PART * time_limit))
     watched, referee = Memory(memory), PipelineReferee(problem)
     incumbent = Incumbent(referee, budget, observers, gap)
-    steps, refusals = steps_for(problem, engines)
+    steps, refusals = plan_of(problem, engines)
     start = None if warm_start is None else _first(referee, warm_start)
     with budget.ctrl_c(), watched.watched(budget.starve):
         incumbent.record("start", "", _words(problem, seed))
-        for text in refusals:
-            incumbent.record("note", "search", f"not run: {text}")
+        for name, reason in refusals.items():
+            incumbent.record("note", "search", f"not run: {name}: {reason}")
         if start is not None:
             incumbent.offer("start", start, "given")
         portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=watched)

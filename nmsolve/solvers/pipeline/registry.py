@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.solvers.search.entries import Entry, steps_of
+from nmsolve.solvers.search.entries import Entry, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: Up to so many layers times stages the exact model often proves what it finds before these searches are through, which
@@ -15,22 +15,23 @@ LATE = {"resplit": ("any",), "orders": ("any", "contiguous")}
 
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
-    "chain": Entry("solvers.pipeline.partition:Chain", 0.2, quick=True),
-    "pipeline-counting": Entry("solvers.pipeline.bounds:CountingBounds", 0.1, quick=True),
-    "downsets": Entry("solvers.pipeline.partition:Downsets", 0.4),
-    "pipeline-local": Entry("heuristics.pipeline.local:PipelineLocal", 0.2, repeat=True),
-    "resplit": Entry("solvers.pipeline.resplit:Resplit", 0.4, child=True, repeat=True),
-    "orders": Entry("heuristics.pipeline.orders:Orders", 0.2, repeat=True),
-    "pipeline-cpsat": Entry("solvers.pipeline.exact:PipelineCpSat", 0.5, child=True),
-    "cover": Entry("solvers.pipeline.cover_engine:CoverBound", 0.3, child=True),
-    "groups-local": Entry("heuristics.pipeline.local:GroupsLocal", 0.2, repeat=True, unasked=False),
-    "pipeline-mip": Entry("solvers.pipeline.exact:PipelineMip", 0.5, child=True, unasked=False),
+    "chain": Entry("solvers.pipeline.partition:Chain", share=0.2, quick=True),
+    "pipeline-counting": Entry("solvers.pipeline.bounds:CountingBounds", share=0.1, quick=True),
+    "downsets": Entry("solvers.pipeline.partition:Downsets", share=0.4),
+    "pipeline-local": Entry("heuristics.pipeline.local:PipelineLocal", share=0.2, repeat=True),
+    "resplit": Entry("solvers.pipeline.resplit:Resplit", share=0.4, child=True, repeat=True),
+    "orders": Entry("heuristics.pipeline.orders:Orders", share=0.2, repeat=True),
+    "pipeline-cpsat": Entry("solvers.pipeline.exact:PipelineCpSat", share=0.5, child=True),
+    "cover": Entry("solvers.pipeline.cover_engine:CoverBound", share=0.3, child=True),
+    "groups-local": Entry("heuristics.pipeline.local:GroupsLocal", share=0.2, repeat=True, unasked=False),
+    "pipeline-mip": Entry("solvers.pipeline.exact:PipelineMip", share=0.5, child=True, unasked=False),
 }
 
 
-def steps_for(problem: PipelineProblem, names: Sequence[str] | None) -> tuple[list[Step], list[str]]:
-    """The plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_of`)."""
-    small = problem.count * problem.slots <= SMALL
-    return steps_of(
-        REGISTRY, problem, names, "pipelines", lambda name: small and problem.split in LATE.get(name, ())
-    )
+def plan_of(problem: PipelineProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+    """The plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
+    if problem.count * problem.slots <= SMALL:
+        late = [name for name in shares if problem.split in LATE.get(name, ())]
+        shares |= {name: shares.pop(name) for name in late}
+    return steps_for(REGISTRY, problem, names, " for pipelines", shares=shares)

@@ -19,7 +19,7 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing.fit import missing_text, require_routes
 from nmsolve.solvers.routing.recheck import counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
-from nmsolve.solvers.routing.registry import steps_for
+from nmsolve.solvers.routing.registry import plan_of
 from nmsolve.solvers.routing.result import RoutingResult
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.ending import say_ending
@@ -183,7 +183,7 @@ class _Run:
         budget = Budget(limit, started=self.started, reserve=min(RESERVE, RESERVE_PART * self.time_limit))
         referee = RoutingReferee(stage)
         incumbent = Incumbent(referee, budget, self.observers, self.target_gap)
-        steps, refusals = steps_for(stage, self.engines)
+        steps, refusals = plan_of(stage, self.engines)
         if stage.objective in self.bounds:
             steps = [step for step in steps if step.engine.finds != "bounds"]
         with budget.ctrl_c(), self.memory.watched(budget.starve):
@@ -191,8 +191,8 @@ class _Run:
             incumbent.record(
                 "start", "", f"{stage.problem.flows.count} flows, {stage.objective}{held}, seed {self.seed}"
             )
-            for text in refusals:
-                incumbent.record("note", "search", f"not run: {text}")
+            for name, reason in refusals.items():
+                incumbent.record("note", "search", f"not run: {name}: {reason}")
             for bound in self.bounds.get(
                 stage.objective, ()
             ):  # of an earlier round; ceilings have only come down since

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.solvers.search.entries import Entry, steps_of
+from nmsolve.solvers.search.entries import Entry, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
 #: With up to so many flows the exact model often proves what it finds in less time than large neighbourhoods need, which
@@ -14,17 +14,19 @@ SMALL, LATE = 300, "column-lns"
 
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
-    "named": Entry("solvers.routing.named:NamedRules", 0.1, quick=True),
-    "flow-lp": Entry("solvers.routing.lp:FlowLp", 0.3, child=True),
-    "price-bound": Entry("solvers.routing.flow_bound:PriceBound", 0.3, instead="flow-lp"),
-    "reroute": Entry("heuristics.routing.engine:Reroute", 0.2, repeat=True),
-    "column-lns": Entry("solvers.routing.column_lns:ColumnLns", 0.2, child=True, repeat=True),
-    "route-cpsat": Entry("solvers.routing.exact:RouteCpSat", 0.5, child=True),
-    "route-mip": Entry("solvers.routing.exact:RouteMip", 0.5, child=True, unasked=False),
+    "named": Entry("solvers.routing.named:NamedRules", share=0.1, quick=True),
+    "flow-lp": Entry("solvers.routing.lp:FlowLp", share=0.3, child=True),
+    "price-bound": Entry("solvers.routing.flow_bound:PriceBound", share=0.3, instead="flow-lp"),
+    "reroute": Entry("heuristics.routing.engine:Reroute", share=0.2, repeat=True),
+    "column-lns": Entry("solvers.routing.column_lns:ColumnLns", share=0.2, child=True, repeat=True),
+    "route-cpsat": Entry("solvers.routing.exact:RouteCpSat", share=0.5, child=True),
+    "route-mip": Entry("solvers.routing.exact:RouteMip", share=0.5, child=True, unasked=False),
 }
 
 
-def steps_for(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[Step], list[str]]:
-    """The plan for one stage, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_of`)."""
-    small = stage.problem.flows.count <= SMALL
-    return steps_of(REGISTRY, stage, names, "routes", lambda name: small and name == LATE)
+def plan_of(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+    """The plan for one stage, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
+    if stage.problem.flows.count <= SMALL:
+        shares[LATE] = shares.pop(LATE)
+    return steps_for(REGISTRY, stage, names, " for routes", shares=shares)

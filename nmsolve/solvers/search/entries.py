@@ -1,7 +1,9 @@
-"""Which engines a run uses, for problems whose plan is a table of shares."""
+"""Which engines there are for a problem, and which of them a run uses: every problem gives a table of entries."""
 
 from __future__ import annotations
 
+import difflib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,62 +19,109 @@ class Entry:
 
     Attributes
     ----------
-    path : ``module:class`` below ``nmsolve``, imported when the engine is first wanted
+    path : ``module:class`` below ``nmsolve``, imported when the engine is first wanted; what makes it when called
+    about : one line for people
     share : its part of the time
-    child : in a child process
-    repeat : again and again, each time with another seed
-    quick : it takes milliseconds
-    unasked : without ``--engines`` too
+    child : native solver, runs in a child process
+    repeat : worth another run with another seed
+    restart : only with this part of all time left
+    quick : takes milliseconds
+    unasked : without ``--engines`` too, where the table alone says what runs
     instead : unasked only where the engine of that name does not run
+    budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
+    limited : obeys ceilings on other objectives, likewise
+    axons : keeps axon tables within their limits, likewise where these could bind
+    tables : keeps routers' tables within their limit, likewise where it could bind
+    stored : takes graphs that lie on disk, block by block; runs in this process and may use all workers as threads
     """
 
     path: str
-    share: float
+    about: str = ""
+    share: float = 1.0
     child: bool = False
     repeat: bool = False
+    restart: float = 0.0
     quick: bool = False
     unasked: bool = True
     instead: str = ""
+    budgeted: bool = False
+    limited: bool = False
+    axons: bool = False
+    tables: bool = False
+    stored: bool = False
 
-    def make(self) -> Any:
+    def make(self, *arguments: Any) -> Any:
         """A new engine."""
         module, _, name = self.path.partition(":")
-        return getattr(import_module("nmsolve." + module), name)()
+        return getattr(import_module("nmsolve." + module), name)(*arguments)
+
+    def step(self, engine: Any, share: float, most: float = math.inf) -> Step:
+        """The engine's place in a plan; with ``most`` seconds it is worth no process of its own."""
+        quick = self.quick or most < math.inf
+        return Step(
+            engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=quick, most=most,
+            threads=self.stored,
+        )  # fmt: skip
 
 
-def steps_of(
+def look_up(registry: Mapping[str, Entry], name: str, what: str = "") -> Entry:
+    """The entry of an engine; ``what`` the engines are for, in words.
+
+    Raises
+    ------
+    InputError : no such engine; the message suggests the nearest name
+    """
+    if name not in registry:
+        near = difflib.get_close_matches(name, registry, 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise InputError(
+            f"unknown engine {name!r}{what}", "--engines", hint + "one of " + ", ".join(registry)
+        )
+    return registry[name]
+
+
+def steps_for(
     registry: Mapping[str, Entry],
     problem: Any,
     names: Sequence[str] | None,
-    what: str,
-    late: Callable[[str], bool] = lambda name: False,
-) -> tuple[list[Step], list[str]]:
-    """The plan of a run, and why other engines are left out (``name: reason``).
+    what: str = "",
+    *,
+    shares: Mapping[str, float] | None = None,
+    make: Callable[[str], Any] | None = None,
+    refusal: Callable[[str, Any], str | None] | None = None,
+    most: Callable[[str], float] = lambda name: math.inf,
+) -> tuple[list[Step], dict[str, str]]:
+    """The plan of a run, and by name why other engines are left out.
 
     Parameters
     ----------
-    names : engines asked for, in this order; None: all that run unasked, in the registry's order, the ``late`` ones last
+    names : engines asked for, in this order; None: those of ``shares``
     what : what the engines are for, in words
+    shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
+    make : an engine by name, if more is to be said than the registry does
+    refusal : why an engine does not take the problem, or None; what the engine itself says if not given
+    most : most seconds for one run of an engine
 
     Raises
     ------
     InputError : an unknown engine
     """
+    unasked = {name: e.share for name, e in registry.items() if e.unasked} if shares is None else shares
+    wanted = (
+        unasked
+        if names is None
+        else {name: look_up(registry, name, what).share for name in dict.fromkeys(names)}
+    )
     steps: list[Step] = []
-    refusals: list[str] = []
-    unasked = sorted((k for k, e in registry.items() if e.unasked), key=late)
-    for name in unasked if names is None else dict.fromkeys(names):
-        if name not in registry:
-            raise InputError(
-                f"unknown engine {name!r} for {what}", "--engines", "one of " + ", ".join(registry)
-            )
+    refusals: dict[str, str] = {}
+    for name, share in wanted.items():
         entry = registry[name]
         if names is None and any(step.engine.name == entry.instead for step in steps):
             continue
-        engine = entry.make()
-        reason = engine.refuses(problem)
-        if reason is not None:
-            refusals.append(f"{name}: {reason}")
-            continue
-        steps.append(Step(engine, entry.share, child=entry.child, repeat=entry.repeat, quick=entry.quick))
+        engine = entry.make() if make is None else make(name)
+        reason = engine.refuses(problem) if refusal is None else refusal(name, engine)
+        if reason is None:
+            steps.append(entry.step(engine, share, most(name)))
+        else:
+            refusals[name] = reason
     return steps, refusals

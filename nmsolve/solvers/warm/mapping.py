@@ -47,11 +47,12 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """The joint problem with routes, without the engines that run in a child process; their names."""
     from nmsolve.model.mapping.reduce import merge_together
-    from nmsolve.solvers.mapping.joint.api import ENGINES, solve_joint
+    from nmsolve.solvers.mapping.joint.api import solve_joint
     from nmsolve.solvers.mapping.joint.climbing import climbs_of
     from nmsolve.solvers.mapping.joint.problem import JointProblem
+    from nmsolve.solvers.mapping.joint.registry import REGISTRY
 
-    names = [name for name in ENGINES if not name.startswith("joint-")]
+    names = [name for name, entry in REGISTRY.items() if not entry.child]
     problem = make_problem(_graph(8, True), load_machine("mesh:2x2"), balance=0.2, objective="multicast-hops")
     for name in names:
         until_compiled(partial(solve_joint, problem, time_limit=EACH, engines=[name], seed=1))

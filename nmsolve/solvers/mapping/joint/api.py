@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,43 +18,16 @@ from nmsolve.model.mapping.routes import MessageRoute
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
-from nmsolve.solvers.mapping.joint.engines import (
-    AnyRouteBounds,
-    JointCpSat,
-    JointMip,
-    TreeBranching,
-    TreePartitions,
-    TreeSearch,
-)
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
+from nmsolve.solvers.mapping.joint.registry import SMALL, plan_of
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.ending import say_ending
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
-from nmsolve.solvers.search.portfolio import Portfolio, Step
+from nmsolve.solvers.search.portfolio import Portfolio
 
-#: Engines by name, and their shares of the time the two-phase run leaves.
-ENGINES: dict[str, type[Any]] = {
-    "bounds": AnyRouteBounds,
-    "tree-search": TreeSearch,
-    "tree-branching": TreeBranching,
-    "tree-partitions": TreePartitions,
-    "joint-cpsat": JointCpSat,
-    "joint-mip": JointMip,
-}
-SHARES = {
-    "tree-search": 0.15,
-    "tree-branching": 0.15,
-    "bounds": 0.3,
-    "tree-partitions": 0.2,
-    "joint-cpsat": 0.2,
-}
-#: Those of them that keep axon tables within their limits.
-OBEY_AXONS = ("joint-cpsat", "joint-mip")
 #: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
 TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
-#: On problems of so few nodes bounds and search get no more than so many seconds.
-SMALL, SMALL_MOST = 16, 3.0
 #: Most edges whose routes are looked at at all.
 MAX_EDGES = 50_000
 #: Seconds kept back to stop children.
@@ -100,7 +72,7 @@ def solve_joint(
 ) -> JointResult:
     """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
 
-    ``engines``: of :data:`ENGINES`; chosen by size if not given.
+    ``engines``: of :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
 
     Raises
     ------
@@ -113,7 +85,7 @@ def solve_joint(
     budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
     reduction = merge_together(problem)
     referee = JointReferee(reduction)
-    steps = _steps(referee.problem, engines, time_limit)
+    steps = plan_of(referee.problem, engines, time_limit)
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
     ordinary = solve(
         replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory
@@ -147,35 +119,6 @@ def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) 
     if used is not None:
         incumbent.offer("two-phase", joint.join(core, used), "legal routes")
     return None
-
-
-def _steps(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
-    """The plan: bounds, search, model; InputError if no engine takes the problem."""
-    steps, reasons, finds = [], [], False
-    for name in SHARES if names is None else dict.fromkeys(names):
-        if name not in ENGINES:
-            raise InputError(
-                f"unknown engine {name!r} for free routes", "--engines", "one of " + ", ".join(ENGINES)
-            )
-        engine = ENGINES[name]()
-        reason = engine.refuses(problem)
-        if problem.mapping.axons is not None and engine.finds != "bounds" and name not in OBEY_AXONS:
-            reason = "it knows no limits on axon tables (axons_in, axons_out)"
-        if reason is not None:
-            reasons.append(f"{name}: {reason}")
-            continue
-        child = name.startswith("joint-")
-        finds = finds or engine.finds != "bounds"
-        brief = problem.mapping.n <= SMALL and name in ("bounds", "tree-search")
-        most = SMALL_MOST if brief else time_limit
-        steps.append(Step(engine, SHARES.get(name, 0.35), child=child, most=most))
-    if (not finds and names is None) or not steps:
-        raise InputError(
-            "too large for free routes: " + "; ".join(reasons),
-            "--route joint",
-            "a smaller problem, or --route given",
-        )
-    return steps
 
 
 def _joint_result(

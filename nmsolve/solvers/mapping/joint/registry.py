@@ -1,0 +1,50 @@
+"""Every engine for mappings with free routes, and the order in which a run uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nmsolve.model.engine import Engine
+from nmsolve.model.errors import InputError
+from nmsolve.solvers.mapping.joint.problem import JointProblem
+from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.portfolio import Step
+
+_E = "solvers.mapping.joint.engines:"
+#: Engines in the order in which a run without ``--engines`` starts them; they share the time that the two-phase run leaves.
+REGISTRY: dict[str, Entry] = {
+    "tree-search": Entry(_E + "TreeSearch", "annealing with best trees", 0.15),
+    "tree-branching": Entry(_E + "TreeBranching", "exact depth-first search with best trees", 0.15),
+    "bounds": Entry(_E + "AnyRouteBounds", "bounds that hold whatever routes are taken", 0.3),
+    "tree-partitions": Entry(_E + "TreePartitions", "all partitions that may be optimal", 0.2),
+    "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True, axons=True),
+    "joint-mip": Entry(_E + "JointMip", "exact model for HiGHS", 0.35, child=True, axons=True, unasked=False),
+}
+#: On problems of so few nodes bounds and search get no more than so many seconds.
+SMALL, SMALL_MOST = 16, 3.0
+
+
+def plan_of(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
+    """The plan: search, bounds, model.
+
+    Raises
+    ------
+    InputError : no engine takes the problem, or without ``names`` none that finds mappings
+    """
+
+    def refusal(name: str, engine: Engine) -> str | None:
+        if problem.mapping.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
+            return "it knows no limits on axon tables (axons_in, axons_out)"
+        return engine.refuses(problem)  # type: ignore[arg-type]
+
+    def most(name: str) -> float:
+        brief = problem.mapping.n <= SMALL and name in ("bounds", "tree-search")
+        return SMALL_MOST if brief else time_limit
+
+    steps, refusals = steps_for(REGISTRY, problem, names, " for free routes", refusal=refusal, most=most)
+    if not steps or (names is None and all(step.engine.finds == "bounds" for step in steps)):
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+        raise InputError(
+            "too large for free routes: " + reasons, "--route joint", "a smaller problem, or --route given"
+        )
+    return steps
