@@ -59,13 +59,15 @@ def row(name: str, size: int, flows: Flows, seconds: float, enough: float) -> st
     problem = RoutingProblem(load_machine(f"mesh:{size}x{size}"), flows)
     rules = [link_loads(problem, named_routes(problem.machine, flows, rule)).max() for rule in RULES]
     found = route(problem, time_limit=seconds, gap=enough)
-    if found.routes is None or routes_complaint(problem, found.routes) is not None:
+    if found.solution is None or routes_complaint(problem, found.solution.routes) is not None:
         return f"| {size}x{size} {name} | {flows.count} | {rules[0]:g} | {min(rules):g} | none | | | | {found.cpu_seconds:.1f} |"
-    load, bound = found.objective["max-link"], found.bound["max-link"]
+    load, bound = found.scores["max-link"], found.bound_of("max-link")
     proved = (
-        "all" if found.status == "optimal" else ", ".join(k for k, ok in found.proved.items() if ok) or "none"
+        "all"
+        if found.status == "optimal"
+        else ", ".join(k for k in problem.objective if found.proved(k)) or "none"
     )
-    turns = f"{found.objective['turns']:g} (>= {found.bound['turns']:g})"
+    turns = f"{found.scores['turns']:g} (>= {found.bound_of('turns'):g})"
     return (
         f"| {size}x{size} {name} | {flows.count} | {rules[0]:g} | {min(rules):g} | {load:g} | {bound:g} | "
         f"{100 * (found.gap or 0):.1f} % | {turns} | {proved} | {found.wall_seconds:.1f} | {found.cpu_seconds:.1f} |"

@@ -34,17 +34,18 @@ def test_result_is_legal_proved_free_of_deadlock_and_no_worse_than_placing_then_
     problem = make_problem(
         some_graph(18, 50, 1), machine, objective="max-link", balance=0.0, constraints=(pin,)
     )
-    found = alternate(problem, time_limit=3.0, seed=1)
-    assert found.core is not None and found.routing is not None and found.problem is not None
-    routes, flows = found.routing.routes, flows_of(problem.graph, found.core, 9)
+    result = alternate(problem, time_limit=3.0, seed=1)
+    found = result.solution
+    assert found is not None and found.routing is not None and found.problem is not None
+    routes, flows = found.routing.solution.routes, flows_of(problem.graph, found.core, 9)
     assert flows.hash == found.problem.flows.hash and found.core[0] == 8
     assert np.bincount(found.core, minlength=9).max() <= 2
     assert routes_complaint(found.problem, routes) is None
-    assert numbering_complaint(machine, routes, found.routing.numbering) is None
-    assert found.value == route_loads(machine, flows, routes).max() <= found.first_value
+    assert numbering_complaint(machine, routes, found.routing.solution.numbering) is None
+    assert result.objective == route_loads(machine, flows, routes).max() <= found.first_value
     assert [r.best for r in found.rounds] == sorted((r.best for r in found.rounds), reverse=True)
-    assert found.bound is not None and found.bound.value <= found.value
-    assert found.routing.bound["max-link"] <= found.value
+    assert result.bound is not None and result.bound <= result.objective
+    assert found.routing.bound <= result.objective
 
 
 def test_bound_holds_for_every_mapping_with_any_routes():
@@ -60,8 +61,8 @@ def test_bound_holds_for_every_mapping_with_any_routes():
             for routes in _all_routes(RoutingProblem(machine, flows))
         )
         least = min(least, best)
-    assert found.bound.value <= least <= found.value
-    assert found.value == least
+    assert found.bound <= least <= found.objective
+    assert found.objective == least
 
 
 def _all_routes(problem: RoutingProblem):

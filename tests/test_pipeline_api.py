@@ -32,9 +32,9 @@ def test_a_chain_is_certified_by_its_dynamic_program_alone() -> None:
     problem = line("chain")
     result = plan(problem, time_limit=10.0)
     assert (result.status, result.objective, result.bound, result.gap) == ("optimal", 13.0, 13.0, 0.0)
-    assert result.plan is not None and result.plan.stage.tolist() == [0, 0, 0, 1, 1, 1]
-    assert plan_complaint(problem, result.plan) is None
-    assert objective(problem, result.plan) == 13.0
+    assert result.solution is not None and result.solution.stage.tolist() == [0, 0, 0, 1, 1, 1]
+    assert plan_complaint(problem, result.solution) is None
+    assert objective(problem, result.solution) == 13.0
     assert [s.engine for s in result.engines if s.offers] == ["chain"]
 
 
@@ -63,7 +63,7 @@ def test_limits_that_allow_no_plan_are_proved_infeasible() -> None:
         Tensors(np.arange(2), np.arange(3), np.arange(1, 3), np.ones(2), np.ones(2)), 2, 2, memory=4.0, split="chain",
     )  # fmt: skip
     result = plan(uneven, time_limit=5.0)
-    assert (result.status, result.stop_reason, result.plan, result.objective) == (
+    assert (result.status, result.stop_reason, result.solution, result.objective) == (
         "infeasible",
         "exhausted",
         None,
@@ -106,7 +106,7 @@ def test_what_cannot_fit_in_memory_is_said_before_any_search() -> None:
     with pytest.raises(InputError, match="all 2 cores have 4"):
         plan(line("any", memory=2.0))
     hosted = line("any", memory=2.0, hosts=1, stages=3, host_time=np.full(6, 50.0))
-    assert plan(hosted, time_limit=5.0, engines=["chain"]).plan is not None
+    assert plan(hosted, time_limit=5.0, engines=["chain"]).solution is not None
 
 
 def test_the_referee_refuses_what_is_no_plan() -> None:

@@ -78,9 +78,9 @@ def test_equal_input_draws_equal_bytes() -> None:
         ({"status": "feasible"}, "could still be saved"),
         ({"bound": None, "gap": None}, "nothing is claimed"),
         ({"bound": 0.0, "gap": 1.0}, "nothing is claimed"),
-        ({"status": "infeasible", "core": None, "objective": None}, "no mapping meets"),
+        ({"status": "infeasible", "solution": None, "objective": None}, "no mapping meets"),
         (
-            {"status": "unknown", "core": None, "objective": None, "bound": None, "gap": None},
+            {"status": "unknown", "solution": None, "objective": None, "bound": None, "gap": None},
             "proves nothing",
         ),
         ({"placement_bound": 9.0, "placement_gap": 0.3}, "Other parts may do better"),
@@ -115,7 +115,9 @@ def test_shares_are_drawn_from_0_to_100_percent() -> None:
 def test_a_result_without_a_mapping_still_makes_a_page() -> None:
     """Infeasible and unknown runs have a report too."""
     problem = small_problem()
-    result = replace(small_result(problem), status="unknown", core=None, objective=None, gap=None, events=())
+    result = replace(
+        small_result(problem), status="unknown", solution=None, objective=None, gap=None, events=()
+    )
     report = build_report(problem, result, [CheckPart("x", True, "y")], {})
     assert "No mapping to draw" in render_html(problem, result, report, "nmsolve verify x")
 

@@ -457,15 +457,15 @@ def test_a_run_proves_every_objective_in_its_turn() -> None:
     problem = RoutingProblem(machine, flows)
     result = route(problem, time_limit=60)
     assert result.status == "optimal" and result.stop_reason == "gap" and result.gap == 0
-    assert result.bound == result.objective and all(result.proved.values())
+    assert all(result.bound_of(k) == result.scores[k] and result.proved(k) for k in problem.objective)
     best = min(link_loads(problem, routes).max() for routes in every_answer_of(problem))
-    assert result.objective["max-link"] == best
-    assert result.objective["total-link"] == float(counted(problem, "total-link"))
-    assert routes_complaint(replace(problem, turns=result.turns), result.routes) is None
-    before, after = route_order(result.routes)
-    assert (result.numbering[before] < result.numbering[after]).all()
-    again = route(problem, time_limit=60, warm_start=result.routes, engines=["route-cpsat"])
-    assert again.objective == result.objective
+    assert result.scores["max-link"] == best
+    assert result.scores["total-link"] == float(counted(problem, "total-link"))
+    assert routes_complaint(replace(problem, turns=result.solution.turns), result.solution.routes) is None
+    before, after = route_order(result.solution.routes)
+    assert (result.solution.numbering[before] < result.solution.numbering[after]).all()
+    again = route(problem, time_limit=60, warm_start=result.solution.routes, engines=["route-cpsat"])
+    assert again.scores == result.scores
 
 
 def every_answer_of(problem: RoutingProblem):
@@ -510,4 +510,4 @@ def test_no_flows_need_no_routes() -> None:
     """A mapping on one core."""
     problem = RoutingProblem(mesh(2, 2), Flows.of_pairs([], [], []))
     result = route(problem, time_limit=5)
-    assert result.status == "optimal" and result.objective == {"max-link": 0, "total-link": 0, "turns": 2}
+    assert result.status == "optimal" and result.scores == {"max-link": 0, "total-link": 0, "turns": 2}

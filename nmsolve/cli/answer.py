@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number, percent
@@ -19,6 +19,8 @@ from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes
+    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.cli.route import RouteReport
     from nmsolve.hw.between import BetweenCores
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import MessageRoute
@@ -240,34 +242,14 @@ def _memory(report: Report) -> str:
     return f"{peak} MiB" if report.memory.budget is None else f"{peak} of {report.memory.budget // 2**20} MiB"
 
 
-def exit_code(result: Result, report: Report, wanted_gap: float | None) -> int:
-    """The exit code of a finished run (docs/files.md)."""
-    return code_of(result, all(c.ok for c in report.checks), result.core is not None, wanted_gap)
-
-
-class Ended(Protocol):
-    """What every result says of how its run ended."""
-
-    @property
-    def status(self) -> str:
-        """``optimal``, ``feasible``, ``infeasible`` or ``unknown``."""
-
-    @property
-    def stop_reason(self) -> str:
-        """Why the search stopped."""
-
-    @property
-    def gap(self) -> float | None:
-        """The proven gap, or None."""
-
-
-def code_of(result: Ended, agreed: bool, found: bool, wanted_gap: float | None) -> int:
-    """The exit code: do the independent checks agree, was an answer found, and is its gap the one that was asked for?"""
-    if not agreed:
+def exit_code(result: Result, report: Report | RouteReport | PipelineReport, wanted_gap: float | None) -> int:
+    """The exit code of a finished run (docs/files.md): do the independent checks agree, was an answer found, and is its gap the
+    one that was asked for?"""
+    if not all(c.ok for c in report.checks):
         return INTERNAL
     if result.status == "infeasible":
         return INFEASIBLE
-    if not found:
+    if result.solution is None:
         return INTERRUPTED if result.stop_reason == "interrupt" else UNKNOWN
     if wanted_gap is not None and (result.gap is None or result.gap > wanted_gap):
         return FEASIBLE

@@ -240,18 +240,19 @@ def _map_with_routes(
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
     with watching(o.json) as observers:
-        found = solve_joint(
+        result, two_phase = solve_joint(
             problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
             engines=opt.names(o.engines), memory=memory, observers=observers,
         )  # fmt: skip
-    inputs = _inputs(o, problem) | {"two_phase": found.two_phase}
-    routes = found.routes if found.result.core is not None else None
-    report = write_answer(o.out, problem, found.result, inputs, o.prohibit_turns, patience, routes)
+    inputs = _inputs(o, problem) | {"two_phase": two_phase}
+    routes = None if result.solution is None else result.solution.routes
+    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, routes)
     say(o.out, report, o.json)
-    if found.loss is not None:
-        text = f"Two phases, an ordinary mapping with the machine's own routes, cost {percent(found.loss)} more here."
+    if two_phase is not None and result.objective:
+        loss = percent(two_phase / result.objective - 1.0)
+        text = f"Two phases, an ordinary mapping with the machine's own routes, cost {loss} more here."
         print(text, file=sys.stderr if o.json else sys.stdout)
-    return exit_code(found.result, report, wanted_gap)
+    return exit_code(result, report, wanted_gap)
 
 
 def _map_in_turns(

@@ -6,13 +6,14 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
 from nmsolve.cli.progress import number, percent, watching
-from nmsolve.model.bound import Event, Result, gap
+from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.routing.alternate import AlternateResult, Round
+    from nmsolve.solvers.routing.alternate import InTurns, Round
     from nmsolve.solvers.search.incumbent import Observer
 
 #: Most cores: every core gets a tree to all others, anew in every round.
@@ -70,7 +71,7 @@ def map_in_turns(
             except InputError as error:  # faults cut off cores: the mapping still deserves its files
                 found, reason = None, error.what
         core = None if found is None else found.core
-        if found is not None and found.routing is not None:
+        if found is not None and found.solution is not None and found.solution.routing is not None:
             return _answer(
                 o, problem, found, told.events, time.monotonic() - STARTED, _cpu_seconds() - cpu, memory
             )
@@ -90,12 +91,12 @@ class _Told:
         """One round; only a lower load is news."""
         self._value(step.seconds, step.best, f"{step.moved} nodes moved" if step.moved else "routes")
 
-    def end(self, found: AlternateResult, seconds: float) -> None:
+    def end(self, found: Result[InTurns], seconds: float) -> None:
         """The last routes, and the bound."""
-        if found.value is not None:
-            self._value(seconds, found.value, "last routes")
-        if found.bound is not None:
-            self._tell(Event(seconds, "bound", found.bound.method, found.value, found.bound.value))
+        if found.objective is not None:
+            self._value(seconds, found.objective, "last routes")
+        for bound in found.bounds:
+            self._tell(Event(seconds, "bound", bound.method, found.objective, bound.value))
 
     def _value(self, seconds: float, value: float, move: str) -> None:
         if value < self.best:
@@ -109,37 +110,24 @@ class _Told:
 
 
 def _answer(
-    o: MapOptions, problem: MappingProblem, found: AlternateResult, events: list[Event], wall: float, cpu: float,
+    o: MapOptions, problem: MappingProblem, found: Result[InTurns], events: list[Event], wall: float, cpu: float,
     memory: int | None,
 ) -> tuple[Result, MappedRoutes, float]:  # fmt: skip
     """What alternating found, as an ordinary result with routes."""
     from nmsolve.hw.scores import score
 
-    core, asked, routing = found.core, found.problem, found.routing
-    assert core is not None and asked is not None and routing is not None and routing.routes is not None
-    mapped = chosen_part(asked, routing, scored=True)
-    scores = score(problem.graph, problem.machine, core) | _routed_scores(asked, routing.routes)
+    best, value = found.solution, found.objective
+    assert best is not None and best.problem is not None and best.routing is not None and value is not None
+    assert best.routing.solution is not None
+    mapped = chosen_part(best.problem, best.routing, scored=True)
+    scores = score(problem.graph, problem.machine, best.core)
+    scores |= _routed_scores(best.problem, best.routing.solution.routes)
     scores.pop("hysmap", None)  # of the machine's own routes
-    value, bound = scores["max-link"], None if found.bound is None else found.bound.value
-    optimal = bound is not None and value <= bound
-    result = Result(
-        status="optimal" if optimal else "feasible",
-        stop_reason=found.stop_reason,
-        objective_name=problem.objective,
-        core=core,
-        objective=value,
-        bound=bound,
-        gap=gap(value, bound),
-        bounds=() if found.bound is None else (found.bound,),
-        scores=scores,
-        events=tuple(events),
-        wall_seconds=wall,
-        cpu_seconds=cpu,
-        seed=o.seed,
-        memory_budget=memory,
-        memory_peak=routing.memory_peak,
-    )
-    return result, mapped, value if found.first_value is None else found.first_value
+    result = replace(
+        found, scores=scores, events=tuple(events), wall_seconds=wall, cpu_seconds=cpu, seed=o.seed, memory_budget=memory,
+        memory_peak=best.routing.memory_peak,
+    )  # fmt: skip
+    return result, mapped, value if best.first_value is None else best.first_value
 
 
 def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:

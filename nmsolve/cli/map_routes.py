@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
-    from nmsolve.model.routing.routes import Routes
+    from nmsolve.model.routing.routes import ChosenRoutes, Routes
     from nmsolve.model.routing.turns import TurnSet
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.routing.result import RoutingResult
 
 #: Routes that are optimised once the mapping stands.
 CHOSEN = "chosen"
@@ -138,24 +137,24 @@ def routes_after(
             memory=memory,
             observers=observers,
         )
-    if found.routes is None:
-        return None
-    return chosen_part(asked, found)
+    return None if found.solution is None else chosen_part(asked, found)
 
 
-def chosen_part(asked: RoutingProblem, found: RoutingResult, scored: bool = False) -> MappedRoutes:
+def chosen_part(asked: RoutingProblem, found: Result[ChosenRoutes], scored: bool = False) -> MappedRoutes:
     """Routes that were found by search, their values recomputed from them."""
     from nmsolve.hw.routing.values import routing_value
 
-    assert found.routes is not None and found.numbering is not None
+    assert found.solution is not None
+    routes, numbering, turns = found.solution.routes, found.solution.numbering, found.solution.turns
     objectives = []
-    for k in found.names:
-        value, bound = routing_value(asked, found.routes, found.numbering, k), found.bound.get(k)
-        objectives.append(ObjectivePart(k, value, bound, gap(value, bound), found.proved.get(k, False)))
-    prohibited = None if found.turns is None else found.turns.prohibited(asked.machine)
+    for k in asked.objective:
+        value, bound = routing_value(asked, routes, numbering, k), found.bound_of(k)
+        objectives.append(ObjectivePart(k, value, bound, gap(value, bound), found.proved(k)))
+    prohibited = None if turns is None else turns.prohibited(asked.machine)
     lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in found.events)
     part = RoutingPart(CHOSEN, asked.flows.count, objectives, prohibited)
-    return MappedRoutes(asked, found.routes, found.turns, found.numbering, part, lines, scored, found.bounds)
+    bounds = {name: stage.bounds for name, stage in found.stages.items()}
+    return MappedRoutes(asked, routes, turns, numbering, part, lines, scored, bounds)
 
 
 def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:

@@ -14,7 +14,7 @@ from nmsolve.cli import options as opt
 from nmsolve.cli.answer import (
     FEASIBLE,
     OK,
-    code_of,
+    exit_code,
     prepare_file,
     prepare_folder,
 )
@@ -26,7 +26,8 @@ from nmsolve.model.file_set import file_set, new_run
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_report import PipelineReport
-    from nmsolve.solvers.pipeline.result import PipelineResult
+    from nmsolve.model.bound import Result
+    from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Part of the time that ``--place`` keeps for the placement.
 PLACE_PART = 0.5
@@ -90,14 +91,16 @@ def run_pipeline(o: PipelineOptions) -> int:
             )  # fmt: skip
         report = write_pipeline(o, given, result, patience, run)
         say_pipeline(o.out, report, o.json)
-        code = code_of(result, all(c.ok for c in report.checks), result.plan is not None, wanted)
-        if o.place and result.plan is not None and code in (OK, FEASIBLE):
+        code = exit_code(result, report, wanted)
+        if o.place and result.solution is not None and code in (OK, FEASIBLE):
             from nmsolve.cli.pipeline_place import place_tiles
 
             if patience.asked:
                 print("interrupted: no tiles are placed", file=sys.stderr)
                 return code
-            placed = place_tiles(o, given, result.plan, STARTED + search_time(limit), memory, run, patience)
+            placed = place_tiles(
+                o, given, result.solution, STARTED + search_time(limit), memory, run, patience
+            )
             return placed if placed != OK else code
         return code
 
@@ -132,7 +135,7 @@ FILES = (
 
 
 def write_pipeline(
-    o: PipelineOptions, given: Given, result: PipelineResult, patience: Patience, run: str
+    o: PipelineOptions, given: Given, result: Result[PipelinePlan], patience: Patience, run: str
 ) -> PipelineReport:
     """Write plan.json, the certificate, events and report, checked from the plan's file alone; then the page.
 
@@ -146,27 +149,27 @@ def write_pipeline(
 
     inputs = msgspec.to_builtins(_inputs(o))
     with file_set(o.out, FILES, run) as folder:
-        if result.plan is not None:
-            write_plan(folder / PLAN, given.problem, result.plan)
-        left = [] if result.plan is None else ["plan"]
+        if result.solution is not None:
+            write_plan(folder / PLAN, given.problem, result.solution)
+        left = [] if result.solution is None else ["plan"]
         report = build_pipeline_report(given, result, [], o.batches, inputs, left)
         write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
         lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
         write_atomic(folder / "events.jsonl", lines)
         write_atomic(folder / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
     if (
-        result.plan is not None
+        result.solution is not None
         and o.write_onnx is not None
         and given.graph is not None
         and given.layers is not None
     ):
         from nmsolve.model.formats.onnx_plan import write_onnx_plan
 
-        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.plan)
+        write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.solution)
     page = None
     try:
         with patience.optional(CHECKS):
-            if result.plan is not None:
+            if result.solution is not None:
                 plan = read_plan(o.out / PLAN, given.problem)
                 checks = plan_checks(given.problem, plan, result.objective, result.bounds)
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[])

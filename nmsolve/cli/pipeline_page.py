@@ -14,18 +14,18 @@ from nmsolve.cli.progress import number, percent
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
-    from nmsolve.solvers.pipeline.result import PipelineResult
 
 #: Above this storage is drawn in MiB.
 _MIB = 2**20
 
 
 def render_pipeline_html(
-    given: Given, result: PipelineResult, report: PipelineReport, verify_command: str
+    given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str
 ) -> str:
     """The page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
-    drawn = {} if result.plan is None else plan_pictures(given, result.plan, report)
+    drawn = {} if result.solution is None else plan_pictures(given, result.solution, report)
     return fill(
         "pipeline.html.j2",
         r=report,

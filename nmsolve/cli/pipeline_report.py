@@ -14,7 +14,8 @@ from nmsolve.model.bound import meets
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
-    from nmsolve.solvers.pipeline.result import PipelineResult
+    from nmsolve.model.bound import Result
+    from nmsolve.model.pipeline.plan import PipelinePlan
 
 #: Stages of a baseline that people would draw by hand.
 BY_HAND = 16
@@ -98,7 +99,7 @@ class PipelineReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_pipeline_report(
-    given: Given, result: PipelineResult, checks: list[CheckPart], batches: int, inputs: dict[str, Any],
+    given: Given, result: Result[PipelinePlan], checks: list[CheckPart], batches: int, inputs: dict[str, Any],
     not_checked: Sequence[str] = (),
 ) -> PipelineReport:  # fmt: skip
     """The report of a run; all figures of stages are recomputed from the plan."""
@@ -138,12 +139,12 @@ def build_pipeline_report(
     )
 
 
-def _stages(given: Given, result: PipelineResult) -> list[StagePart]:
+def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
     import numpy as np
 
     from nmsolve.hw.pipeline.stages import stage_loads
 
-    plan, problem = result.plan, given.problem
+    plan, problem = result.solution, given.problem
     if plan is None:
         return []
     loads = stage_loads(problem, plan)
@@ -170,7 +171,7 @@ def _stages(given: Given, result: PipelineResult) -> list[StagePart]:
     return out
 
 
-def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
+def _baselines(given: Given, result: Result[PipelinePlan]) -> list[BaselinePart]:
     """One group of all cores; stages of equal work, as many as the plan has and :data:`BY_HAND`."""
     from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
     from nmsolve.hw.pipeline.stages import objective
@@ -180,7 +181,7 @@ def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
     problem = given.problem
     merged = merge(problem)  # layers that must share a stage are one there
     plans = {"one group of all cores": one_group(problem)}
-    own, by_hand = 0 if result.plan is None else len(result.plan.cores), min(BY_HAND, problem.stages)
+    own, by_hand = 0 if result.solution is None else len(result.solution.cores), min(BY_HAND, problem.stages)
     for wanted in dict.fromkeys([own or by_hand, by_hand]):
         plan = merged.lift(equal_stages(merged.problem, wanted))
         if len(plan.cores) > 1:
@@ -193,13 +194,15 @@ def _baselines(given: Given, result: PipelineResult) -> list[BaselinePart]:
     return out
 
 
-def _batch(given: Given, result: PipelineResult, batches: int) -> BatchPart | None:
+def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPart | None:
     from nmsolve.hw.pipeline.batches import batch_time
     from nmsolve.hw.pipeline.stages import stage_loads
 
-    if result.plan is None:
+    if result.solution is None:
         return None
-    found = batch_time(given.problem, result.plan, stage_loads(given.problem, result.plan).load, batches)
+    found = batch_time(
+        given.problem, result.solution, stage_loads(given.problem, result.solution).load, batches
+    )
     return None if found is None else BatchPart(batches, found.total, found.bubble, found.share, found.utilisation)  # fmt: skip
 
 

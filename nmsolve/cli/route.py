@@ -13,20 +13,21 @@ import msgspec
 
 from nmsolve import __version__
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import code_of, prepare_folder
+from nmsolve.cli.answer import exit_code, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import event_to_json, number, percent, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
+from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.routing.routes import ChosenRoutes
     from nmsolve.model.routing.turns import TurnSet
-    from nmsolve.solvers.routing.result import RoutingResult
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def run_route(o: RouteOptions) -> int:
             )  # fmt: skip
         report = write_routing(o, loaded, problem, result, patience)
     say_routing(o.out, report, o.json)
-    return code_of(result, all(c.ok for c in report.checks), result.routes is not None, wanted)
+    return exit_code(result, report, wanted)
 
 
 def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
@@ -132,7 +133,7 @@ FILES = ("flow-routes.json", PROOFS, "events.jsonl", "route-report.json", "route
 
 
 def write_routing(
-    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult, patience: Patience
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience
 ) -> RouteReport:
     """Write flow-routes.json, events and report; then check the routes from their file alone, draw, and write report and page.
 
@@ -147,12 +148,11 @@ def write_routing(
 
     run, path, uncovered = new_run(), o.out / "flow-routes.json", ""
     with file_set(o.out, FILES, run) as folder:
-        if result.routes is not None:
-            worms, uncovered = cover_long_messages(problem.machine, problem.flows, result.routes)
-            write_flow_routes(
-                folder / path.name, problem, result.routes, result.turns, result.numbering, worms
-            )
-        write_atomic(folder / PROOFS, certificates_text(problem, result.bounds))
+        if (found := result.solution) is not None:
+            worms, uncovered = cover_long_messages(problem.machine, problem.flows, found.routes)
+            write_flow_routes(folder / path.name, problem, found.routes, found.turns, found.numbering, worms)
+        proofs = {name: stage.bounds for name, stage in result.stages.items()}
+        write_atomic(folder / PROOFS, certificates_text(problem, proofs))
         lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
         write_atomic(folder / "events.jsonl", lines)
         report = _report(o, loaded, problem, result, uncovered)
@@ -160,11 +160,11 @@ def write_routing(
     page = None
     try:
         with patience.optional(CHECKS):
-            if result.routes is not None:
-                found = verify_flow_routes(
-                    loaded.graph, loaded.machine, loaded.core, path, result.objective, problem.turns
+            if result.solution is not None:
+                told = verify_flow_routes(
+                    loaded.graph, loaded.machine, loaded.core, path, result.scores, problem.turns
                 )
-                checks = [CheckPart(c.name, c.ok, c.text) for c in found]
+                checks = [CheckPart(c.name, c.ok, c.text) for c in told]
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
         with patience.optional():
             report = msgspec.structs.replace(report, rules=max_link_by_rule(problem), not_checked=[])
@@ -197,7 +197,7 @@ def _as_json(report: RouteReport) -> bytes:
 
 
 def _report(
-    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: RoutingResult, uncovered: str
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], uncovered: str
 ) -> RouteReport:
     """What the search says, before anything is checked."""
     return RouteReport(
@@ -207,12 +207,14 @@ def _report(
         machine=loaded.machine.name,
         flows=problem.flows.count,
         objectives=[
-            ObjectivePart(k, result.objective.get(k), result.bound.get(k), result.gap_of(k), result.proved[k])
-            for k in result.names
+            ObjectivePart(
+                k, value := result.scores.get(k), low := result.bound_of(k), gap(value, low), result.proved(k)
+            )
+            for k in problem.objective
         ],
         rules={},
         checks=[],
-        not_checked=[*(["routes"] if result.routes is not None else []), TURN_MODELS],
+        not_checked=[*(["routes"] if result.solution is not None else []), TURN_MODELS],
         long_messages=uncovered,
         wall_seconds=round(result.wall_seconds, 3),
         cpu_seconds=round(result.cpu_seconds, 3),

@@ -10,10 +10,11 @@ from nmsolve.cli import pictures, pictures_routing
 from nmsolve.cli.html import fill
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.bound import Result
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import FloatArray
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from nmsolve.hw.routing.compute import ComputeEnergy
     from nmsolve.hw.routing.energy import EnergyParts
     from nmsolve.model.routing.problem import RoutingProblem
-    from nmsolve.solvers.routing.result import RoutingResult
 
 #: Links that get a rank, and flows that are named for each.
 HOTTEST, NAMED = 10, 4
@@ -125,7 +125,11 @@ def energy_section(
 
 
 def render_route_html(
-    loaded: Loaded, problem: RoutingProblem, result: RoutingResult, report: RouteReport, verify_command: str
+    loaded: Loaded,
+    problem: RoutingProblem,
+    result: Result[ChosenRoutes],
+    report: RouteReport,
+    verify_command: str,
 ) -> str:
     """The page of ``nmsolve route``. Equal arguments give equal bytes."""
     from nmsolve.hw.routing.compute import compute_energy
@@ -133,12 +137,13 @@ def render_route_html(
     from nmsolve.hw.routing.lengths import route_lengths
     from nmsolve.model.routing.check import table_entries
 
-    machine, flows, routes = problem.machine, problem.flows, result.routes
+    machine, flows, found = problem.machine, problem.flows, result.solution
     section: dict[str, Any] | None = None
     energy: dict[str, Any] | None = None
     facts: list[tuple[str, str]] = []
-    if routes is not None and flows.count:
-        section = routing_section(machine, flows, routes, result.turns)
+    if found is not None and flows.count:
+        routes = found.routes
+        section = routing_section(machine, flows, routes, found.turns)
         energy = energy_section(
             machine, energy_parts(machine, flows, routes), compute_energy(loaded.graph, machine, loaded.core)
         )
@@ -166,7 +171,7 @@ def render_route_html(
     )
 
 
-def _first_stage(result: RoutingResult) -> list[Any]:
+def _first_stage(result: Result[ChosenRoutes]) -> list[Any]:
     """Events up to the second objective: those of different objectives cannot share an axis."""
     starts = [i for i, e in enumerate(result.events) if e.kind == "start"]
     end = starts[1] if len(starts) > 1 else len(result.events)

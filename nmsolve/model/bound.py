@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
 from nmsolve.model.types import IntArray
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    S = TypeVar("S", default=Any)
+else:
+    from typing import TypeVar
+
+    S = TypeVar("S")
 
 
 @dataclass(frozen=True)
@@ -116,19 +125,21 @@ class EngineShare:
     status: str = ""
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, eq=False)
+class Result(Generic[S]):
     """The outcome of a run, as claimed; ``nmsolve verify`` re-checks it from files.
 
     Attributes
     ----------
     status : ``optimal``, ``feasible``, ``infeasible`` (proved), ``unknown``
     stop_reason : ``gap``, ``time``, ``memory``, ``interrupt``, ``exhausted`` (nothing left to try), ``error``
-    core : (n,) core number of every node, or None
+    solution : what was decided, or None: (n,) core of every node, a plan, routes
     objective, bound, gap : of the whole problem; None where there is none
     bounds : the best bound of every method and scope
     placement_bound, placement_gap : for the parts of ``core``, many nodes per core only
     scores : all objectives by name, recomputed by the evaluator
+    stages : by name and in order, where objectives were minimised one after the other: the last run of each, which held those
+        before at what was reached; ``objective``, ``bound``, ``gap`` and ``bounds`` are then of the first one
     memory_budget : most bytes that all processes were allowed to hold, or None
     memory_peak : most bytes that they did hold, as far as was looked; 0 if nobody looked
     """
@@ -136,7 +147,7 @@ class Result:
     status: str
     stop_reason: str
     objective_name: str
-    core: IntArray | None
+    solution: S | None
     objective: float | None
     bound: float | None
     gap: float | None
@@ -144,6 +155,7 @@ class Result:
     placement_bound: float | None = None
     placement_gap: float | None = None
     scores: Mapping[str, float] = field(default_factory=dict)
+    stages: Mapping[str, Result[Any]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
     engines: tuple[EngineShare, ...] = ()
     wall_seconds: float = 0.0
@@ -151,3 +163,18 @@ class Result:
     seed: int = 0
     memory_budget: int | None = None
     memory_peak: int = 0
+
+    @property
+    def core(self) -> IntArray | None:
+        """(n,) core number of every node, where nodes were put on cores, or None."""
+        found: Any = self.solution
+        core: IntArray | None = getattr(found, "core", found)
+        return core
+
+    def bound_of(self, name: str) -> float | None:
+        """Bound of one of the ``stages``; it holds for solutions that are as good in all objectives before."""
+        return self.stages[name].bound if name in self.stages else None
+
+    def proved(self, name: str) -> bool:
+        """True if one of the ``stages`` is proved optimal."""
+        return name in self.stages and self.stages[name].status == "optimal"

@@ -29,7 +29,7 @@ def test_no_forged_report_of_a_pipeline_is_believed() -> None:
         result = plan(
             problem, time_limit=20, engines=["pipeline-counting", "pipeline-local", "cover"], seed=1
         )
-        assert result.plan is not None
+        assert result.solution is not None
         report: dict[str, Any] = {k: getattr(result, k) for k in CLAIMS}
         proofs = json.loads(plan_certificates(problem, result.bounds))
         rng = random.Random(seed)
@@ -57,7 +57,7 @@ def test_no_forged_report_of_a_pipeline_is_believed() -> None:
                 bounds = certificates_from_json(json.dumps(certificates))
             except InputError:
                 continue
-            checks = plan_checks(problem, result.plan, new.get("objective"), bounds, thorough=True)
+            checks = plan_checks(problem, result.solution, new.get("objective"), bounds, thorough=True)
             checks += claim_checks(new, bounds, checks)
             if not all(c.ok for c in checks) or any(c.word for c in checks if headline(c)):
                 continue

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import IntArray, frozen
 
 
@@ -66,3 +67,18 @@ class Routes:
         parent = np.arange(-1, len(channel) - 1, dtype=np.int64)
         parent[indptr[:-1][np.diff(indptr) > 0]] = -1
         return cls(channels, indptr, channel, parent)
+
+
+@dataclass(frozen=True, eq=False)
+class ChosenRoutes:
+    """Routes that a search chose, with why they cannot deadlock.
+
+    Attributes
+    ----------
+    numbering : (4 * P * V,) number of every channel, -1 where there is none; grows along every dependency of the routes
+    turns : the turn set that goes with the numbering (or was given), or None where none is chosen (rings, virtual channels)
+    """
+
+    routes: Routes
+    numbering: IntArray
+    turns: TurnSet | None

@@ -158,7 +158,7 @@ def _about(problem: MappingProblem, core: IntArray, found: Result, known: Sequen
     result = replace(
         found,
         status="optimal" if bound is not None and bound >= objective else "feasible",
-        core=core,
+        solution=core,
         objective=objective,
         bound=bound,
         gap=gap(objective, bound),

@@ -22,14 +22,14 @@ from nmsolve.heuristics.mapping.links.state import build, reset, supports
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import number_of
-from nmsolve.model.bound import Bound, gap
+from nmsolve.model.bound import Bound, Result, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
-from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import hang_up
 from nmsolve.model.types import Int32Array, IntArray, frozen
 from nmsolve.solvers.mapping.api import solve
@@ -38,7 +38,6 @@ from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.joint.engines import any_route
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.numbers import detour_of
-from nmsolve.solvers.routing.result import RoutingResult
 from nmsolve.solvers.search.budget import Budget
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
@@ -72,38 +71,23 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class AlternateResult:
-    """What alternating found.
+class InTurns:
+    """A mapping and routes that were found in turns.
 
     Attributes
     ----------
-    core : (n,) core of every node, or None; without ``routing`` the first placement, for which no routes were found
+    core : (n,) core of every node; without ``routing`` the first placement, for which no routes were found
     problem : the routing problem of this placement; ``detour`` is what the routes found on the way take
-    routing : its routes with the bound that holds for this placement and any routes (scope ``placement``), or None
-    value : largest link load
-    first_value : of the first placement with routes chosen after it
-    bound : of any mapping with any routes (scope ``full``), or None
+    routing : its routes with the bound that holds for this placement and any routes, or None
+    first_value : largest link load of the first placement with routes chosen after it
     rounds : what was tried
     """
 
-    core: IntArray | None
+    core: IntArray
     problem: RoutingProblem | None
-    routing: RoutingResult | None
-    value: float | None
+    routing: Result[ChosenRoutes] | None
     first_value: float | None
-    bound: Bound | None
     rounds: tuple[Round, ...]
-    stop_reason: str
-
-    @property
-    def gap(self) -> float | None:
-        """Gap to the best of all mappings with any routes."""
-        return gap(self.value, None if self.bound is None else self.bound.value)
-
-    @property
-    def placement_gap(self) -> float | None:
-        """Gap to the best routes of this placement."""
-        return None if self.routing is None else self.routing.gap_of("max-link")
 
 
 def alternate(
@@ -116,7 +100,7 @@ def alternate(
     memory: int | None = None,
     warm_start: IntArray | None = None,
     observer: Callable[[Round], None] = lambda step: None,
-) -> AlternateResult:
+) -> Result[InTurns]:
     """Mapping and deadlock-free routes with the least largest link load that is found in the time given.
 
     Parameters
@@ -142,7 +126,7 @@ def alternate(
             memory=memory, warm_start=warm_start,
         )  # fmt: skip
         if first.core is None:
-            return AlternateResult(None, None, None, None, None, None, (), first.stop_reason)
+            return Result("unknown", first.stop_reason, "max-link", None, None, None, None)
         if first.stop_reason == "interrupt":
             budget.interrupt()
         limit = time_limit - min(RESERVE, RESERVE_PART * time_limit)
@@ -198,9 +182,9 @@ class _Run:
         found = route(
             asked, time_limit=max(0.5, self.seconds), seed=self.seed, memory=self.memory, engines=QUICK
         )
-        if found.routes is not None and found.numbering is not None:
-            self._keep(core, asked, (found.routes, found.numbering), 0)
-            known, number, kept = found.routes, found.numbering, np.ones(asked.flows.count, bool)
+        if (best := found.solution) is not None:
+            self._keep(core, asked, (best.routes, best.numbering), 0)
+            known, number, kept = best.routes, best.numbering, np.ones(asked.flows.count, bool)
         else:
             known, kept = Routes.of_paths([[]] * asked.flows.count), np.zeros(asked.flows.count, bool)
             number = np.full(4 * asked.machine.size, -1, np.int64)
@@ -262,20 +246,13 @@ class _Run:
                 best = claim
         return best
 
-    def finish(self, first_value: float, bound: Bound | None) -> AlternateResult:
+    def finish(self, first_value: float, bound: Bound | None) -> Result[InTurns]:
         """The final routes, all objectives, from the best ones known."""
         interrupted = self.budget.interrupted
         if self.routes is None:
-            return AlternateResult(
-                self.first,
-                None,
-                None,
-                None,
-                None,
-                bound,
-                tuple(self.rounds),
-                "interrupt" if interrupted else "time",
-            )
+            assert self.first is not None
+            nothing = InTurns(self.first, None, None, None, tuple(self.rounds))
+            return self._result("unknown", "interrupt" if interrupted else "time", nothing, None, bound)
         asked = replace(self.flows(self.core), objective=("max-link", "total-link", "turns"))
         asked = detour_of(asked, self.routes)
         start = None if number_of(asked, self.routes) is None else self.routes
@@ -283,19 +260,28 @@ class _Run:
         routing = route(
             asked, time_limit=left, seed=self.seed, workers=self.workers, memory=self.memory, warm_start=start
         )
-        value = routing.objective.get("max-link", np.inf)
+        value = routing.scores.get("max-link", np.inf)
         if (
             value > self.best
         ):  # the turns that these routes take leave no turn set with straight on everywhere
-            routing = replace(routing, status="feasible", routes=self.routes, numbering=self.number, turns=None,
-                              objective={**routing.objective, "max-link": self.best}, proved={})  # fmt: skip
+            routing = replace(
+                routing, status="feasible", solution=ChosenRoutes(self.routes, self.number, None), objective=self.best,
+                gap=gap(self.best, routing.bound), scores={**routing.scores, "max-link": self.best},
+                stages={name: replace(stage, status="feasible") for name, stage in routing.stages.items()},
+            )  # fmt: skip
             value = self.best
-        reason = (
-            "interrupt" if interrupted else "gap" if bound is not None and value <= bound.value else "time"
-        )
-        return AlternateResult(
-            self.core, asked, routing, value, first_value, bound, tuple(self.rounds), reason
-        )
+        met = bound is not None and value <= bound.value
+        reason = "interrupt" if interrupted else "gap" if met else "time"
+        found = InTurns(self.core, asked, routing, first_value, tuple(self.rounds))
+        return self._result("optimal" if met else "feasible", reason, found, value, bound)
+
+    def _result(
+        self, status: str, reason: str, found: InTurns, value: float | None, bound: Bound | None
+    ) -> Result[InTurns]:
+        """``bound`` is of any mapping with any routes."""
+        low = None if bound is None else bound.value
+        bounds = () if bound is None else (bound,)
+        return Result(status, reason, "max-link", found, value, low, gap(value, low), bounds)
 
 
 def routes_along(problem: RoutingProblem, before: Int32Array) -> Routes:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nmsolve.hw.scores import score
-from nmsolve.model.bound import Result, gap
+from nmsolve.model.bound import Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.problem import MappingProblem
@@ -20,42 +20,29 @@ from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
 from nmsolve.solvers.mapping.joint.registry import SMALL, plan_of
-from nmsolve.solvers.search.budget import Budget
-from nmsolve.solvers.search.ending import say_ending
+from nmsolve.solvers.run import Options, Run, Task
+from nmsolve.solvers.run import solve as run_task
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
-from nmsolve.solvers.search.memory import Memory
-from nmsolve.solvers.search.portfolio import Portfolio
+from nmsolve.solvers.search.portfolio import Step
 
 #: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
 TWO_PHASE, TWO_PHASE_MOST = 0.2, 5.0
 #: Most edges whose routes are looked at at all.
 MAX_EDGES = 50_000
-#: Seconds kept back to stop children.
-RESERVE_PART, RESERVE = 0.03, 0.5
 
 
-@dataclass(frozen=True)
-class JointResult:
-    """Outcome of a joint run.
+@dataclass(frozen=True, eq=False)
+class RoutedMapping:
+    """A mapping with its routes.
 
     Attributes
     ----------
-    result : as of an ordinary run; its objective, bound and scores are those of mapping *and* routes
+    core : (n,) core of every node
     routes : one per message, in the order of :func:`nmsolve.model.mapping.routes.expected_messages`
-    two_phase : objective of the ordinary mapping with the machine's own routes, or None (also where these are not legal: turns
-        that are prohibited, a ring of links on a torus or round dead links)
     """
 
-    result: Result
+    core: IntArray
     routes: list[MessageRoute]
-    two_phase: float | None
-
-    @property
-    def loss(self) -> float | None:
-        """What mapping first and routing afterwards costs more, as a part of the joint answer; None if unknown."""
-        if self.two_phase is None or not self.result.objective:
-            return None
-        return self.two_phase / self.result.objective - 1.0
 
 
 def solve_joint(
@@ -69,42 +56,70 @@ def solve_joint(
     engines: Sequence[str] | None = None,
     memory: int | None = None,
     observers: Sequence[Observer] = (),
-) -> JointResult:
+) -> tuple[Result[RoutedMapping], float | None]:
     """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
 
     ``engines``: of :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
+
+    Returns
+    -------
+    The result, whose objective, bound and scores are those of mapping *and* routes; and the objective of the ordinary mapping
+    with the machine's own routes, or None (also where these are not legal: turns that are prohibited, a ring of links on a torus
+    or round dead links).
 
     Raises
     ------
     InputError : a machine without links, an unknown engine, or a problem too large for every engine
     """
+    began = time.monotonic() if started is None else started
+    options = Options(time_limit, began, gap, seed, workers, engines, memory, None, observers)
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
-    held = Memory(memory)
-    budget = Budget(time_limit, started=started, reserve=min(RESERVE, RESERVE_PART * time_limit))
-    reduction = merge_together(problem)
-    referee = JointReferee(reduction)
-    steps = plan_of(referee.problem, engines, time_limit)
+    task = JointTask(problem)
+    plan_of(task.referee.problem, engines)  # whoever is to be refused is refused before the ordinary run
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
-    ordinary = solve(
+    task.ordinary = solve(
         replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory
     )
-    cpu = time.process_time() - ordinary.cpu_seconds  # what its children took counts, too
-    if ordinary.stop_reason == "interrupt":
-        budget.interrupt()
-    with budget.ctrl_c(), held.watched(budget.starve):
-        incumbent = Incumbent(referee, budget, observers, gap)
-        incumbent.record(
-            "start", "", f"{problem.n} nodes, {problem.cores} cores, {problem.objective}, routes free"
-        )
-        two_phase = None
-        if ordinary.core is not None:
-            core = reduction.restrict(ordinary.core)
-            two_phase = _offer_two_phase(referee.problem, incumbent, core)
-        portfolio = Portfolio(referee, incumbent, budget, seed=seed, workers=workers, memory=held)
-        portfolio.run(steps)
-    return _joint_result(reduction, referee.problem, incumbent, budget, portfolio, two_phase, seed, cpu, held)
+    result = run_task(task, options)
+    return replace(result, cpu_seconds=result.cpu_seconds + task.ordinary.cpu_seconds), task.two_phase
+
+
+class JointTask(Task[RoutedMapping]):
+    """Starts from the ``ordinary`` result of the mapping with the machine's own routes."""
+
+    ordinary: Result[IntArray]
+
+    def __init__(self, problem: MappingProblem) -> None:
+        self.problem, self.objective = problem, problem.objective
+        self.reduction = merge_together(problem)
+        self.referee = JointReferee(self.reduction)
+        self.two_phase: float | None = None
+
+    def words(self, seed: int) -> str:
+        """Sizes and objective."""
+        return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.objective}, routes free"
+
+    def start(self, run: Run) -> list[Step]:
+        """The ordinary mapping with its own routes, or with legal ones."""
+        if self.ordinary.stop_reason == "interrupt":
+            run.budget.interrupt()
+        if self.ordinary.core is not None:
+            core = self.reduction.restrict(self.ordinary.core)
+            self.two_phase = _offer_two_phase(self.referee.problem, run.incumbent, core)
+        return plan_of(self.referee.problem, run.options.engines)
+
+    def answer(self, lifted: IntArray) -> tuple[RoutedMapping, dict[str, float]]:
+        """The mapping with its routes, and what both are worth."""
+        joint, problem = self.referee.problem, self.problem
+        inner, used = joint.split(lifted)
+        core = self.reduction.lift(inner)
+        scores = score(problem.graph, problem.machine, core)
+        scores |= {name: joint.value(name, inner, used) for name in ROUTED}
+        scores.pop("hysmap", None)
+        scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
+        return RoutedMapping(core, message_routes(self.reduction, joint, used)), scores
 
 
 def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) -> float | None:
@@ -119,43 +134,6 @@ def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) 
     if used is not None:
         incumbent.offer("two-phase", joint.join(core, used), "legal routes")
     return None
-
-
-def _joint_result(
-    reduction: TogetherReduction, joint: JointProblem, incumbent: Incumbent, budget: Budget,
-    portfolio: Portfolio, two_phase: float | None, seed: int, cpu: float, memory: Memory,
-) -> JointResult:  # fmt: skip
-    problem, solution = reduction.original, incumbent.lifted
-    core, objective, routes, scores = None, None, [], {}
-    if solution is not None:
-        inner, used = joint.split(solution)
-        core, objective = reduction.lift(inner), incumbent.objective
-        routes = message_routes(reduction, joint, used)
-        scores = score(problem.graph, problem.machine, core)
-        scores |= {name: joint.value(name, inner, used) for name in ROUTED}
-        scores.pop("hysmap", None)
-        scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
-    bound = incumbent.bound if incumbent.has_bound else None
-    status, reason = say_ending(incumbent, budget, portfolio)
-    result = Result(
-        status=status,
-        stop_reason=reason,
-        objective_name=problem.objective,
-        core=core,
-        objective=objective,
-        bound=bound,
-        gap=gap(objective, bound),
-        bounds=incumbent.bounds,
-        scores=scores,
-        events=incumbent.events,
-        engines=incumbent.shares(),
-        wall_seconds=budget.elapsed(),
-        cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
-        seed=seed,
-        memory_budget=memory.budget,
-        memory_peak=memory.peak,
-    )
-    return JointResult(result, routes, two_phase)
 
 
 def message_routes(reduction: TogetherReduction, joint: JointProblem, used: BoolArray) -> list[MessageRoute]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
-from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 from nmsolve.solvers.search.entries import Entry, steps_for
@@ -24,7 +25,7 @@ REGISTRY: dict[str, Entry] = {
 SMALL, SMALL_MOST = 16, 3.0
 
 
-def plan_of(problem: JointProblem, names: Sequence[str] | None, time_limit: float) -> list[Step]:
+def plan_of(problem: JointProblem, names: Sequence[str] | None) -> list[Step]:
     """The plan: search, bounds, model.
 
     Raises
@@ -32,19 +33,17 @@ def plan_of(problem: JointProblem, names: Sequence[str] | None, time_limit: floa
     InputError : no engine takes the problem, or without ``names`` none that finds mappings
     """
 
-    def refusal(name: str, engine: Engine) -> str | None:
+    def refusal(name: str, engine: Any) -> str | None:
         if problem.mapping.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
             return "it knows no limits on axon tables (axons_in, axons_out)"
-        return engine.refuses(problem)  # type: ignore[arg-type]
+        reason: str | None = engine.refuses(problem)
+        return reason
 
-    def most(name: str) -> float:
-        brief = problem.mapping.n <= SMALL and name in ("bounds", "tree-search")
-        return SMALL_MOST if brief else time_limit
-
-    steps, refusals = steps_for(REGISTRY, problem, names, " for free routes", refusal=refusal, most=most)
+    steps, refusals = steps_for(REGISTRY, problem, names, " for free routes", refusal=refusal)
     if not steps or (names is None and all(step.engine.finds == "bounds" for step in steps)):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
         raise InputError(
             "too large for free routes: " + reasons, "--route joint", "a smaller problem, or --route given"
         )
-    return steps
+    brief = ("bounds", "tree-search") if problem.mapping.n <= SMALL else ()
+    return [replace(step, most=SMALL_MOST) if step.engine.name in brief else step for step in steps]

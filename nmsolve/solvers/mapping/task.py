@@ -1,0 +1,163 @@
+"""Mapping as a task: warm starts before the search, first fit where all else failed, a bound for the placement after it."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.scores import score
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import InputError
+from nmsolve.model.mapping.axons_fit import idle_limits
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.mapping.reduce import merge_together
+from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.solvers.mapping.auto import automatic, chosen, least_seconds
+from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.run import RESERVE, Run, Task
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.context import LocalContext, run_guarded
+from nmsolve.solvers.search.incumbent import Incumbent
+from nmsolve.solvers.search.portfolio import Step
+
+#: Most of the time limit kept back to bound the final placement.
+PLACEMENT_PART = 0.1
+#: Seconds per connection to read a graph on disk once and look at its messages, as measured on two cores.
+PASS = 1e-7
+#: Most of the time limit for making a warm start legal within a migration budget.
+REPAIR_PART = 0.3
+#: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
+HURRY = 2.0
+
+
+class MappingTask(Task[IntArray]):
+    """Solutions are (n,) core numbers.
+
+    Parameters
+    ----------
+    warm_start : (n,) core of every node to start from, or None
+    mip_solver : the solver Pyomo uses for engine ``mip``
+    """
+
+    referee: MappingReferee
+
+    def __init__(
+        self, problem: MappingProblem, warm_start: AnyArray | None = None, mip_solver: str = "highs"
+    ) -> None:
+        self.problem, self.objective, self.mip_solver = problem, problem.objective, mip_solver
+        self.referee = MappingReferee(merge_together(problem))
+        if warm_start is None and problem.migration is not None:
+            warm_start = problem.migration.reference
+        self.warm_start = None if warm_start is None else np.asarray(warm_start)
+
+    def words(self, seed: int) -> str:
+        """Sizes, objective and seed."""
+        return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.problem.objective}, seed {seed}"
+
+    def reserve(self, time_limit: float) -> float:
+        """Seconds for the bound of the placement, and to read a graph on disk once more."""
+        problem = self.problem
+        needed = 0.0 if problem.one_per_core else 1.25 * least_seconds("projection", problem)
+        needed += PASS * problem.graph.m if problem.graph.on_disk else 0.0
+        return min(needed, PLACEMENT_PART * time_limit)
+
+    def start(self, run: Run) -> list[Step]:
+        """Take the warm start; the plan is chosen by kind and size of the problem, or by names."""
+        incumbent, options, reduced = run.incumbent, run.options, self.referee.problem
+        idle = idle_limits(reduced)
+        if idle is not None:
+            incumbent.record("note", "search", idle)
+        if self.warm_start is not None:
+            _take_warm_start(self.referee, incumbent, self.warm_start, run.budget)
+
+        def refused(name: str, status: str) -> None:
+            incumbent.finish(name, status, 0.0)
+            if options.engines is not None:
+                incumbent.record("note", name, status)
+
+        if options.engines is None:
+            steps = automatic(reduced, options.time_limit, options.workers, refused, self.mip_solver)
+        else:
+            steps = chosen(reduced, options.engines, refused, self.mip_solver)
+        if options.time_limit < HURRY and self._may_fit(run, steps):
+            _first_fit(self.referee, incumbent, run.budget, options.seed)
+        return steps
+
+    def _may_fit(self, run: Run, steps: list[Step]) -> bool:
+        """True if mappings are wanted, and first fit keeps the rules: it knows neither migration budgets nor ceilings."""
+        wanted = run.options.engines is None or any(s.engine.finds != "bounds" for s in steps)
+        return wanted and not self.referee.problem.limits_moves and not self.problem.ceilings
+
+    def finish(self, run: Run) -> Bound | None:
+        """First fit where there is no mapping yet; then the bound of the placement."""
+        incumbent = run.incumbent
+        if incumbent.lifted is None and not incumbent.infeasible and self._may_fit(run, run.steps):
+            _first_fit(self.referee, incumbent, run.budget, run.options.seed)
+        run.memory.settle()
+        return _placement_bound(self.problem, incumbent, run.budget)
+
+    def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
+        """The mapping and all its scores."""
+        return lifted, score(self.problem.graph, self.problem.machine, lifted)
+
+
+def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:
+    """Offer the user's mapping, repaired if it breaks a rule; say which of both, or why neither.
+
+    Raises
+    ------
+    InputError : it is no mapping of this graph at all
+    DoesNotFitError : every mapping moves more nodes than the migration budget allows
+    """
+    original = referee.reduction.original
+    if core.shape != (original.n,) or core.dtype.kind not in "iu":
+        raise InputError(
+            f"the warm start has shape {core.shape} and type {core.dtype}",
+            "",
+            f"({original.n},) core numbers",
+        )
+    if core.min() < 0 or core.max() >= original.cores:
+        raise InputError("the warm start names a core that does not exist", "", f"0..{original.cores - 1}")
+    core = core.astype(np.int64)
+    complaint = referee.complaint(core)
+    start = referee.reduction.restrict(core)
+    if complaint is None:
+        incumbent.offer("warm-start", start, "accepted")
+        return
+    from nmsolve.solvers.mapping.remapping import repaired_start
+
+    repaired = repaired_start(referee.problem, start, REPAIR_PART * (budget.deadline - time.monotonic()))
+    if repaired is not None and incumbent.offer("warm-start", repaired, "repaired"):
+        moved = int((referee.lift(repaired) != core).sum())
+        incumbent.record("note", "warm-start", f"repaired, {moved} nodes moved: {complaint}")
+    else:
+        incumbent.record("note", "warm-start", f"rejected: {complaint}")
+
+
+def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, seed: int) -> None:
+    """Run the fallback in this process, deadline or not: its first tries take no time worth mentioning."""
+    from nmsolve.heuristics.mapping.first_fit import FirstFit
+
+    cpu = time.process_time()
+    context = LocalContext("first-fit", incumbent, budget, seed=seed, workers=1, deadline=budget.deadline)
+    ending = run_guarded(FirstFit(), referee.problem, context)
+    incumbent.finish("first-fit", ending.kind, time.process_time() - cpu)
+    if ending.text:
+        incumbent.record("note", "first-fit", ending.text)
+
+
+def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
+    """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
+    core = incumbent.lifted
+    if core is None or problem.one_per_core or incumbent.optimal or uses_nets(problem) or uses_links(problem):
+        return None
+    if problem.objective == "cut":
+        return None  # parts cost the same wherever they are
+    from nmsolve.solvers.mapping.bounds import placement_bound
+
+    end = max(budget.limit, time.monotonic() + RESERVE) - least_seconds("projection", problem)
+    if problem.graph.on_disk and time.monotonic() + PASS * problem.graph.m > end:
+        return None  # summing up the parts cannot be interrupted
+    return placement_bound(problem, core, incumbent.objective, lambda: time.monotonic() >= end)

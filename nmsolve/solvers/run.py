@@ -1,0 +1,186 @@
+"""One run for every problem: engines race until the gap is closed, time or memory is up, or nothing is left to try."""
+
+from __future__ import annotations
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.memory import Memory
+from nmsolve.solvers.search.portfolio import Portfolio, Step
+from nmsolve.solvers.search.referee import Referee
+
+S = TypeVar("S")
+#: Seconds kept back to stop children: a part of the time limit, and at most so many.
+RESERVE_PART, RESERVE = 0.03, 0.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run, whatever the problem.
+
+    Attributes
+    ----------
+    time_limit : wall seconds, from ``started`` (``time.monotonic()``; now if not given) on
+    gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
+    seed : seed of all random choices
+    workers : engines that run at the same time
+    engines : names from the problem's registry, in this order; chosen by the problem if not given
+    memory : most bytes that all processes together may hold
+    scratch : where engines may put what does not fit in memory
+    observers : called with every event
+
+    Raises
+    ------
+    InputError : a number is out of range
+    """
+
+    time_limit: float = 60.0
+    started: float | None = None
+    gap: float = 0.0
+    seed: int = 0
+    workers: int = 1
+    engines: Sequence[str] | None = None
+    memory: int | None = None
+    scratch: ScratchPlace | None = None
+    observers: Sequence[Observer] = ()
+
+    def __post_init__(self) -> None:
+        if not self.gap >= 0:
+            raise InputError(f"the gap is {self.gap}", "", "a number >= 0")
+        if self.workers < 1:
+            raise InputError(f"{self.workers} workers", "", "at least 1")
+        if self.seed < 0:
+            raise InputError(f"the seed is {self.seed}", "", "a whole number >= 0")
+
+
+@dataclass
+class Run:
+    """One run, as a task sees it before and after the search."""
+
+    options: Options
+    budget: Budget
+    memory: Memory
+    incumbent: Incumbent
+    steps: list[Step] = field(default_factory=list)
+
+    def not_run(self, refusals: Mapping[str, str]) -> None:
+        """Say which engines were left out, and why."""
+        for name, reason in refusals.items():
+            self.incumbent.record("note", "search", f"not run: {name}: {reason}")
+
+
+class Task(ABC, Generic[S]):
+    """A problem as a run needs it; every kind of problem implements it once.
+
+    Attributes
+    ----------
+    objective : what is minimised
+    referee : checks and scores solutions; it holds the problem that engines get
+    """
+
+    objective: str
+    referee: Referee
+
+    @abstractmethod
+    def words(self, seed: int) -> str:
+        """What is to be solved, for people."""
+
+    def reserve(self, time_limit: float) -> float:
+        """Seconds that :meth:`finish` needs."""
+        return 0.0
+
+    @abstractmethod
+    def start(self, run: Run) -> list[Step]:
+        """Tell the run what is known before, and plan it."""
+
+    def finish(self, run: Run) -> Bound | None:
+        """What is left to do after the search; a bound on the solution's own part of the problem, if there is one."""
+        return None
+
+    @abstractmethod
+    def answer(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
+        """The best solution in the user's terms, and all objectives by name."""
+
+
+def solve(task: Task[S], options: Options) -> Result[S]:
+    """Run the task's engines over one incumbent.
+
+    Raises
+    ------
+    InputError : an option is wrong, or the task refuses the engines asked for
+    """
+    cpu, limit = time.process_time(), options.time_limit
+    memory = Memory(options.memory)
+    reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
+    budget = Budget(limit, started=options.started, reserve=reserve)
+    with budget.ctrl_c(), memory.watched(budget.starve):
+        incumbent = Incumbent(task.referee, budget, options.observers, options.gap)
+        incumbent.record("start", "", task.words(options.seed))
+        run = Run(options, budget, memory, incumbent)
+        run.steps = task.start(run)
+        portfolio = Portfolio(
+            task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
+            scratch=options.scratch,
+        )  # fmt: skip
+        portfolio.run(run.steps)
+        placement = task.finish(run)
+        status, reason = _say_ending(incumbent, budget, portfolio)
+        found, scores = (None, {}) if incumbent.lifted is None else task.answer(incumbent.lifted)
+        objective = None if found is None else incumbent.objective
+        bound = incumbent.bound if incumbent.has_bound else None
+        return Result(
+            status=status,
+            stop_reason=reason,
+            objective_name=task.objective,
+            solution=found,
+            objective=objective,
+            bound=bound,
+            gap=gap(objective, bound),
+            bounds=incumbent.bounds + (() if placement is None else (placement,)),
+            placement_bound=None if placement is None else placement.value,
+            placement_gap=None if placement is None else gap(objective, placement.value),
+            scores=scores,
+            events=incumbent.events,
+            engines=incumbent.shares(),
+            wall_seconds=budget.elapsed(),
+            cpu_seconds=time.process_time() - cpu + portfolio.child_cpu,
+            seed=options.seed,
+            memory_budget=memory.budget,
+            memory_peak=memory.peak,
+        )
+
+
+def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:
+    """Status and stop reason of a run, told as its last event."""
+    status = "unknown" if incumbent.lifted is None else "optimal" if incumbent.optimal else "feasible"
+    status = "infeasible" if incumbent.infeasible else status
+    reason = _stop_reason(incumbent, budget, portfolio)
+    incumbent.record("end", "", f"{status}, stopped by {reason}")
+    return status, reason
+
+
+def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:
+    """Why the run ended, the strongest reason first."""
+    kinds = {ending.kind for ending in portfolio.endings.values()}
+    if incumbent.infeasible:
+        return "exhausted"
+    if incumbent.reached:
+        return "gap"
+    if budget.interrupted:
+        return "interrupt"
+    if budget.starved:
+        return "memory"
+    if budget.over() or portfolio.hurried:
+        return "time"
+    if "memory" in kinds:
+        return "memory"
+    return "error" if kinds == {"failed"} else "exhausted"
