@@ -251,5 +251,5 @@ def test_a_slice_ends_where_nodes_have_no_messages_and_cores_are_few():
     machine = Machine("m", (1, 1), (1, 3), faulty_cores=(1, 2))
     state = build(MappingProblem(graph, machine, "multicast-hops"), np.zeros(1, np.int64))
     tally = np.zeros(3, np.int64)
-    assert anneal(state, new_ramps(state), np.zeros(3), 1.0, 50, new_rng(1), tally) == 0.0
+    assert anneal(state, new_ramps(state), np.zeros(3), 0.0, 50, new_rng(1), tally) == 0.0
     assert 0 < tally[0] <= 50
