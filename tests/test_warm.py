@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from pathlib import Path
 
 import numba as nb
@@ -12,6 +13,7 @@ import pytest
 import nmsolve
 from nmsolve.solvers.warm.kernels import missing_kernels, until_compiled
 from nmsolve.solvers.warm.run import warm_one
+from nmsolve.solvers.warm.stale import stale_kernels
 
 #: Modules whose kernels are all compiled by one kind of work.
 ROOMS = {
@@ -48,6 +50,32 @@ def test_a_run_is_repeated_until_it_compiles_nothing() -> None:
 
     until_compiled(run)
     assert reached == [0, 1, 2, 3]
+
+
+def test_kernels_older_than_what_they_call_are_found(tmp_path: Path) -> None:
+    """A calls B calls C, which takes a constant from D; E is imported, but not by a kernel."""
+    package = tmp_path / "pack"
+    (package / "__pycache__").mkdir(parents=True)
+    kernel = "\n\n@nb.njit(cache=True)\ndef {0}(x):\n    return {1}\n"
+    sources = {
+        "a": "from pack.b import b\nfrom pack.e import e\n" + kernel.format("a", "b(x)"),
+        "b": "from pack.c import c as other\n" + kernel.format("b", "other(x)"),
+        "c": "from pack.d import D\n" + kernel.format("c", "x + D"),
+        "d": "D = 1\n",
+        "e": "def e(): ...\n",
+    }
+    for name, text in sources.items():
+        (package / f"{name}.py").write_text(text)
+        os.utime(package / f"{name}.py", (1000, 1000))
+    cached = [package / "__pycache__" / f"{name}.{name}-3.py311.nbi" for name in "abc"]
+    for path in cached:
+        path.write_bytes(b"")
+        os.utime(path, (2000, 2000))
+    assert stale_kernels(package) == []
+    for changed, wanted in (("e", []), ("a", cached[:1]), ("b", cached[:2]), ("d", cached)):
+        os.utime(package / f"{changed}.py", (3000, 3000))
+        assert stale_kernels(package) == wanted
+        os.utime(package / f"{changed}.py", (1000, 1000))
 
 
 def test_kernels_order_by_mergesort() -> None:

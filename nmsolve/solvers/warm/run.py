@@ -16,6 +16,7 @@ from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
 from nmsolve.solvers.warm.pipeline import warm_pipeline
 from nmsolve.solvers.warm.routing import warm_routing
 from nmsolve.solvers.warm.simulation import warm_simulation
+from nmsolve.solvers.warm.stale import stale_kernels
 
 #: What there is besides the engines for mapping.
 OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
@@ -45,8 +46,11 @@ def warm_up(say: Callable[[str], None]) -> int:
     """Run every engine that needs no child process on a small problem of each kind it takes; returns the number of runs.
 
     ``say`` gets one line per engine, with its CPU seconds. Kernels are cached beside the sources, so later processes only load
-    them. Engines share few kernels, so that as many processes as there are cores compile at the same time.
+    them. Engines share few kernels, so that as many processes as there are cores compile at the same time. Kernels compiled from
+    older code are removed first.
     """
+    for cached in stale_kernels():
+        cached.unlink()
     names = [*(name for name, entry in REGISTRY.items() if not entry.child), *OTHERS]
     names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
     runs = 0

@@ -1,0 +1,71 @@
+"""Kernels that were compiled from other code than there is now.
+
+Numba compiles a kernel anew if its own file has changed. It does not look at the files of the kernels and constants that this one
+uses: after an update of a checkout these would stay as they were, with wrong results.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import nmsolve
+
+
+def stale_kernels(root: Path | None = None) -> list[Path]:
+    """Cached kernels that are older than a file which their code comes from.
+
+    Parameters
+    ----------
+    root : folder of a package; that of nmsolve if not given, and then nothing where ``NUMBA_CACHE_DIR`` names another cache
+    """
+    if root is None:
+        if os.environ.get("NUMBA_CACHE_DIR"):
+            return []
+        root = Path(next(iter(nmsolve.__path__)))
+    uses: dict[Path, set[Path]] = {}
+    found = []
+    for path in root.rglob("*.py"):
+        cached = list((path.parent / "__pycache__").glob(f"{path.stem}.*.nb[ic]"))
+        if cached:
+            newest = max(p.stat().st_mtime for p in _closure(path, root, uses))
+            found += [c for c in cached if c.stat().st_mtime < newest]
+    return sorted(found)
+
+
+def _closure(path: Path, root: Path, uses: dict[Path, set[Path]]) -> set[Path]:
+    """The file, and all files that its kernels use, directly or not; ``uses`` remembers what each uses itself."""
+    found, todo = {path}, [path]
+    while todo:
+        here = todo.pop()
+        if here not in uses:
+            uses[here] = _used(here, root)
+        todo += uses[here] - found
+        found |= uses[here]
+    return found
+
+
+def _used(path: Path, root: Path) -> set[Path]:
+    """Files of the package from which the kernels of a file take a name; every function that is decorated counts as one."""
+    tree = ast.parse(path.read_bytes())
+    kernels = [f for f in tree.body if isinstance(f, ast.FunctionDef) and f.decorator_list]
+    names = {node.id for f in kernels for node in ast.walk(f) if isinstance(node, ast.Name)}
+    return {found for name, found in _imported(tree, root) if name in names and found != path}
+
+
+def _imported(tree: ast.Module, root: Path) -> Iterator[tuple[str, Path]]:
+    """Every name that a module imports from its package, with the file that it comes from."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or not node.module:
+            continue
+        package, *parts = node.module.split(".")
+        if package != root.name:
+            continue
+        folder = root.joinpath(*parts)
+        for alias in node.names:
+            for file in (folder / f"{alias.name}.py", folder.with_suffix(".py"), folder / "__init__.py"):
+                if file.exists():
+                    yield alias.asname or alias.name, file
+                    break
