@@ -13,10 +13,9 @@ from nmsolve.cli.report import CheckPart
 from nmsolve.hw.verify import TOLERANCE
 
 if TYPE_CHECKING:
-    from nmsolve.model.bound import Bound, Stage
+    from nmsolve.model.bound import Bound, BoundCheck, Stage
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.mapping.certificates import BoundCheck
 
 
 def positive(value: object) -> float | None:
@@ -120,7 +119,7 @@ class Proofs:
         self, problem: MappingProblem, bound: Bound, core: IntArray | None, about: str
     ) -> tuple[BoundCheck, str]:
         """Outcome of a re-check, and whose word it is if anybody's."""
-        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, BoundCheck, check_bound
+        from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
 
         on_disk = (
             problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK

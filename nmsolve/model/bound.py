@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,18 @@ class Stage:
     ceilings: tuple[tuple[str, float], ...]
     problem: str
     bounds: tuple[Bound, ...]
+
+
+class BoundCheck(NamedTuple):
+    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why.
+
+    ``trusted``: the claim stands, but on a solver's word alone; nothing was recomputed.
+    """
+
+    ok: bool
+    value: float
+    text: str
+    trusted: bool = False
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Bound, Stage
+from nmsolve.model.bound import Bound, BoundCheck, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
@@ -61,18 +61,6 @@ NO_SUM = {"max-link": "link-load", "reward": "exchange"}
 #: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"
-
-
-class BoundCheck(NamedTuple):
-    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why.
-
-    ``trusted``: the claim stands, but on a solver's word alone; nothing was recomputed.
-    """
-
-    ok: bool
-    value: float
-    text: str
-    trusted: bool = False
 
 
 def check_bound(

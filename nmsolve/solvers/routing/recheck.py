@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
-from nmsolve.solvers.mapping.certificates import BoundCheck
 
 Lengths = Mapping[int, int]
 
