@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import nmsolve
+from nmsolve.solvers.warm.kernels import PACKAGE
 
 
 def stale_kernels(root: Path | None = None) -> list[Path]:
@@ -24,7 +24,7 @@ def stale_kernels(root: Path | None = None) -> list[Path]:
     if root is None:
         if os.environ.get("NUMBA_CACHE_DIR"):
             return []
-        root = Path(next(iter(nmsolve.__path__)))
+        root = PACKAGE
     uses: dict[Path, set[Path]] = {}
     found = []
     for path in root.rglob("*.py"):
