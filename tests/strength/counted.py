@@ -1,0 +1,86 @@
+"""A context whose clock is made of questions: engines run the same number of steps on any machine, however busy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.types import IntArray
+
+
+class Counted:
+    """Implements :class:`nmsolve.model.engine.Context`. Offers are checked and scored, and the best one is kept.
+
+    Parameters
+    ----------
+    value : objective of a solution, by the evaluator; raises AssertionError if it breaks a rule
+    seconds : time left, as the engine sees it: many engines derive their amount of work from it
+    stops, looks : ``should_stop()`` says no so many times, or until the incumbent was looked at so many times; then yes
+    tick : seconds that go by with every look at the clock; 0: the clock stands still
+    slow_start : looks at the clock that take a quarter of ``tick`` each, so that engines whose slices grow with the time that
+        the last one took grow them by a factor of four so many times, and then keep them
+    start : a solution known from the start
+    upper : a value known from the start, without a solution: bounds aim at it
+    """
+
+    workers = 1
+    memory = None
+    scratch = ScratchPlace()
+
+    def __init__(
+        self,
+        value: Callable[[IntArray], float],
+        *,
+        seconds: float = 1e6,
+        stops: float = np.inf,
+        looks: float = np.inf,
+        tick: float = 0.0,
+        slow_start: int = 0,
+        seed: int = 1,
+        start: IntArray | None = None,
+        upper: float = np.inf,
+    ) -> None:
+        self._value, self.seed = value, seed
+        self._seconds, self._stops, self._tick, self._slow = seconds, stops, tick, slow_start
+        self._looks = looks
+        self.best: IntArray | None = None
+        self.value = upper
+        self.bounds: list[Bound] = []
+        self.moves: list[str] = []
+        if start is not None:
+            self.offer(start, "start")
+
+    def incumbent(self) -> tuple[IntArray | None, float]:
+        self._looks -= 1
+        return self.best, self.value
+
+    def bound(self) -> float:
+        return max((b.value for b in self.bounds), default=0.0)
+
+    def time_left(self) -> float:
+        self._seconds -= self._tick / (4 if self._slow > 0 else 1)
+        self._slow -= 1
+        return max(0.0, self._seconds)
+
+    def should_stop(self) -> bool:
+        self._stops -= 1
+        return self._stops < 0 or self._looks < 0 or self._seconds <= 0
+
+    def offer(self, core: IntArray, move: str = "") -> bool:
+        value = self._value(core)
+        if value >= self.value:
+            return False
+        self.best, self.value = np.array(core), value
+        self.moves.append(move)
+        return True
+
+    def raise_bound(self, bound: Bound) -> bool:
+        better = bound.value > self.bound()
+        self.bounds.append(bound)
+        return better
+
+    def note(self, text: str) -> None:
+        """Nothing: notes change nothing."""

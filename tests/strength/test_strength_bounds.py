@@ -1,0 +1,132 @@
+"""Floors of bounds on mappings. Every test names the mutation that it must fail under (mutants.py).
+
+Ascents are stopped after a number of steps. Where sums of floating point numbers steer them, a floor leaves a little room.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from strength_cases import at_least, at_most, board, casts, near, placement, proved
+
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.bounds.cover import covering
+from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
+from nmsolve.solvers.mapping.bounds.engines import (
+    Cover,
+    Exchange,
+    GilmoreLawler,
+    Joint,
+    LinkLoad,
+    Parts,
+    Projection,
+    Slots,
+    Split,
+    Star,
+    Subgraphs,
+    TreeParts,
+)
+from nmsolve.solvers.mapping.branch_bound import BranchBound
+
+
+def dense(n: int, seed: int = 0) -> LogicGraph:
+    """Whole traffic between all pairs, much of it small."""
+    a, b = np.triu_indices(n, 1)
+    weights = np.floor(10 * np.random.default_rng(seed).random(len(a)) ** 3)
+    return LogicGraph.from_edges(n, a[weights > 0], b[weights > 0], weights[weights > 0], directed=False)
+
+
+SPARSE = placement(near(36, 4), board(6, 6))
+DENSE = placement(dense(25), board(5, 5))
+MANY = MappingProblem(near(120, 5), board(3, 3), "hops", (), 15)
+CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 15)
+FULL = MappingProblem(near(36, 4), board(2, 3), "hops", (), 7)
+FEW = MappingProblem(casts(40, 3), board(2, 3), "connectivity", (), 8)
+
+
+def test_star() -> None:
+    """Fails if the bound is 10 % weaker."""
+    at_least(proved(Star(), SPARSE), 481)
+
+
+def test_fan_out() -> None:
+    """Fails if the bound is 10 % weaker."""
+    at_least(proved(Star(), placement(casts(36, 5), board(6, 6), "multicast-hops")), 881)
+
+
+def test_gilmore_lawler() -> None:
+    """Fails if the bound is 10 % weaker."""
+    at_least(proved(GilmoreLawler(), SPARSE), 501)
+
+
+def test_gilmore_lawler_prices() -> None:
+    """Fails if cores have no prices: every node then takes the core that is cheapest for it."""
+    at_least(proved(GilmoreLawler(), DENSE), 1378)
+
+
+def test_projection() -> None:
+    """Fails if the diagonal is not tuned."""
+    at_least(proved(Projection(), DENSE, stops=60, upper=1913), 1640)
+
+
+def test_split() -> None:
+    """Fails if the multipliers are not tuned."""
+    at_least(proved(Split(), DENSE, stops=250, upper=1913), 1760)
+
+
+def test_subgraphs() -> None:
+    """Fails if the climb makes a few steps only."""
+    at_least(proved(Subgraphs(), SPARSE, stops=40, upper=612), 560)
+
+
+def test_joint() -> None:
+    """Fails if the multipliers are not tuned."""
+    at_least(proved(Joint(), MANY, stops=30, upper=248), 65)
+
+
+def test_parts() -> None:
+    """Fails if the multipliers are not tuned."""
+    at_least(proved(Parts(), MANY, stops=40, upper=248), 92)
+
+
+def test_tree_parts() -> None:
+    """Fails if the pulls of messages are not tuned."""
+    at_least(proved(TreeParts(), CASTS, stops=80, upper=498), 91)
+
+
+def test_slots() -> None:
+    """Fails if the multipliers are not tuned."""
+    at_least(proved(Slots(), FULL, stops=200, upper=150), 55)
+
+
+def test_link_load() -> None:
+    """Fails if only the mean over all links is bounded."""
+    at_least(proved(LinkLoad(), placement(dense(36, 1), board(4, 9), "max-link"), stops=200), 47)
+
+
+def test_exchange() -> None:
+    """Fails if only bounds by counting are asked for."""
+    at_least(proved(Exchange(), placement(dense(25), board(5, 5), "reward"), stops=200), 1645)
+
+
+def test_cover() -> None:
+    """Fails if the ascent ends after five rounds."""
+    at_least(proved(Cover(), FEW, stops=120, upper=217), 98)
+
+
+def test_cover_pricing() -> None:
+    """Fails if the search for the cheapest set does not know what messages cost that it has not touched yet."""
+    c = covering(FEW)
+    volume = np.bincount(np.repeat(np.arange(FEW.n), np.diff(c.net_ptr)), c.rate[c.nets], FEW.n)
+    price = np.rint(1.4 * volume * c.rate.sum() / volume.sum())
+    member = np.zeros(c.room, np.int64)
+    cheapest, tree, _ = cheapest_set(
+        c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, np.inf, 10**6, member
+    )
+    assert cheapest == 0
+    at_most(tree, 273)
+
+
+def test_branch_bound() -> None:
+    """Fails if the symmetries of the board are not used: the proof then takes more slices."""
+    at_least(proved(BranchBound(), placement(dense(12, 2), board(3, 4)), stops=1), 208)

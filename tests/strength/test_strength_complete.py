@@ -1,0 +1,44 @@
+"""Every engine has a floor and a mutation that its floor must notice, unless it only runs a program of others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mutations import MUTATIONS
+
+from nmsolve.solvers.mapping.registry import REGISTRY as MAPPING
+from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
+from nmsolve.solvers.routing.registry import REGISTRY as ROUTING
+
+#: Engines that run a solver or a partitioner of others: its strength is not ours.
+OUTSIDE = {
+    "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "route-cpsat", "route-mip", "pipeline-cpsat", "pipeline-mip",
+}  # fmt: skip
+HERE = Path(__file__).resolve().parent
+
+
+@pytest.mark.parametrize(
+    ("registry", "files"),
+    [
+        (MAPPING, ("many", "placement", "true", "bounds")),
+        (ROUTING, ("routing",)),
+        (PIPELINE, ("pipeline",)),
+    ],
+    ids=["mapping", "routing", "pipeline"],
+)
+def test_every_engine_has_a_floor(registry: dict[str, object], files: tuple[str, ...]) -> None:
+    tests = tuple(f"test_strength_{name}.py::" for name in files)
+    have = {m.engine for m in MUTATIONS if m.test.startswith(tests)}
+    assert set(registry) - OUTSIDE == have
+
+
+def test_every_mutation_has_its_test_and_every_test_its_mutation() -> None:
+    tests = {
+        f"{path.name}::{name}"
+        for path in HERE.glob("test_strength_*.py")
+        if path != Path(__file__).resolve()
+        for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
+    }
+    assert {m.test for m in MUTATIONS} == tests

@@ -1,0 +1,56 @@
+"""Floors of the engines that put many nodes on a core. Every test names the mutation that it must fail under (mutants.py)."""
+
+from __future__ import annotations
+
+from strength_cases import at_most, board, casts, found, grid, near, run
+
+from nmsolve.heuristics.mapping.communities import Communities
+from nmsolve.heuristics.mapping.external.engine import External
+from nmsolve.heuristics.mapping.first_fit import FirstFit
+from nmsolve.heuristics.mapping.m2 import M2
+from nmsolve.heuristics.mapping.multilevel.engine import Multilevel
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
+
+GRID = MappingProblem(grid(32, 32), board(4, 4), "hops", (), 66)
+POINTS = MappingProblem(near(600, 6), board(4, 4), "hops", (), 40)
+DEEP = MappingProblem(near(1200, 6), board(2, 2), "hops", (), 320)
+CASTS = MappingProblem(casts(400, 5), board(3, 3), "multicast-hops", (), 48)
+
+
+def test_first_fit() -> None:
+    """Fails if nodes are taken by number and not along edges."""
+    at_most(run(FirstFit(), POINTS).value, 10879)
+
+
+def test_multilevel() -> None:
+    """Fails if nothing is coarsened."""
+    at_most(found(Multilevel(), GRID, 3, seconds=0.05), 202)
+
+
+def test_multilevel_cycles() -> None:
+    """Fails if no V-cycle follows the starts."""
+    at_most(found(Multilevel(), POINTS, 3, seconds=0.05), 1295)
+
+
+def test_external() -> None:
+    """Fails if levels finer than the coarsest are not refined."""
+    at_most(found(External(), DEEP, 3, seconds=0.1), 655)
+
+
+def test_external_on_messages() -> None:
+    """Fails if levels of messages are not annealed."""
+    at_most(found(External(), CASTS, 2, seconds=0.02), 900)
+
+
+def test_m2() -> None:
+    """Fails without the forces that move parts."""
+    at_most(run(M2(), POINTS).value, 1780)
+
+
+def test_communities() -> None:
+    """Fails if every node stays a community of its own."""
+    chips = MappingProblem(
+        near(600, 6), Machine("chips", (2, 2), (2, 2), crossing_weight=10.0), "hops", (), 40
+    )
+    at_most(run(Communities(), chips).value, 7700)

@@ -1,0 +1,53 @@
+"""Floors of the engines for one node per core. Every test names the mutation that it must fail under (mutants.py)."""
+
+from __future__ import annotations
+
+from strength_cases import at_most, board, found, near, placement
+
+from nmsolve.heuristics.mapping.lns.engine import Lns
+from nmsolve.heuristics.mapping.placement.engine import Anneal
+from nmsolve.heuristics.mapping.placement.tabu import Tabu
+from nmsolve.heuristics.mapping.prior_art.engines import (
+    ant_colony,
+    genetic_algorithm,
+    particle_swarm,
+    simple_annealing,
+)
+
+SMALL = placement(near(36, 4), board(6, 6))
+LARGE = placement(near(100, 4), board(10, 10))
+
+
+def test_anneal() -> None:
+    """Fails if only its first stage runs."""
+    at_most(found(Anneal(), LARGE, 3, seconds=0.1, stops=800), 1790)
+
+
+def test_tabu() -> None:
+    """Fails with a tenure of 0."""
+    at_most(found(Tabu(), SMALL, 3, stops=60), 613.7)
+
+
+def test_lns() -> None:
+    """Fails if large moves are never kept."""
+    at_most(found(Lns(), LARGE, 3, seconds=0.05, stops=300), 1852)
+
+
+def test_simple_annealing() -> None:
+    """Fails if it never cools."""
+    at_most(found(simple_annealing(), SMALL, 3, stops=10), 660)
+
+
+def test_genetic() -> None:
+    """Fails if no child is improved."""
+    at_most(found(genetic_algorithm(), SMALL, 3, stops=300), 775)
+
+
+def test_ant_colony() -> None:
+    """Fails if mappings that ants build are not improved."""
+    at_most(found(ant_colony(), SMALL, 3, stops=100), 730)
+
+
+def test_particle_swarm() -> None:
+    """Fails if particles are not drawn to the best."""
+    at_most(found(particle_swarm(), SMALL, 3, stops=200), 1486)

@@ -1,0 +1,50 @@
+"""Floors of local search on objectives as they are stated. Every test names the mutation that it must fail under (mutants.py).
+
+The clock of these runs counts looks at it, so a cooling schedule has the same slices, with the same tries, on any machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from strength_cases import at_most, board, casts, found, near, placement
+
+from nmsolve.heuristics.mapping.links import Links
+from nmsolve.heuristics.mapping.nets import Nets
+from nmsolve.heuristics.mapping.remap import Remap
+from nmsolve.heuristics.mapping.reward import Reward
+from nmsolve.model.mapping.migration import Migration
+from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.cpsat_lns.engine import CpSatLns
+
+CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 16)
+SMALL = np.random.default_rng(2).permutation(36)
+
+
+def test_nets() -> None:
+    """Fails without descent: if every move is taken, whatever it costs."""
+    at_most(found(Nets(), CASTS, 3, seconds=0.1), 285)
+
+
+def test_links() -> None:
+    """Fails without descent: if every move is taken, whatever it costs."""
+    problem = placement(near(36, 4), board(6, 6), "max-link")
+    at_most(found(Links(), problem, 3, seconds=4.0, tick=0.05, slow_start=6, start=SMALL), 21.5)
+
+
+def test_reward() -> None:
+    """Fails without descent: if every move is taken, whatever it costs."""
+    problem = placement(casts(36, 3), board(6, 6), "reward")
+    at_most(found(Reward(), problem, 3, seconds=4.0, tick=0.05, slow_start=6, start=SMALL), 2700)
+
+
+def test_remap() -> None:
+    """Fails if only the first cooling of the plan runs."""
+    old = np.random.default_rng(3).permutation(100)
+    problem = MappingProblem(near(100, 4), board(10, 10), "hops", (), 1, Migration(old, 40, np.arange(100)))
+    at_most(found(Remap(), problem, 3, seconds=0.05, start=old), 4265)
+
+
+def test_cpsat_lns() -> None:
+    """Fails if a repair frees two nodes only."""
+    problem = MappingProblem(casts(60, 3), board(2, 3), "connectivity", (), 11)
+    at_most(found(CpSatLns(), problem, 2, looks=20, start=np.arange(60) % 6), 175)
