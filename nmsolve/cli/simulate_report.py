@@ -168,7 +168,7 @@ def saturation_words(edge: dict[str, float | None], unit: str = "") -> str:
 def cap_words(caps: list[CapPart]) -> str:
     """What limits any load, the least first."""
     parts = [f"{c.kind} {c.load:.4g} ({c.where})" for c in sorted(caps, key=lambda c: c.load)]
-    return "no load can pass: " + ", ".join(parts)
+    return "no stable load can exceed any of: " + ", ".join(parts)
 
 
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
