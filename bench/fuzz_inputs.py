@@ -211,6 +211,9 @@ def _answers(folder: Path) -> None:
 def targets(folder: Path) -> list[Target]:
     """Everything that is fuzzed; the seeds are there."""
     from nmsolve.cli import commands
+    from nmsolve.cli.check import run_score, run_verify
+    from nmsolve.cli.hw import run_show
+    from nmsolve.cli.info import run_info
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.simulate_setting import router
     from nmsolve.hw.machines import load_machine
@@ -227,15 +230,14 @@ def targets(folder: Path) -> list[Target]:
         return convert(path, path.parent / "out.nmz")
 
     def scored(graph: str, machine: Path | str | None) -> Callable[[Path], object]:
-        return lambda path: commands.score_command(
-            path, graph=folder / graph, machine=None if machine is None else str(machine), json=True
-        )
+        board = None if machine is None else str(machine)
+        return lambda path: run_score(commands.ScoreOptions(path, folder / graph, board, json=True))
 
     def info(path: Path) -> object:
-        return commands.info_command(path, json=True)
+        return run_info(commands.InfoOptions(path, json=True))
 
     def verified(path: Path) -> object:
-        return commands.verify_command(path, bound=True, json=True)
+        return run_verify(commands.VerifyOptions(path, bound=True, json=True))
 
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
@@ -247,8 +249,12 @@ def targets(folder: Path) -> list[Target]:
         for name in ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
     ]
     out += [
-        Target("machine", folder / "board.toml", lambda path: commands.hw_show_command(str(path))),
-        Target("machine on preset", folder / "preset.toml", lambda path: commands.hw_show_command(str(path))),
+        Target("machine", folder / "board.toml", lambda path: run_show(commands.ShowOptions(str(path)))),
+        Target(
+            "machine on preset",
+            folder / "preset.toml",
+            lambda path: run_show(commands.ShowOptions(str(path))),
+        ),
         Target("router", folder / "router.toml", lambda path: router(str(path))),
         Target("trace", folder / "trace.csv", lambda path: read_trace(path, board, 10)),
         Target(

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from figures import ONE_THREAD, ROWS, Row, instance, run
 
-from nmsolve.cli.options import instance as load
+from nmsolve.cli.loading import instance as load
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping

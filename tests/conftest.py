@@ -24,7 +24,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     """``nmsolve ARGUMENTS`` without a process of its own: exit code, stdout, stderr."""
 
     def called(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("nmsolve.cli.main.STARTED", time.monotonic())  # time limits count from here
+        monkeypatch.setattr("nmsolve.cli.clock.STARTED", time.monotonic())  # time limits count from here
         monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()

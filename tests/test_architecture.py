@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,33 @@ def test_model_imports_no_solver() -> None:
         if module.split(".")[0] in {"ortools", "highspy", "pyomo", "torch", "matplotlib"}
     }
     assert not found
+
+
+def at_run_time(path: Path) -> set[str]:
+    """What a file imports when it runs, inside functions too; ``from a import b`` may mean the module ``a.b``."""
+    tree = ast.parse(path.read_text("utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    out = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            out |= {node.module, *(f"{node.module}.{name.name}" for name in node.names)}
+        elif isinstance(node, ast.Import):
+            out |= {name.name for name in node.names}
+    return out
+
+
+def test_no_circle_of_imports_in_the_room_of_commands() -> None:
+    """At run time, imports inside functions included; the table of commands names its modules, nobody imports it back."""
+    paths = {
+        ".".join(p.relative_to(PACKAGE.parent).with_suffix("").parts): p
+        for p in (PACKAGE / "cli").rglob("*.py")
+    }
+    graph = {name: at_run_time(path) & paths.keys() - {name} for name, path in paths.items()}
+    order = TopologicalSorter(graph)
+    order.prepare()  # raises CycleError, which names the circle
+    assert graph["nmsolve.cli.main"]
 
 
 @pytest.mark.parametrize("command", [["--help"], ["map", "--help"], ["hw", "--help"], ["--version"]])

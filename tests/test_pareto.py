@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from nmsolve.cli.answer import write_answer
 from nmsolve.cli.check import run_verify
+from nmsolve.cli.commands import VerifyOptions
 from nmsolve.cli.main import app
+from nmsolve.cli.map_answer import Beside, write_answer
 from nmsolve.cli.pareto import write_front
 from nmsolve.cli.patience import Patience
 from nmsolve.heuristics.mapping.links.moves import move
@@ -185,22 +186,15 @@ def order_folder(folder: Path, solver: Solve) -> Path:
     (first, held), (last, result) = lexicographic(problem, NAMES, 5.0, solver)
     before = {"objective": "hops", "value": held.objective, "bound": held.bound, "status": held.status}
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
-    write_answer(
-        folder,
-        last,
-        result,
-        inputs | {"before": [before]},
-        None,
-        Patience(0),
-        earlier=[stage_of(first, held)],
-    )
+    beside = Beside(earlier=[stage_of(first, held)])
+    write_answer(folder, last, result, inputs | {"before": [before]}, None, Patience(0), beside)
     return folder
 
 
 def code(path: Path, trust: bool = False) -> int:
     """Exit code of ``nmsolve verify PATH --bound``; 2 for what cannot be read."""
     try:
-        return run_verify(path, None, None, None, None, None, None, True, trust, None, None, None, False)
+        return run_verify(VerifyOptions(path, bound=True, trust_solver=trust))
     except InputError:
         return 2
 
@@ -223,8 +217,7 @@ def test_what_several_objectives_claim_is_recomputed_or_named(
     folder = made(kind, by_word)
     assert (code(folder), code(folder, trust=True)) == (6, 0)
     assert "rests on the word of cpsat" in capsys.readouterr().out
-    arguments = (None, None, None, None, None, None, False, False, None, None, None, False)
-    assert run_verify(folder, *arguments) == 0 and "only claimed" in capsys.readouterr().out
+    assert run_verify(VerifyOptions(folder)) == 0 and "only claimed" in capsys.readouterr().out
 
 
 Change = Callable[[dict[str, Any], dict[str, Any]], None]

@@ -15,7 +15,8 @@ import pytest
 from test_cli import NMSOLVE, run
 
 from nmsolve.cli import html, patience
-from nmsolve.cli.answer import exit_code, write_answer
+from nmsolve.cli.answer import exit_code
+from nmsolve.cli.map_answer import write_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.hw import verify
 from nmsolve.hw.machines import load_machine

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -10,14 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import typer
 
+from nmsolve.cli.answer import tell
 from nmsolve.cli.check_bounds import Proofs, positive
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
-from nmsolve.cli.options import size_in_bytes
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
-from nmsolve.cli.report import CheckPart
+from nmsolve.cli.report import CheckPart, check_parts
+from nmsolve.cli.verdict import UNREAD, unread, verdict
 from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
@@ -25,106 +24,72 @@ from nmsolve.model.file_set import require_one_run, settle
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from nmsolve.cli.commands import ScoreOptions, VerifyOptions
     from nmsolve.hw.between import BetweenCores
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.mapping.routes import RoutesFile
 
 
-def run_score(
-    mapping: Path,
-    graph: Path | None,
-    machine: str | None,
-    chips: str | None,
-    placement: Path | None,
-    memory: str | None,
-    as_json: bool,
-) -> int:
+def run_score(o: ScoreOptions) -> int:
     """Print every objective of a mapping."""
     from nmsolve.hw.scores import score
 
-    loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
+    loaded = load_answer(o, o.memory)
     scores = score(loaded.graph, loaded.machine, loaded.core)
-    if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "type": "scores",
-                    "graph": loaded.graph.name,
-                    "machine": loaded.machine.name,
-                    "scores": scores,
-                }
-            )
-        )
-        return 0
-    for name, value in scores.items():
-        typer.echo(f"{name:16} {number(value):>20}")
-    return 0
+    row = {"type": "scores", "graph": loaded.graph.name, "machine": loaded.machine.name, "scores": scores}
+    return tell(o.json, [row], (f"{name:16} {number(value):>20}" for name, value in scores.items()))
 
 
-def run_verify(
-    mapping: Path,
-    graph: Path | None,
-    machine: str | None,
-    chips: str | None,
-    placement: Path | None,
-    constraints: Path | None,
-    balance: float | None,
-    bound: bool,
-    trust: bool,
-    turns: str | None,
-    routes: Path | None,
-    memory: str | None,
-    as_json: bool,
-) -> int:
+def run_verify(o: VerifyOptions) -> int:
     """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted."""
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
-    from nmsolve.cli.verdict import verdict
 
-    settle(mapping if mapping.is_dir() else mapping.parent)
-    plan = plan_file(mapping)
+    settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
+    plan = plan_file(o.mapping)
     if plan is not None:
-        given = (machine, chips, placement, constraints, balance, turns, routes)
+        given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
         if any(v is not None for v in given):
             raise InputError("options of a mapping", str(plan), "at most --graph: the report says the rest")
-        return run_verify_plan(plan, graph, bound, trust, as_json)
-    front = front_file(mapping)
+        return run_verify_plan(plan, o)
+    front = front_file(o.mapping)
     if front is not None:
-        if routes is not None:
+        if o.routes is not None:
             raise InputError("routes belong to one mapping of a front", "--routes", "one of its point-N.json")
-        checks = front_checks(front, graph, machine, chips, constraints, balance, turns, bound)
+        checks = front_checks(front, o)
     else:
-        loaded = load_answer(mapping, graph, machine, chips, placement, size_in_bytes(memory))
-        if bound and loaded.report is None and routes is None:
+        loaded = load_answer(o, o.memory)
+        if o.bound and loaded.report is None and o.routes is None:
             raise InputError(
                 "no report.json beside the mapping", str(loaded.folder), "the output folder of `nmsolve map`"
             )
-        checks = _answer_checks(loaded, constraints, balance, bound, turns)
-        checks += _route_checks(loaded, mapping, routes, turns, bound)
-    return verdict(checks, bound, trust, as_json)
+        checks = [*_answer_checks(loaded, o), *_route_checks(loaded, o)]
+    return verdict(checks, o.bound, o.trust_solver, o.json)
 
 
-def _answer_checks(
-    loaded: Loaded, constraints: Path | None, balance: float | None, bound: bool, turns: str | None
-) -> list[CheckPart]:
+def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     """Everything that one mapping and the report beside it can be checked for."""
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.verify import verify
     from nmsolve.model.mapping.problem import MappingProblem
 
-    stated, limit, migration = loaded.constraints(constraints), loaded.node_limit(balance), loaded.migration()
+    stated, limit, migration = (
+        loaded.constraints(o.constraints),
+        loaded.node_limit(o.balance),
+        loaded.migration(),
+    )
     routed = routed_claims(loaded.machine, loaded.folder) if loaded.inputs.in_turns else None
     report = verify(
         loaded.graph, loaded.machine, stated, loaded.core, loaded.report, node_limit=limit,
-        turns=own_turns(turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
+        turns=own_turns(o.prohibit_turns or loaded.inputs.prohibit_turns, loaded.inputs.route), migration=migration,
         routes=loaded.chosen_routes(), routed=routed,
     )  # fmt: skip
-    checks = [CheckPart(c.name, c.ok, c.text) for c in report.checks]
+    checks = check_parts(report.checks)
     checks += held_checks(loaded.inputs.before, report.scores)
     if loaded.report is not None:
         checks.append(_about_check(loaded, loaded.report))
-    if not bound:
+    if not o.bound:
         checks += _unread_checks(loaded.report, loaded.inputs.before)
     elif loaded.report is not None:
         ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
@@ -136,14 +101,10 @@ def _answer_checks(
     return checks
 
 
-def _route_checks(
-    loaded: Loaded, mapping: Path, named: Path | None, turns: str | None, bound: bool
-) -> list[CheckPart]:
+def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     """Checks of the routes that were named, or lie beside the mapping, and that the mapping's own report speaks of no others."""
-    from nmsolve.cli.verdict import UNREAD
-
     own = loaded.folder / "flow-routes.json"
-    beside = own.exists() and (mapping.is_dir() or mapping.name == "mapping.json")
+    beside = own.exists() and (o.mapping.is_dir() or o.mapping.name == "mapping.json")
     checks = []
     if loaded.report is not None and loaded.report.get("routing") is not None:
         if not beside:
@@ -152,9 +113,9 @@ def _route_checks(
         elif (own.parent / "route-report.json").exists():
             text = "what report.json says of routes is about those before route-report.json: nobody looked"
             checks.append(CheckPart("routing", True, text, UNREAD))
-    paths = [own] if beside and (named is None or loaded.inputs.in_turns) else []
-    for path in [*paths, *([] if named is None else [named])]:
-        checks += _checks_of_routes(loaded, path, turns, bound)
+    paths = [own] if beside and (o.routes is None or loaded.inputs.in_turns) else []
+    for path in [*paths, *([] if o.routes is None else [o.routes])]:
+        checks += _checks_of_routes(loaded, path, o.prohibit_turns, o.bound)
     return checks
 
 
@@ -171,7 +132,7 @@ def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool
         loaded.graph, loaded.machine, loaded.core, path, claimed,
         None if spec is None else turn_set(spec, loaded.machine),
     )  # fmt: skip
-    checks = [CheckPart(c.name, c.ok, c.text) for c in found]
+    checks = check_parts(found)
     return checks + _route_claims(loaded, path, claimed, given, bound) if all(c.ok for c in found) else checks
 
 
@@ -296,7 +257,7 @@ def independent_checks(
     try:
         with nullcontext() if patience is None else patience.optional(CHECKS):
             for _, found in stages:
-                checks += [CheckPart(c.name, c.ok, c.text) for c in found]
+                checks += check_parts(found)
                 done += 1
         left = []
     except KeyboardInterrupt:
@@ -319,8 +280,6 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
 
 def _unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> list[CheckPart]:
     """What a report claims of bounds, where none was asked to be re-checked."""
-    from nmsolve.cli.verdict import unread
-
     claims = {} if report is None else {k: report.get(k) for k in ("bound", "placement_bound")}
     words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
     if report is not None and report.get("status") == "optimal":

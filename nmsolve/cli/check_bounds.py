@@ -50,6 +50,7 @@ class Proved:
         value = math.nan if known is None else known
 
         def covers(proved: float) -> bool:
+            """Whether a proved bound carries what is said: no less, or as good as the objective where that is said."""
             return said <= proved or (said <= value and meets(proved, value, step))
 
         text = f"the report says {number(said)}, recomputed is {number(self.value)}"

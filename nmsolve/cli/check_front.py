@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from math import isclose, nan
 from pathlib import Path
@@ -19,6 +20,7 @@ from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import VerifyOptions
     from nmsolve.model.types import IntArray
 
 #: Format of pareto.json.
@@ -65,18 +67,9 @@ def front_file(mapping: Path) -> Path | None:
     return inside if inside.exists() and not (mapping / "mapping.json").exists() else None
 
 
-def front_checks(
-    path: Path,
-    graph: Path | None,
-    machine: str | None,
-    chips: str | None,
-    constraints: Path | None,
-    balance: float | None,
-    turns: str | None,
-    bound: bool,
-) -> list[CheckPart]:
+def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
     """One check per point, one of the points together; then what was proved about them (``bound``, ``proven``, ``bounds``),
-    from the certificates if ``bound``.
+    from the certificates with ``--bound``.
 
     Raises
     ------
@@ -92,15 +85,15 @@ def front_checks(
     require_one_run(path.parent, [path.name, PROOFS, *(p.mapping for p in front.points)])
     if not front.points:
         raise InputError("it has no points", str(path), "a front that `nmsolve map --pareto` wrote")
-    first = load_answer(path.parent / front.points[0].mapping, graph, machine, chips)
-    rules, limit, migration = first.constraints(constraints), first.node_limit(balance), first.migration()
+    first = load_answer(replace(o, mapping=path.parent / front.points[0].mapping, placement=None))
+    rules, limit, migration = first.constraints(o.constraints), first.node_limit(o.balance), first.migration()
     checks = [_about(front, first)]
     known: list[tuple[IntArray, dict[str, float]]] = []
     for point in front.points:
         core = read_mapping(path.parent / point.mapping, first.graph, first.machine)
         report = verify(
             first.graph, first.machine, rules, core, node_limit=limit, migration=migration,
-            turns=turns or first.inputs.prohibit_turns,
+            turns=o.prohibit_turns or first.inputs.prohibit_turns,
         )  # fmt: skip
         known.append((core, dict(report.scores)))
         wrong = [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
@@ -114,7 +107,7 @@ def front_checks(
     if not all(c.ok for c in checks):
         return checks
     claims = _claims(front, [scores for _, scores in known])
-    if not bound:
+    if not o.bound:
         words = ", ".join(f"{c.name} at least {number(c.said)}" for c in claims)
         return [*checks, unread(words, "--bound does")] if claims else checks
     problem = MappingProblem(

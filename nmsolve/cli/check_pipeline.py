@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nmsolve.cli.check_bounds import Proved, positive
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
-from nmsolve.cli.verdict import headline
+from nmsolve.cli.verdict import headline, verdict
 from nmsolve.model.bound import Bound, meets
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import VerifyOptions
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
 
@@ -33,21 +34,9 @@ REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.
 
 def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
     """The file certificates.json, in the form that mappings have."""
-    from nmsolve.solvers.mapping.certificates import FORMAT, certificate_to_json
+    from nmsolve.solvers.mapping.certificates import certificates_text
 
-    rows = [
-        {
-            "method": b.method,
-            "scope": b.scope,
-            "value": b.value if math.isfinite(b.value) else None,
-            "certificate": certificate_to_json(b.certificate),
-        }
-        for b in bounds
-    ]
-    return (
-        json.dumps({"format": FORMAT, "problem": problem.content_hash, "bounds": rows}, allow_nan=False)
-        + "\n"
-    )
+    return certificates_text(problem.content_hash, (("", b) for b in bounds))
 
 
 def plan_file(path: Path) -> Path | None:
@@ -57,14 +46,10 @@ def plan_file(path: Path) -> Path | None:
     return path if path.name == PLAN else None
 
 
-def run_verify_plan(path: Path, model: Path | None, thorough: bool, trust: bool, as_json: bool) -> int:
+def run_verify_plan(path: Path, o: VerifyOptions) -> int:
     """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
 
-    Parameters
-    ----------
-    model : where the model is now, if not where the report says
-    thorough : also re-check bounds that take long
-    trust : a solver's word is as good as a proof
+    ``--graph`` says where the model is now, if not where the report says.
 
     Raises
     ------
@@ -72,7 +57,6 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, trust: bool,
     """
     from nmsolve.cli.loading import load_certificates, read_object
     from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
-    from nmsolve.cli.verdict import verdict
     from nmsolve.model.pipeline.files import read_plan
 
     require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
@@ -90,8 +74,8 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, trust: bool,
         ) from None
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
-    if model is not None:
-        inputs = msgspec.structs.replace(inputs, model=str(model))
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
     problem = state_problem(inputs).problem
     bounds: Sequence[Bound] = ()
     about = ""
@@ -105,8 +89,8 @@ def run_verify_plan(path: Path, model: Path | None, thorough: bool, trust: bool,
     )
     checks = [CheckPart("problem", same, text)]
     plan = read_plan(path, problem)
-    checks += plan_checks(problem, plan, report.get("objective"), bounds, thorough)
-    return verdict([*checks, *claim_checks(report, bounds, checks)], thorough, trust, as_json)
+    checks += plan_checks(problem, plan, report.get("objective"), bounds, o.bound)
+    return verdict([*checks, *claim_checks(report, bounds, checks)], o.bound, o.trust_solver, o.json)
 
 
 def plan_checks(
@@ -117,7 +101,6 @@ def plan_checks(
     thorough: bool = False,
 ) -> list[CheckPart]:
     """The rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
-    from nmsolve.cli.check_bounds import positive
     from nmsolve.hw.pipeline.stages import objective as evaluated
     from nmsolve.hw.pipeline.walk import walked_loads
     from nmsolve.model.pipeline.check import plan_complaint
@@ -204,8 +187,6 @@ def claim_checks(
     ----------
     checks : of :func:`plan_checks`; those of the bounds are in their order
     """
-    from nmsolve.cli.check_bounds import Proved, positive
-
     objective, bound = positive(report.get("objective")), positive(report.get("bound"))
     wanted, said = gap_of(objective, bound), report.get("gap")
     told = positive(said)

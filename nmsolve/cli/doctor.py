@@ -2,63 +2,55 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import subprocess
 import sys
 import time
 from importlib import metadata
+from typing import TYPE_CHECKING
 
 import typer
+
+from nmsolve.cli.answer import tell
+
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import DoctorOptions
 
 BASE = (
     "numpy", "scipy", "numba", "networkx", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib", "jinja2",
 )  # fmt: skip
 EXTRA = {
-    "torch": "learn",
-    "onnx": "onnx",
-    "pymetis": "metis",
-    "kaminpar": "kaminpar",
-    "mtkahypar": "mtkahypar",
-    "h5py": "sonata",
+    "torch": "learn", "onnx": "onnx", "pymetis": "metis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar", "h5py": "sonata",
     "nir": "nir",
-}
+}  # fmt: skip
 
 
-def run_doctor(warm: bool, as_json: bool) -> int:
+def run_doctor(o: DoctorOptions) -> int:
     """Print what is installed and what is wrong; 1 if something needed is broken."""
     from nmsolve import __version__
 
-    rows: list[dict[str, object]] = [
-        {"name": "nmsolve", "version": __version__, "ok": True, "text": ""},
-        {
-            "name": "python",
-            "version": platform.python_version(),
-            "ok": sys.version_info >= (3, 11),
-            "text": "",
-        },
-    ]
+    new_enough = sys.version_info >= (3, 11)
+    rows = [_row("nmsolve", __version__), _row("python", platform.python_version(), new_enough)]
     rows += [_package(name) for name in BASE]
     rows += [_package(name, f"optional: pip install 'nmsolve[{extra}]'") for name, extra in EXTRA.items()]
     rows += [_solvers_together(), _cache()]
-    if warm:
+    if o.warm:
         rows.append(_warm())
-    for row in rows:
-        if as_json:
-            typer.echo(json.dumps({"type": "check", **row}))
-        else:
-            typer.echo(
-                f"{'ok' if row['ok'] else 'PROBLEM':8} {row['name']:22} {row['version']:14} {row['text']}".rstrip()
-            )
+    lines = (f"{'ok' if r['ok'] else 'PROBLEM':8} {r['name']:22} {r['version']:14} {r['text']}" for r in rows)
+    tell(o.json, ({"type": "check", **row} for row in rows), (line.rstrip() for line in lines))
     return 0 if all(row["ok"] for row in rows) else 1
+
+
+def _row(name: str, version: str = "", ok: bool = True, text: str = "") -> dict[str, object]:
+    return {"name": name, "version": version, "ok": ok, "text": text}
 
 
 def _package(name: str, optional: str = "") -> dict[str, object]:
     try:
-        return {"name": name, "version": metadata.version(name), "ok": True, "text": ""}
+        return _row(name, metadata.version(name))
     except metadata.PackageNotFoundError:
-        return {"name": name, "version": "-", "ok": bool(optional), "text": optional or "not installed"}
+        return _row(name, "-", bool(optional), optional or "not installed")
 
 
 def _solvers_together() -> dict[str, object]:
@@ -66,7 +58,7 @@ def _solvers_together() -> dict[str, object]:
     code = "import highspy; from ortools.sat.python import cp_model"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     text = "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["failed"])[-1]
-    return {"name": "ortools with highspy", "version": "", "ok": done.returncode == 0, "text": text}
+    return _row("ortools with highspy", "", done.returncode == 0, text)
 
 
 def _cache() -> dict[str, object]:
@@ -81,7 +73,7 @@ def _cache() -> dict[str, object]:
     )  # numba makes the rest
     fine = os.access(there, os.W_OK)
     text = str(folder) if fine else f"{folder} cannot be written: set NUMBA_CACHE_DIR to a folder that can"
-    return {"name": "kernel cache", "version": "", "ok": fine, "text": text}
+    return _row("kernel cache", "", fine, text)
 
 
 def _warm() -> dict[str, object]:
@@ -95,4 +87,4 @@ def _warm() -> dict[str, object]:
     if missing:
         modules = sorted({name.rpartition(".")[0] for name in missing})
         text += f"; {len(missing)} kernels compile at first use, in {', '.join(modules)}"
-    return {"name": "kernels", "version": "", "ok": True, "text": text}
+    return _row("kernels", text=text)

@@ -5,26 +5,21 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from nmsolve.model.machine import Machine
+from nmsolve.model.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
     from matplotlib.ticker import Formatter
 
 #: Okabe-Ito colours: distinguishable with any colour vision.
 PALETTE = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#cc79a7",
-    "#e69f00",
-    "#56b4e9",
-    "#8c564b",
-    "#444444",
-    "#b2b200",
-    "#7f3fbf",
-)
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c564b", "#444444", "#b2b200", "#7f3fbf",
+)  # fmt: skip
 INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
 
 
@@ -74,11 +69,7 @@ def draw_board(ax: Axes, machine: Machine) -> None:
     from matplotlib.ticker import MaxNLocator
 
     rows, cols = machine.rows, machine.cols
-    ax.set_xlim(-0.6, cols - 0.4)
-    ax.set_ylim(rows - 0.4, -0.6)
-    ax.set_aspect("equal")
-    ax.set_xlabel("column")
-    ax.set_ylabel("row")
+    ax.set(xlim=(-0.6, cols - 0.4), ylim=(rows - 0.4, -0.6), aspect="equal", xlabel="column", ylabel="row")
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=10, integer=True))
@@ -88,6 +79,17 @@ def draw_board(ax: Axes, machine: Machine) -> None:
             ax.plot([-0.5, cols - 0.5], [r - 0.5, r - 0.5], color=INK, lw=1.2)
         for c in range(0, cols + 1, machine.cores[1]):
             ax.plot([c - 0.5, c - 0.5], [-0.5, rows - 0.5], color=INK, lw=1.2)
+
+
+def core_heat(ax: Axes, machine: Machine, amount: FloatArray, top: float) -> AxesImage:
+    """Heat map of an amount (cores,) >= 0 from 0 to ``top``; grey where there is none."""
+    from matplotlib import colormaps
+
+    grid = np.where(machine.usable & (amount > 0), amount, np.nan).reshape(machine.rows, machine.cols)
+    colours = colormaps["viridis"].with_extremes(bad=EMPTY)
+    image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
+    draw_board(ax, machine)
+    return image
 
 
 def board_size(machine: Machine) -> tuple[float, float]:

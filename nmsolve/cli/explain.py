@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file
+from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file, tell
+from nmsolve.cli.loading import instance
 from nmsolve.cli.patience import Patience
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import ExplainOptions
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.solvers.mapping.explain import Explanation
 
 #: Part of the time limit for finding a conflict; the rest is for checking it with a second model.
 FIND_PART = 0.7
-
-
-@dataclass(frozen=True)
-class ExplainOptions:
-    """The options of ``nmsolve explain``, as typed."""
-
-    graph: Path
-    machine: str | None
-    chips: str | None
-    occupied: tuple[Path, ...]
-    constraints: Path | None
-    balance: float | None
-    time_limit: str
-    seed: int
-    out: Path | None
-    json: bool
 
 
 def run_explain(o: ExplainOptions) -> int:
@@ -55,11 +38,8 @@ def run_explain(o: ExplainOptions) -> int:
         confirmed = None if patience.asked else _confirmed(problem, found, limit)
     if o.out is not None:
         _write(o.out, problem, found)
-    if o.json:
-        typer.echo(json.dumps(_as_json(problem, found, confirmed, o.out)))
-    else:
-        for line in _as_text(problem, found, confirmed, o.out):
-            typer.echo(line)
+    about = (problem, found, confirmed, o.out)
+    tell(o.json, [_as_json(*about)], _as_text(*about))
     return {"feasible": OK, "infeasible": INFEASIBLE, "unknown": UNKNOWN}[found.status]
 
 
@@ -68,7 +48,7 @@ def _load(o: ExplainOptions) -> MappingProblem:
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 
-    graph, machine = opt.instance(o.graph, o.machine, o.chips, None, o.occupied)
+    graph, machine = instance(o.graph, o.machine, o.chips, None, o.occupied or ())
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
     limit = default_node_limit(graph, machine, o.balance) if machine.usable.any() else None
     return MappingProblem(graph, machine, "cut", constraints, limit)

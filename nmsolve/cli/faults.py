@@ -5,21 +5,23 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from nmsolve import __version__
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, prepare_folder
+from nmsolve.cli.answer import INTERRUPTED, OK, UNKNOWN, Answer, as_json, last_words, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, percent
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import FaultOptions
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
@@ -28,27 +30,6 @@ if TYPE_CHECKING:
 
 #: Seconds between lines of progress; trials and links that are listed.
 BEAT, WORST, LISTED = 1.0, 10, 20
-
-
-@dataclass(frozen=True)
-class FaultOptions:
-    """The options of ``nmsolve faults``, as typed."""
-
-    mapping: Path
-    graph: Path | None
-    machine: str | None
-    chips: str | None
-    placement: Path | None
-    links: int
-    cores: int
-    routers: bool
-    trials: int
-    migration_budget: int | None
-    routes: Path | None
-    time_limit: str
-    seed: int
-    out: Path
-    json: bool
 
 
 class LinkPart(msgspec.Struct, frozen=True):
@@ -97,24 +78,30 @@ def run_faults(o: FaultOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
-    from nmsolve.cli.main import STARTED
+    from nmsolve.cli.faults_page import render_faults
+    from nmsolve.model.files import write_atomic
     from nmsolve.solvers.routing.faults import FaultPlan, check_plan
     from nmsolve.solvers.search.budget import Budget
 
-    budget = Budget(opt.seconds(o.time_limit), started=STARTED)
-    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+    budget = Budget(opt.seconds(o.time_limit), started=clock.STARTED)
+    loaded = load_answer(o)
     plan = FaultPlan(o.links, o.cores, o.routers, o.trials, o.migration_budget, o.seed)
     check_plan(loaded.machine, plan)
     study = _study(o, loaded)
     prepare_folder(o.out)
     say = _Progress(o.trials, o.json)
-    with Patience(STARTED + opt.seconds(o.time_limit)) as patience:
+    with Patience(clock.end(opt.seconds(o.time_limit))) as patience:
         with budget.ctrl_c():
             trials = study.run(plan, say.trial, budget.over)
         reason = "interrupt" if patience.asked else "time" if len(trials) < o.trials else "done"
-        report = build(o, loaded, study, trials, reason, time.monotonic() - STARTED)
-        write(o.out, study, report, trials, patience)
-    _say(o, report)
+        weak = weak_links(study)
+        report = build(o, loaded, study, trials, weak, reason)
+        answer = Answer(o.out, ("faults.json", "faults.html"))
+        with answer.found() as folder:
+            write_atomic(folder / "faults.json", as_json(report))
+        with answer.added() as files, patience.optional():
+            files["faults.html"] = render_faults(loaded.machine, report, trials, weak)
+    last_words(o.out, report, o.json, _words(report), ("faults.html", "faults.json"))
     if not trials:
         return INTERRUPTED if reason == "interrupt" else UNKNOWN
     return OK
@@ -157,7 +144,7 @@ def _routes(o: FaultOptions, loaded: Loaded, flows: Flows) -> tuple[RoutingProbl
 
 
 def build(
-    o: FaultOptions, loaded: Loaded, study: FaultStudy, trials: list[Trial], reason: str, seconds: float
+    o: FaultOptions, loaded: Loaded, study: FaultStudy, trials: list[Trial], weak: Weak, reason: str
 ) -> FaultReport:
     """Put the results into the shape of faults.json."""
     from nmsolve.solvers.routing.faults import LOST, MOVED, REROUTED, UNHARMED, wilson
@@ -168,7 +155,9 @@ def build(
     still = alive - outcomes[MOVED]
     extra = [t for t in trials if t.outcome == REROUTED]
     moved = [t.moved for t in trials if t.outcome == MOVED]
-    tolerant, single, critical = _critical(study)
+    single = [LinkPart(link, weak.stuck.get(link, 0), cut) for link, cut in sorted(weak.fatal.items())]
+    critical = [LinkPart(link, n, weak.fatal.get(link, 0)) for link, n in weak.stuck.items() if n]
+    critical.sort(key=lambda p: (-p.stuck, p.cores))
     ranked = sorted(
         trials, key=lambda t: (t.outcome == LOST, t.max_link or 0.0, t.total_link or 0.0), reverse=True
     )
@@ -186,33 +175,36 @@ def build(
             "flows hit": _mean([t.hit for t in extra]), "flows changed": _mean([t.changed for t in extra]),
             "extra links": _mean([t.extra for t in extra]), "longest": float(max((t.longest_extra for t in extra), default=0)),
         },
-        moved_nodes=_spread([float(m) for m in moved]), tolerant_flows=tolerant, single_points=single,
-        critical_links=critical, worst=[t.number for t in ranked[:WORST]], draws=[asdict(t) for t in trials],
-        seconds=round(seconds, 3), seed=o.seed, inputs=_inputs(o, loaded),
+        moved_nodes=_spread([float(m) for m in moved]), tolerant_flows=weak.tolerant, single_points=single,
+        critical_links=critical[:LISTED], worst=[t.number for t in ranked[:WORST]], draws=[asdict(t) for t in trials],
+        seconds=round(clock.spent(), 3), seed=o.seed, inputs=_inputs(o, loaded),
     )  # fmt: skip
 
 
-def _critical(study: FaultStudy) -> tuple[int, list[LinkPart], list[LinkPart]]:
-    """Flows that survive any single dead link, single points of failure, and the links that most flows depend on."""
-    from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
+class Weak(NamedTuple):
+    """What one dead link does, with (core, core), the smaller first, for a link.
 
-    fatal = fatal_links(study.placed.machine, study.problem.flows)
-    found = tolerance(study.in_use, study.routes, study.number)
-    stuck = stuck_by_link(study.placed.machine, found.stuck)
-    parts = [LinkPart(link, count, fatal.get(link, 0)) for link, count in stuck.items() if count]
-    parts.sort(key=lambda p: (-p.stuck, p.cores))
-    single = [LinkPart(link, stuck.get(link, 0), cut) for link, cut in sorted(fatal.items())]
-    return found.flows, single, parts[:LISTED]
+    ``tolerant``: flows that survive any; ``stuck``: link -> flows without another way over the turns in use; ``fatal``: the
+    same for single points of failure -> flows that are cut off for good.
+    """
+
+    tolerant: int
+    stuck: dict[tuple[int, int], int]
+    fatal: dict[tuple[int, int], int]
 
 
-def stuck_by_link(machine: Any, stuck: IntArray) -> dict[tuple[int, int], int]:
-    """(core, core), the smaller first -> flows of both directions that are stuck if it dies."""
+def weak_links(study: FaultStudy) -> Weak:
+    """Which flows depend on which links."""
     from nmsolve.model.links import link_ends
     from nmsolve.solvers.routing.faults import whole_links
+    from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
 
+    machine = study.placed.machine
+    found = tolerance(study.in_use, study.routes, study.number)
     ends = link_ends(machine).reshape(-1, 4)
-    way = {(p, int(ends[p, d])): int(stuck[4 * p + d]) for p in range(machine.size) for d in range(4)}
-    return {(a, b): way.get((a, b), 0) + way.get((b, a), 0) for a, b in whole_links(machine)}
+    way = {(p, int(ends[p, d])): int(found.stuck[4 * p + d]) for p in range(machine.size) for d in range(4)}
+    stuck = {(a, b): way.get((a, b), 0) + way.get((b, a), 0) for a, b in whole_links(machine)}
+    return Weak(found.flows, stuck, fatal_links(machine, study.problem.flows))
 
 
 def _mean(values: list[Any]) -> float:
@@ -230,31 +222,9 @@ def _spread(values: list[Any]) -> dict[str, float]:
 
 
 def _inputs(o: FaultOptions, loaded: Loaded) -> dict[str, Any]:
-    graph = loaded.inputs.graph if o.graph is None else str(o.graph.resolve())
-    return {
-        "mapping": str(o.mapping.resolve()), "graph": graph, "machine": o.machine or loaded.inputs.machine,
-        "chips": o.chips or loaded.inputs.chips, "routes": None if o.routes is None else str(o.routes.resolve()),
-        "migration_budget": o.migration_budget, "time_limit": opt.seconds(o.time_limit),
+    return loaded.named(o) | {
+        "routes": opt.whole(o.routes), "migration_budget": o.migration_budget, "time_limit": opt.seconds(o.time_limit),
     }  # fmt: skip
-
-
-def write(out: Path, study: FaultStudy, report: FaultReport, trials: list[Trial], patience: Patience) -> None:
-    """Write faults.json; then the page, unless ``patience`` is lost."""
-    from nmsolve.cli.faults_page import render_faults
-    from nmsolve.model.file_set import file_set, new_run
-    from nmsolve.model.files import write_atomic
-
-    run = new_run()
-    with file_set(out, ("faults.json", "faults.html"), run) as folder:
-        write_atomic(folder / "faults.json", msgspec.json.format(msgspec.json.encode(report), indent=2))
-    try:
-        with patience.optional():
-            page = render_faults(study, report, trials)
-    except KeyboardInterrupt:
-        print("no time was left for the page", file=sys.stderr)
-        return
-    with file_set(out, (), run) as folder:
-        write_atomic(folder / "faults.html", page)
 
 
 class _Progress:
@@ -283,41 +253,22 @@ class _Progress:
         )  # fmt: skip
 
 
-def _say(o: FaultOptions, r: FaultReport) -> None:
-    """The last words."""
-    if o.json:
-        print(json.dumps({"type": "result", **msgspec.to_builtins(r), "out": str(o.out)}), flush=True)
-    stream = sys.stderr if o.json else sys.stdout
-    what = " and ".join(
-        f"{count} {name}{'s' if count > 1 else ''}"
-        for count, name in ((r.links, "link"), (r.cores, "core"))
-        if count
-    )
-    low, high = r.survivable_interval
-    few, many = r.without_moving_interval
-    print(
-        f"\n{r.finished} of {r.trials} trials with {what} dead ({r.flows} flows, {r.seconds:.1f} s)",
-        file=stream,
-    )
-    print(
-        f"  survivable      {percent(r.survivable):>9}  (95 %: {percent(low)} to {percent(high)})",
-        file=stream,
-    )
-    print(
-        f"  without moving  {percent(r.without_moving):>9}  (95 %: {percent(few)} to {percent(many)})",
-        file=stream,
-    )
-    for name in ("max-link", "total-link"):
-        after = r.after[name]
+def _words(r: FaultReport) -> Iterator[str]:
+    """What the report says, for people."""
+    counts = ((r.links, "link"), (r.cores, "core"))
+    what = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
+    yield f"\n{r.finished} of {r.trials} trials with {what} dead ({r.flows} flows, {r.seconds:.1f} s)"
+    for name, share, (low, high) in (
+        ("survivable", r.survivable, r.survivable_interval),
+        ("without moving", r.without_moving, r.without_moving_interval),
+    ):
+        yield f"  {name:14}  {percent(share):>9}  (95 %: {percent(low)} to {percent(high)})"
+    for name, after in r.after.items():
         if after:
-            print(
+            yield (
                 f"  {name:12} {number(r.before[name]):>12} before, after repair mean {number(after['mean'])}, "
-                f"p90 {number(after['p90'])}, worst {number(after['worst'])}",
-                file=stream,
+                f"p90 {number(after['p90'])}, worst {number(after['worst'])}"
             )
-    print(
-        f"  {r.tolerant_flows} of {r.flows} flows survive any single dead link without new turns", file=stream
-    )
+    yield f"  {r.tolerant_flows} of {r.flows} flows survive any single dead link without new turns"
     names = ", ".join(f"{p.cores[0]}-{p.cores[1]}" for p in r.single_points[:5])
-    print(f"  single points of failure: {len(r.single_points)}{f' ({names})' if names else ''}", file=stream)
-    print(f"report: {o.out / 'faults.html'}", file=stream)
+    yield f"  single points of failure: {len(r.single_points)}{f' ({names})' if names else ''}"

@@ -17,31 +17,23 @@ from nmsolve.cli.drawing import (
     new_panels,
     svg_text,
 )
-from nmsolve.cli.faults import WORST, FaultReport, stuck_by_link
-from nmsolve.cli.html import fill
-from nmsolve.cli.progress import number, percent
+from nmsolve.cli.page import fill
 from nmsolve.model.machine import Machine
 
 if TYPE_CHECKING:
-    from nmsolve.solvers.routing.faults import FaultStudy, Trial
+    from nmsolve.cli.faults import FaultReport, Weak
+    from nmsolve.solvers.routing.faults import Trial
 
 
-def render_faults(study: FaultStudy, report: FaultReport, trials: list[Trial]) -> str:
+def render_faults(machine: Machine, report: FaultReport, trials: list[Trial], weak: Weak) -> str:
     """The whole page; equal inputs give equal bytes."""
-    from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
-
-    machine = study.placed.machine
-    stuck = stuck_by_link(machine, tolerance(study.in_use, study.routes, study.number).stuck)
-    fatal = fatal_links(machine, study.problem.flows)
     by_number = {t.number: t for t in trials}
     return fill(
         "faults.html.j2",
         r=report,
         cost=repaired_cost(trials, report.before),
-        links=critical_links(machine, stuck, set(fatal)),
-        worst=[by_number[k] for k in report.worst[:WORST]],
-        number=number,
-        percent=percent,
+        links=critical_links(machine, weak.stuck, set(weak.fatal)),
+        worst=[by_number[k] for k in report.worst],
     )
 
 
@@ -58,8 +50,7 @@ def repaired_cost(trials: list[Trial], before: dict[str, float]) -> str:
         ax.axvline(before[name], color=PALETTE[1], lw=1.4)
         ax.annotate("before", (before[name], 1.0), xycoords=("data", "axes fraction"), color=PALETTE[1], fontsize=8,
                     ha="left", va="bottom")  # fmt: skip
-        ax.set_xlabel(f"{name} after repair")
-        ax.set_ylabel("trials")
+        ax.set(xlabel=f"{name} after repair", ylabel="trials")
     return svg_text(figure, "cost after repair")
 
 

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.answer import exit_code, prepare_folder
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
+from nmsolve.cli.map_answer import Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, watching
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import GapOptions
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
 
 #: Routes that belong to a run's answer, not to its mapping alone: what is bounded here has the machine's own.
 ROUTED = (*AFTER, "joint")
-
-
-@dataclass(frozen=True)
-class GapOptions:
-    """The options of ``nmsolve gap``, as typed."""
-
-    mapping: Path
-    graph: Path | None
-    machine: str | None
-    chips: str | None
-    placement: Path | None
-    constraints: Path | None
-    balance: float | None
-    objective: str | None
-    time_limit: str
-    gap: str | None
-    engines: str | None
-    seed: int
-    workers: int
-    memory: str | None
-    out: Path
-    json: bool
 
 
 def run_gap(o: GapOptions) -> int:
@@ -51,29 +30,28 @@ def run_gap(o: GapOptions) -> int:
     ------
     InputError : anything wrong with the input, or the mapping breaks a rule
     """
-    from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.bounding import bounding, require_feasible
 
-    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
-    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement, memory)
+    limit, how = opt.seconds(o.time_limit), opt.search(o)
+    loaded = load_answer(o, o.memory)
     problem = _problem(o, loaded)
     require_feasible(problem, loaded.core)
     known = _known(o, loaded, problem)
     prepare_folder(o.out)
     inputs = _inputs(o, loaded, problem)
-    with Patience(STARTED + limit) as patience:
+    with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
             bounded = bounding(
-                problem, loaded.core, time_limit=limit, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-                engines=opt.names(o.engines), memory=memory, observers=observers, known=known,
-            )  # fmt: skip
+                problem, loaded.core, time_limit=limit, observers=observers, known=known, **how
+            )
+        beside = Beside(better=bounded.better)
         report = write_answer(
-            o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, better=bounded.better
+            o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, beside
         )
     say(o.out, report, o.json)
     if bounded.better is not None:
         print(f"a better mapping was met on the way: {o.out / 'better.json'}", file=sys.stderr)
-    return exit_code(bounded.result, report, wanted)
+    return exit_code(bounded.result, report, opt.fraction(o.gap))
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
@@ -114,19 +92,16 @@ def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound
 def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str, Any]:
     """What ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
     before = loaded.inputs
-    graph = before.graph if o.graph is None else str(o.graph.resolve())
-    machine = o.machine or before.machine
-    rules = before.constraints if o.constraints is None else str(o.constraints.resolve())
     return {
-        "graph": graph,
-        "machine": str(Path(machine).resolve()) if machine and Path(machine).is_file() else machine,
+        "graph": opt.whole(o.graph) or before.graph,
+        "machine": opt.machine(o.machine or before.machine),
         "chips": o.chips or before.chips,
-        "constraints": rules,
+        "constraints": opt.whole(o.constraints) or before.constraints,
         "balance": o.balance,
         "node_limit": problem.node_limit,
         "occupied": list(before.occupied),
-        "mapping": str(o.mapping.resolve()),
-        "placement": None if o.placement is None else str(o.placement.resolve()),
+        "mapping": opt.whole(o.mapping),
+        "placement": opt.whole(o.placement),
         "time_limit": opt.seconds(o.time_limit),
         "gap": opt.fraction(o.gap),
         "workers": o.workers,

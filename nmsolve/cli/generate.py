@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from nmsolve.model.errors import InputError
 
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import GenerateOptions
 
-def run_generate(kind: str, out: Path | None, seed: int, extra: list[str]) -> int:
-    """Generate a network of ``kind``; ``extra`` are its parameters as typed (``--scale 0.05 --fan=20``)."""
+
+def run_generate(o: GenerateOptions) -> int:
+    """Generate a network; what is left of the command line are parameters of its kind (``--scale 0.05 --fan=20``)."""
     import os
 
     from nmsolve.model.generators import generate_file
 
-    if kind == "list":
+    if o.kind == "list":
         return _list()
-    path = out or Path(f"{kind}.json")
+    path = o.out or Path(f"{o.kind}.json")
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    name, nodes, edges = generate_file(kind, path, workers, seed=seed, **_parameters(extra))
+    name, nodes, edges = generate_file(o.kind, path, workers, seed=o.seed, **_parameters(o.context.args))
     typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
     return 0
 

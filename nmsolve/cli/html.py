@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nmsolve.cli import pictures
+from nmsolve.cli.page import fill
 from nmsolve.cli.pictures import SHARE
-from nmsolve.cli.progress import number, percent
+from nmsolve.cli.progress import number
 from nmsolve.cli.report import Report, in_words, routing_words
 from nmsolve.hw.between import BetweenCores
+from nmsolve.hw.routing.compute import compute_energy
 from nmsolve.model.bound import Result
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import AXONS_IN, AXONS_OUT, axon_usage
@@ -24,16 +25,6 @@ Limit = int | IntArray | None
 
 if TYPE_CHECKING:
     from nmsolve.cli.map_routes import MappedRoutes
-
-
-def fill(template: str, **values: Any) -> str:
-    """A file of ``templates/`` with its values put in; a value that is missing is an error."""
-    from jinja2 import Environment, FunctionLoader, StrictUndefined
-
-    folder = resources.files("nmsolve.cli") / "templates"
-    loader = FunctionLoader(lambda name: (folder / name).read_text("utf-8"))
-    pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, loader=loader)
-    return pages.get_template(template).render(values)
 
 
 def render_html(
@@ -71,16 +62,12 @@ def render_html(
         share, label, caption = _core_share(names, used, limits)
         images["core_use"] = pictures.core_use(problem.machine, share, label)
         images["resource_use"] = pictures.resource_use(names, used, limits, problem.machine.usable)
-    routing = energy = None
+    sections: dict[str, Any] = {"routing": None, "energy": None}
     if drawn and mapped is not None and result.core is not None:
-        from nmsolve.cli.routing_page import energy_section, routing_section
-        from nmsolve.hw.routing.compute import compute_energy
-        from nmsolve.hw.routing.energy import energy_parts
+        from nmsolve.cli.routing_page import route_sections
 
-        machine, flows = problem.machine, mapped.problem.flows
-        routing = routing_section(machine, flows, mapped.routes, mapped.turns)
-        network = energy_parts(machine, flows, mapped.routes)
-        energy = energy_section(machine, network, compute_energy(problem.graph, machine, result.core))
+        flows, cost = mapped.problem.flows, compute_energy(problem.graph, problem.machine, result.core)
+        sections = route_sections(problem.machine, flows, mapped.routes, mapped.turns, cost)
     return fill(
         "report.html.j2",
         r=report,
@@ -90,15 +77,12 @@ def render_html(
         pictures=images,
         core_use_caption=caption,
         hottest=hottest,
-        routing=routing,
-        energy=energy,
+        **sections,
         routing_words="" if report.routing is None else routing_words(report.routing),
         own_routes="XY routes"
         if not problem.machine.faulty_links
         else "XY routes, with detours round dead links",
         verify_command=verify_command,
-        number=number,
-        percent=percent,
     )
 
 
@@ -150,27 +134,24 @@ def _link_picture(
     problem: MappingProblem, core: IntArray, between: BetweenCores | None
 ) -> tuple[str, list[dict[str, Any]]]:
     """Link heat map and the ten hottest links; empty for machines that are not meshes."""
-    from nmsolve.hw.routes import has_routes, hottest_links, link_loads, working_links
-    from nmsolve.model.links import link_ends
+    from nmsolve.cli.routing_page import links_picture, place
+    from nmsolve.hw.routes import has_routes, hottest_links, link_loads
 
     graph, machine = problem.graph, problem.machine
     if not has_routes(machine):
         return "", []
-    links = working_links(machine)
     loads = link_loads(graph, machine, core) if between is None else link_loads(between, machine, between.at)
-    ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
     if between is not None and graph.multicast.all():  # otherwise only the graph knows the senders
         hot = hottest_links(between, machine, between.at, loads=loads)
     else:
         hot = hottest_links(graph, machine, core, loads=loads)
-    position = {int(link): i for i, link in enumerate(links)}
     rows = [
         {
-            "source": divmod(h.start, machine.cols),
-            "target": divmod(h.end, machine.cols),
+            "source": place(machine, h.start),
+            "target": place(machine, h.end),
             "load": h.load,
             "messages": ", ".join(f"{graph.node_id(u)} ({number(w)})" for u, w in h.messages[:4]),
         }
         for h in hot
     ]
-    return pictures.link_loads(machine, ends, loads[links], [position[h.link] for h in hot]), rows
+    return links_picture(machine, loads, [h.link for h in hot], pictures.LINK_LOAD), rows

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
-import json
+from typing import TYPE_CHECKING
 
-import typer
-
+from nmsolve.cli.answer import tell
 from nmsolve.cli.options import chip_grid
 
+if TYPE_CHECKING:
+    from nmsolve.cli.commands import ListOptions, ShowOptions
 
-def run_list(as_json: bool) -> int:
+
+def run_list(o: ListOptions) -> int:
     """Print one line per preset."""
     from nmsolve.hw.machines import list_presets, load_machine
 
+    rows, lines = [], []
     for name in list_presets():
         m = load_machine(name)
         unverified = sum(not f.verified for group in (m.energy, m.latency, m.figures) for f in group.values())
-        row = {
+        rows.append({
             "type": "preset", "name": name, "chips": list(m.chips), "cores": list(m.cores), "torus": m.torus,
             "capacity": dict(m.capacity), "unverified_figures": unverified,
-        }  # fmt: skip
-        if as_json:
-            typer.echo(json.dumps(row))
-            continue
+        })  # fmt: skip
         limits = ", ".join(f"{v:,} {k}" for k, v in m.capacity.items()) or "no limits"
         mark = f"  ({unverified} figures unverified)" if unverified else ""
         shape = f"{m.rows}x{m.cols} {'torus' if m.torus else 'mesh'}"
-        typer.echo(f"{name:12} {shape:14} per core: {limits}{mark}")
-    return 0
+        lines.append(f"{name:12} {shape:14} per core: {limits}{mark}")
+    return tell(o.json, rows, lines)
 
 
-def run_show(spec: str, chips: str | None, as_json: bool) -> int:
+def run_show(o: ShowOptions) -> int:
     """Print every figure of a machine, with unit, source and a mark on unverified ones."""
     from nmsolve.hw.describe import describe
     from nmsolve.hw.machines import load_machine
 
-    machine = load_machine(spec, chips=chip_grid(chips))
+    machine = load_machine(o.machine, chips=chip_grid(o.chips))
     rows = describe(machine)
-    if as_json:
-        for row in rows:
-            typer.echo(json.dumps({"type": "figure", **row}))
-        return 0
     width = max(len(str(r["name"])) for r in rows)
+    lines = []
     for r in rows:
         mark = "" if r.get("verified", True) else "  [unverified]"
         source = f"  ({r['source']})" if r.get("source") else ""
         unit = f" {r['unit']}" if r.get("unit") else ""
-        typer.echo(f"{r['name']!s:{width}}  {r['value']}{unit}{mark}{source}")
-    return 0
+        lines.append(f"{r['name']!s:{width}}  {r['value']}{unit}{mark}{source}")
+    return tell(o.json, ({"type": "figure", **row} for row in rows), lines)

@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import typer
 
+from nmsolve.cli.answer import tell
+
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import ConvertOptions, InfoOptions
     from nmsolve.model.graph import LogicGraph
+    from nmsolve.model.types import IntArray
 
 
-def run_info(path: Path, memory: str | None, as_json: bool, bind: str | None, strict: bool) -> int:
+def run_info(o: InfoOptions) -> int:
     """Print what a graph or model file holds."""
+    path = o.graph
     if path.suffix.lower() == ".json" and _is_cost_graph(path):
-        return _info_cost_graph(path, as_json)
+        return _info_cost_graph(path, o.json)
     if path.suffix.lower() == ".onnx":
         from nmsolve.cli.info_onnx import run_info_onnx
 
-        return run_info_onnx(path, bind, strict, as_json)
+        return run_info_onnx(o)
     from nmsolve.cli.options import size_in_bytes
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.model.graph import READERS
     from nmsolve.solvers.mapping.needs import load_within
 
-    if bind is not None or strict:
+    if o.bind is not None or o.strict:
         raise InputError("--bind and --strict are for models of operators", str(path), "a .onnx file")
-    graph = load_within(path, size_in_bytes(memory))
+    graph = load_within(path, size_in_bytes(o.memory))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))
     neighbours = _neighbours(graph)
+    sizes = {r: graph.sizes[:, i] for i, r in enumerate(graph.resources)}
     row: dict[str, object] = {
         "type": "graph",
         "name": graph.name,
@@ -45,32 +51,28 @@ def run_info(path: Path, memory: str | None, as_json: bool, bind: str | None, st
         "total_traffic": traffic,
         "neighbours": neighbours,
         "on_disk": graph.on_disk,
-        "resources": {
-            name: {"total": int(graph.sizes[:, i].sum()), "largest_node": int(graph.sizes[:, i].max())}
-            for i, name in enumerate(graph.resources)
-        },
-        "machine": None
-        if machine is None
-        else {"name": machine.name, "rows": machine.rows, "cols": machine.cols},
+        "resources": {r: {"total": int(a.sum()), "largest_node": int(a.max())} for r, a in sizes.items()},
+        "machine": machine and {"name": machine.name, "rows": machine.rows, "cols": machine.cols},
     }
-    if as_json:
-        typer.echo(json.dumps(row))
-        return 0
+    return tell(o.json, [row], _about(graph, row, sizes))
+
+
+def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArray]) -> Iterator[str]:
+    """The same for people."""
+    neighbours, machine = row["neighbours"], row["machine"]
     kind = "directed" if graph.directed else "undirected"
-    typer.echo(f"{graph.name}: {graph.n:,} nodes, {graph.m:,} {kind} edges  (hash {graph.hash})")
+    yield f"{graph.name}: {graph.n:,} nodes, {graph.m:,} {kind} edges  (hash {graph.hash})"
     if not graph.one_row_per_node:
-        typer.echo(f"  nets           {graph.rows:,}")
-    typer.echo(f"  multicast      {int(graph.multicast.sum()):,} of {graph.rows:,} messages")
-    typer.echo(f"  total traffic  {traffic:,.10g} per step")
+        yield f"  nets           {graph.rows:,}"
+    yield f"  multicast      {int(graph.multicast.sum()):,} of {graph.rows:,} messages"
+    yield f"  total traffic  {row['total_traffic']:,.10g} per step"
     if neighbours is not None:
-        typer.echo(f"  neighbours     {neighbours['mean']:.1f} on average, {neighbours['max']:,} at most")
-    typer.echo(f"  lies           {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}")
-    for i, name in enumerate(graph.resources):
-        sizes = graph.sizes[:, i]
-        typer.echo(f"  {name:13}  {int(sizes.sum()):,} in total, largest node {int(sizes.max()):,}")
+        yield f"  neighbours     {neighbours['mean']:.1f} on average, {neighbours['max']:,} at most"
+    yield f"  lies           {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}"
+    for name, amounts in sizes.items():
+        yield f"  {name:13}  {int(amounts.sum()):,} in total, largest node {int(amounts.max()):,}"
     if machine is not None:
-        typer.echo(f"  machine named  {machine.name}, {machine.rows}x{machine.cols} cores")
-    return 0
+        yield f"  machine named  {machine['name']}, {machine['rows']}x{machine['cols']} cores"
 
 
 def _is_cost_graph(path: Path) -> bool:
@@ -107,17 +109,13 @@ def _info_cost_graph(path: Path, as_json: bool) -> int:
         "memory": problem.memory,
         "backward": 0 if problem.backward is None else int(problem.backward.sum()),
     }
-    if as_json:
-        typer.echo(json.dumps(row))
-        return 0
-    typer.echo(f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors")
+    lines = [f"{problem.name}: cost graph of {problem.count:,} layers, {problem.tensors.count:,} tensors"]
     for name in ("work", "transfer", "storage", "cores", "hosts", "memory", "backward"):
         value = row[name]
-        typer.echo(
-            f"  {name:13}  {value:,.10g}" if isinstance(value, int | float) else f"  {name:13}  not limited"
+        lines.append(
+            f"  {name:13}  " + (f"{value:,.10g}" if isinstance(value, int | float) else "not limited")
         )
-    typer.echo("  for            nmsolve pipeline")
-    return 0
+    return tell(as_json, [row], [*lines, "  for            nmsolve pipeline"])
 
 
 def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:
@@ -130,12 +128,12 @@ def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:
     return {"mean": float(degree.mean()), "max": int(degree.max())}
 
 
-def run_convert(source: Path, target: Path) -> int:
+def run_convert(o: ConvertOptions) -> int:
     """Read one format, write another."""
     import os
 
     from nmsolve.model.formats import convert
 
-    nodes, edges = convert(source, target, os.cpu_count() or 1)
-    typer.echo(f"{target}: {nodes:,} nodes, {edges:,} edges")
+    nodes, edges = convert(o.source, o.target, os.cpu_count() or 1)
+    typer.echo(f"{o.target}: {nodes:,} nodes, {edges:,} edges")
     return 0

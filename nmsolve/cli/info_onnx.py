@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from nmsolve.cli.answer import tell
+
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import InfoOptions
     from nmsolve.model.operators.graph import OperatorGraph
     from nmsolve.model.operators.table import Row, Table
 
@@ -22,23 +23,19 @@ _WIDEST = 40
 _SUM = 200
 
 
-def run_info_onnx(path: Path, bind: str | None, strict: bool, as_json: bool) -> int:
+def run_info_onnx(o: InfoOptions) -> int:
     """Print the table of a model."""
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
     from nmsolve.model.operators.table import table_of
 
-    bindings = parse_bindings(bind)
-    table = table_of(load_onnx(path, strict=strict), bindings)
-    if as_json:
-        for record in _records(table):
-            typer.echo(json.dumps(record))
-        return 0
-    for line in (*_introduction(table), "", *_columns(table.rows), "", *_sums(table)):
-        typer.echo(line)
-    for warning in table.graph.warnings:
+    bindings = parse_bindings(o.bind)
+    table = table_of(load_onnx(o.graph, strict=o.strict), bindings)
+    lines = (*_introduction(table), "", *_columns(table.rows), "", *_sums(table))
+    done = tell(o.json, _records(table) if o.json else (), lines)
+    for warning in () if o.json else table.graph.warnings:
         typer.echo(f"warning: {warning}", err=True)
-    return 0
+    return done
 
 
 # ------------------------------------------------------------------------------------------------ text
@@ -143,15 +140,8 @@ def _records(table: Table) -> list[dict[str, object]]:
 
 def _record(row: Row) -> dict[str, object]:
     figures = (
-        "macs",
-        "elements",
-        "parameters",
-        "weight_bytes",
-        "input_bytes",
-        "output_bytes",
-        "bytes",
-        "trips",
-    )
+        "macs", "elements", "parameters", "weight_bytes", "input_bytes", "output_bytes", "bytes", "trips",
+    )  # fmt: skip
     return {
         "type": "operator",
         "name": row.name,

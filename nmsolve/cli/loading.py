@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
-from nmsolve.cli.options import instance
+from nmsolve.cli.options import chip_grid, size_in_bytes, whole
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import AnswerOptions, FaultOptions, SimulateOptions
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
@@ -72,6 +74,15 @@ class Loaded:
     inputs: Inputs
     stated: bool
 
+    def named(self, o: AnswerOptions | FaultOptions) -> dict[str, Any]:
+        """What a report says of a mapping and what it belongs to: as named, else as the report beside the mapping says."""
+        return {
+            "mapping": whole(o.mapping),
+            "graph": whole(o.graph) or self.inputs.graph,
+            "machine": o.machine or self.inputs.machine,
+            "chips": o.chips or self.inputs.chips,
+        }
+
     def node_limit(self, balance: float | None) -> int | None:
         """The limit of ``--balance``, else that of the run, else the default."""
         from nmsolve.model.mapping.problem import default_node_limit
@@ -128,17 +139,43 @@ class Loaded:
         return read_routes(self.folder / "routes.json")
 
 
-def load_answer(
-    mapping: Path,
-    graph: Path | None,
+def instance(
+    graph: Path,
     machine: str | None,
     chips: str | None,
-    placement: Path | None = None,
     memory: int | None = None,
-) -> Loaded:
+    occupied: Sequence[str | Path] = (),
+) -> tuple[LogicGraph, Machine]:
+    """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
+
+    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
+    are on the machine already.
+
+    Raises
+    ------
+    InputError : a wrong file, or no machine named anywhere
+    """
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.model.formats.implied import implied_machine
+    from nmsolve.solvers.mapping.needs import load_within
+
+    loaded = load_within(graph, memory)
+    implied = implied_machine(loaded, str(graph))
+    if machine is not None:
+        return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
+    if implied is None:
+        raise InputError(
+            "no machine given",
+            str(graph),
+            "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
+        )
+    return loaded, beside_earlier(implied, occupied, memory)
+
+
+def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:
     """The mapping, its report if there is one, and graph and machine as given or as the report names them.
 
-    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk.
+    ``memory`` : ``--memory``; a .nmz graph that is too large for it stays on disk.
 
     Raises
     ------
@@ -146,8 +183,9 @@ def load_answer(
     """
     from nmsolve.model.mapping.any_file import read_any_mapping
 
-    folder = mapping if mapping.is_dir() else mapping.parent
-    path = folder / "mapping.json" if mapping.is_dir() else mapping
+    assert o.mapping is not None
+    folder = o.mapping if o.mapping.is_dir() else o.mapping.parent
+    path = folder / "mapping.json" if o.mapping.is_dir() else o.mapping
     require_one_run(folder, _siblings(path))
     content = report = None
     inputs = Inputs()
@@ -156,11 +194,16 @@ def load_answer(
         content = read_object(beside)
         inputs = _checked_inputs(content, beside)
         report = content if beside.name == "report.json" else None
-    graph = graph or _path(inputs.graph)
+    graph = o.graph or _path(inputs.graph)
     if graph is None:
-        raise InputError("no graph given", str(mapping), "--graph FILE, or a report.json beside the mapping")
-    loaded, board = instance(graph, machine or inputs.machine, chips or inputs.chips, memory, inputs.occupied)
-    core = read_any_mapping(path, loaded, board, placement)
+        raise InputError(
+            "no graph given", str(o.mapping), "--graph FILE, or a report.json beside the mapping"
+        )
+    most = size_in_bytes(memory)
+    loaded, board = instance(
+        graph, o.machine or inputs.machine, o.chips or inputs.chips, most, inputs.occupied
+    )
+    core = read_any_mapping(path, loaded, board, o.placement)
     return Loaded(folder, loaded, board, core, report, inputs, content is not None)
 
 
@@ -237,3 +280,39 @@ def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
 
 def _path(text: str | None) -> Path | None:
     return Path(text) if text else None
+
+
+def beside_earlier(machine: Machine, runs: Sequence[str | Path], memory: int | None = None) -> Machine:
+    """The machine with what the networks of earlier ``runs`` (folders, or mappings with a report beside) hold of it.
+
+    Raises
+    ------
+    InputError : no report or graph, a graph that has changed since, a mapping for another machine, a run named twice
+    """
+    from nmsolve.hw.occupied import beside
+
+    files = [_mapping_of(Path(run)) for run in runs]
+    for i, file in enumerate(files):
+        if file in files[:i]:
+            raise InputError("the run is named twice", str(file), "every earlier run once")
+    return beside(machine, [_network(file, machine, memory) for file in files]) if files else machine
+
+
+def _mapping_of(run: Path) -> Path:
+    if not run.exists():
+        raise InputError("no such file or directory", str(run), "the output folder of an earlier run")
+    return (run / "mapping.json" if run.is_dir() else run).resolve()
+
+
+def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGraph, IntArray]:
+    """Graph and mapping of an earlier run; whatever else was on the machine then is said by its own run."""
+    from nmsolve.model.mapping.files import read_mapping
+    from nmsolve.solvers.mapping.needs import load_within
+
+    inputs = stated_inputs(file.parent / "report.json")
+    if inputs.graph is None:
+        raise InputError(
+            "the report names no graph", str(file.parent / "report.json"), "a run of nmsolve map"
+        )
+    graph = load_within(Path(inputs.graph), memory)
+    return graph, read_mapping(file, graph, machine, other_faults=True)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import resource
 import signal
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
+from typing import Any
 
 import typer
 
 from nmsolve import __version__
-from nmsolve.cli import commands, commands_pipeline, commands_routing
+from nmsolve.cli import commands
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
-
-#: Wall clock at start-up; ``--time-limit`` counts from here, so that imports are inside the limit.
-STARTED = time.monotonic()
 
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
@@ -54,24 +53,47 @@ def _root(
     pass
 
 
-app.command("map")(commands.map_command)
-app.command("score")(commands.score_command)
-app.command("verify")(commands.verify_command)
-app.command("gap")(commands.gap_command)
-app.command("route")(commands_routing.route_command)
-app.command("pipeline")(commands_pipeline.pipeline_command)
-app.command("simulate")(commands_routing.simulate_command)
-app.command("export")(commands_routing.export_command)
-app.command("faults")(commands_routing.faults_command)
-app.command("bench")(commands.bench_command)
-app.command("explain")(commands.explain_command)
-app.command("info")(commands.info_command)
-app.command("convert")(commands.convert_command)
+def from_options(options: type, run: str) -> Callable[..., None]:
+    """A Typer command that takes the fields of a dataclass and ends with the exit code that ``run`` returns for it.
+
+    Parameters
+    ----------
+    options : its docstring is the help of the command, its fields are annotated as parameters of commands are
+    run : ``module:function`` below ``nmsolve.cli``, imported when the command runs: asking for help must stay cheap
+    """
+    module, function = run.split(":")
+
+    def command(**given: Any) -> None:
+        body = getattr(import_module(f"nmsolve.cli.{module}"), function)
+        raise typer.Exit(body(options(**given)))
+
+    signature = inspect.signature(options, eval_str=True)
+    command.__doc__ = options.__doc__
+    command.__signature__ = signature  # type: ignore[attr-defined]
+    command.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    return command
+
+
+app.command("map")(from_options(commands.MapOptions, "map:run_map"))
+app.command("score")(from_options(commands.ScoreOptions, "check:run_score"))
+app.command("verify")(from_options(commands.VerifyOptions, "check:run_verify"))
+app.command("gap")(from_options(commands.GapOptions, "gap:run_gap"))
+app.command("route")(from_options(commands.RouteOptions, "route:run_route"))
+app.command("pipeline")(from_options(commands.PipelineOptions, "pipeline:run_pipeline"))
+app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_simulate"))
+app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
+app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
+app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))
+app.command("explain")(from_options(commands.ExplainOptions, "explain:run_explain"))
+app.command("info")(from_options(commands.InfoOptions, "info:run_info"))
+app.command("convert")(from_options(commands.ConvertOptions, "info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
-app.command("generate", context_settings=_OPEN)(commands.generate_command)
-app.command("doctor")(commands.doctor_command)
-hw_app.command("list")(commands.hw_list_command)
-hw_app.command("show")(commands.hw_show_command)
+app.command("generate", context_settings=_OPEN)(
+    from_options(commands.GenerateOptions, "generate:run_generate")
+)
+app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
+hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
+hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))
 app.add_typer(hw_app, name="hw")
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, say, write_answer
-from nmsolve.cli.map_routes import AFTER, CHOSEN, MappedRoutes, mapping_time, require_route, routes_of_answer
+from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder
+from nmsolve.cli.loading import instance
+from nmsolve.cli.map_answer import ALONE, Beside, say, write_answer
+from nmsolve.cli.map_routes import AFTER, CHOSEN, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.map_turns import resolved, with_turns
 from nmsolve.cli.patience import Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
@@ -20,6 +22,9 @@ from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.solvers.mapping.several import objective_names
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import MapOptions
+    from nmsolve.cli.report import Report
+    from nmsolve.model.bound import Stage
     from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
@@ -33,34 +38,72 @@ _ANY_VALUE = 1e30
 
 
 @dataclass(frozen=True)
-class MapOptions:
-    """The options of ``nmsolve map``, as typed."""
+class Run:
+    """A run of ``nmsolve map``: its options, and what they say.
 
-    graph: Path
-    machine: str | None
-    chips: str | None
-    time_limit: str
-    gap: str | None
-    seed: int
-    workers: int
-    objective: str
-    engines: str | None
-    balance: float | None
-    constraints: Path | None
-    warm_start: Path | None
-    migration_budget: int | None
-    mip_solver: str
-    write_model: Path | None
-    memory: str | None
-    scratch: Path | None
-    resume: bool
-    prohibit_turns: str | None
-    route: str
-    pareto: str | None
-    points: int
-    occupied: tuple[Path, ...]
-    out: Path
-    json: bool
+    Attributes
+    ----------
+    start : core of every node in ``--warm-start``, or None
+    limit : seconds of ``--time-limit`` that are for searching
+    gap : the gap that was asked for, or None
+    memory : most bytes, or None
+    """
+
+    o: MapOptions
+    problem: MappingProblem
+    start: IntArray | None
+    limit: float
+    gap: float | None
+    memory: int | None
+    patience: Patience
+
+    def left(self) -> float:
+        """Seconds that are left of those that are the mapping's."""
+        return clock.left(mapping_time(self.o, self.limit))
+
+    def stage(self, problem: MappingProblem, seconds: float, start: IntArray | None) -> Result:
+        """Solve one problem of several objectives, from ``start`` or that of the run."""
+        from nmsolve.solvers.mapping.api import solve
+
+        o, ceilings = self.o, ", ".join(f"{name} at most {number(most)}" for name, most in problem.ceilings)
+        print(
+            f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr
+        )
+        return solve(
+            problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines),
+            warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
+            mip_solver=o.mip_solver,
+        )  # fmt: skip
+
+    def leave(
+        self, problem: MappingProblem, result: Result, more: dict[str, Any] | None = None, beside: Beside = ALONE
+    ) -> Report:  # fmt: skip
+        """Write the answer and say it; ``more`` goes to the inputs in the report."""
+        o, inputs = self.o, _inputs(self.o, problem) | (more or {})
+        report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, self.patience, beside)
+        say(o.out, report, o.json)
+        return report
+
+    def with_routes(
+        self, problem: MappingProblem, result: Result, more: dict[str, Any] | None = None, earlier: Sequence[Stage] = ()
+    ) -> tuple[Report, bool]:  # fmt: skip
+        """Choose the routes that come after the mapping, and leave both; False where they are missing.
+
+        ``earlier`` : problems that were solved before this one, with their bounds.
+
+        Raises
+        ------
+        InputError : no routes are possible; the mapping has its files
+        """
+        mapped, trouble = routes_of_answer(self, problem, result)
+        report = self.leave(problem, result, more, Beside(mapped=mapped, earlier=earlier))
+        if trouble is not None:
+            raise trouble
+        return report, self.o.route not in AFTER or result.core is None or mapped is not None
+
+    def tell(self, text: str) -> None:
+        """One more sentence for people."""
+        print(text, file=sys.stderr if self.o.json else sys.stdout)
 
 
 def run_map(o: MapOptions) -> int:
@@ -70,13 +113,7 @@ def run_map(o: MapOptions) -> int:
     ------
     InputError : anything wrong with the input, before any search and with nothing written
     """
-    from nmsolve.cli.main import STARTED
-
-    limit, wanted_gap, memory = (
-        opt.seconds(o.time_limit),
-        opt.fraction(o.gap),
-        opt.size_in_bytes(o.memory),
-    )
+    limit, gap, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
     require_route(o)
     names = objective_names(o.objective)
     front = None if o.pareto is None else _front_names(o.pareto, o.points)
@@ -100,86 +137,55 @@ def run_map(o: MapOptions) -> int:
         reduced = merge_together(problem).reduced
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
-    with Patience(STARTED + limit) as patience:
-        limit = search_time(limit)
+    with Patience(clock.end(limit)) as patience:
+        run = Run(o, problem, start, search_time(limit), gap, memory, patience)
         if front is not None:
-            return _map_front(o, problem, front, start, limit, memory, patience)
+            return _map_front(run, front)
         if o.route == "joint":
-            return _map_with_routes(o, problem, limit, wanted_gap, memory, patience)
+            return _map_with_routes(run)
         if len(names) > 1:
-            return _map_in_order(o, problem, names, start, limit, memory, patience)
+            return _map_in_order(run, names)
         if o.route == CHOSEN and names == ("max-link",):
-            done = _map_in_turns(o, problem, start, limit, wanted_gap, memory, patience)
-            if isinstance(done, int):
-                return done
-            start = start if done is None else done
-        return _map_once(o, problem, start, limit, wanted_gap, memory, patience)
+            return _map_in_turns(run)
+        return _map_once(run)
 
 
-def _map_once(
-    o: MapOptions,
-    problem: MappingProblem,
-    start: Any,
-    limit: float,
-    wanted_gap: float | None,
-    memory: int | None,
-    patience: Patience,
-) -> int:
+def _map_once(run: Run) -> int:
     """One objective, and routes after it where asked for; returns the exit code."""
-    result = _search(o, problem, start, mapping_time(o, limit), wanted_gap, memory)
-    mapped, trouble = routes_of_answer(o, problem, result, limit, memory, patience.asked)
-    inputs = _inputs(o, problem)
-    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
-    say(o.out, report, o.json)
-    if trouble is not None:
-        raise trouble
+    from nmsolve.solvers.mapping.api import solve
+
+    o, problem = run.o, run.problem
+    with watching(o.json) as observers:
+        result = solve(
+            problem, time_limit=mapping_time(o, run.limit), warm_start=run.start, mip_solver=o.mip_solver,
+            observers=observers, scratch=ScratchPlace(o.scratch, o.resume), **opt.search(o),
+        )  # fmt: skip
+    report, whole = run.with_routes(problem, result)
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
-    return _code(o, exit_code(result, report, wanted_gap), result, mapped)
+    return _code(exit_code(result, report, run.gap), whole)
 
 
-def _map_in_order(
-    o: MapOptions,
-    problem: MappingProblem,
-    names: tuple[str, ...],
-    start: Any,
-    limit: float,
-    memory: int | None,
-    patience: Patience,
-) -> int:
+def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
     """One objective after the other; the files are those of the last one. Returns the exit code."""
-    from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.several import lexicographic, stage_of
 
-    left = max(0.1, mapping_time(o, limit) - (time.monotonic() - STARTED))
-    stages = lexicographic(
-        problem, names, left, lambda p, t, s: _stage(o, p, t, start if s is None else s, memory)
-    )
-    earlier = stages[:-1]
+    stages = lexicographic(run.problem, names, run.left(), run.stage)
+    *earlier, (last, result) = stages
     before = [
         {"objective": p.objective, "value": r.objective, "bound": r.bound, "status": r.status}
         for p, r in earlier
     ]
-    last, result = stages[-1]
-    inputs = _inputs(o, last) | {"before": before}
-    mapped, trouble = routes_of_answer(o, last, result, limit, memory, patience.asked)
-    report = write_answer(
-        o.out, last, result, inputs, o.prohibit_turns, patience, mapped=mapped,
-        earlier=[stage_of(p, r) for p, r in earlier],
-    )  # fmt: skip
-    say(o.out, report, o.json)
-    if trouble is not None:
-        raise trouble
+    proofs = [stage_of(p, r) for p, r in earlier]
+    report, whole = run.with_routes(last, result, {"before": before}, proofs)
     for p, r in earlier:
-        text = f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}."
-        print(text, file=sys.stderr if o.json else sys.stdout)
-    return _code(o, exit_code(result, report, None), result, mapped)
+        run.tell(f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}.")
+    return _code(exit_code(result, report, None), whole)
 
 
-def _code(o: MapOptions, code: int, result: Result, mapped: MappedRoutes | None) -> int:
+def _code(code: int, whole: bool) -> int:
     """The exit code; a mapping without the routes that were asked for is only a part of the answer."""
-    missing = o.route in AFTER and result.core is not None and mapped is None
-    return UNKNOWN if missing and code in (OK, FEASIBLE) else code
+    return code if whole or code not in (OK, FEASIBLE) else UNKNOWN
 
 
 def _front_names(text: str, points: int) -> tuple[str, str]:
@@ -192,26 +198,14 @@ def _front_names(text: str, points: int) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _map_front(
-    o: MapOptions,
-    problem: MappingProblem,
-    names: tuple[str, str],
-    start: Any,
-    limit: float,
-    memory: int | None,
-    patience: Patience,
-) -> int:
+def _map_front(run: Run, names: tuple[str, str]) -> int:
     """The front of two objectives; returns the exit code."""
-    from nmsolve.cli.main import STARTED
     from nmsolve.cli.pareto import say_front, write_front
     from nmsolve.solvers.mapping.several import pareto_front
 
-    left = max(0.1, limit - (time.monotonic() - STARTED))
-    front = pareto_front(
-        problem, names, o.points, left,
-        lambda p, t, s: _stage(o, p, t, start if s is None else s, memory),
-    )  # fmt: skip
-    write_front(o.out, problem, front, _inputs(o, problem), patience)
+    o = run.o
+    front = pareto_front(run.problem, names, o.points, clock.left(run.limit), run.stage)
+    write_front(o.out, run.problem, front, _inputs(o, run.problem), run.patience)
     if o.json:
         print((o.out / "pareto.json").read_text())
     else:
@@ -219,64 +213,33 @@ def _map_front(
     return OK
 
 
-def _stage(o: MapOptions, problem: MappingProblem, seconds: float, start: Any, memory: int | None) -> Result:
-    """One problem of several objectives."""
-    from nmsolve.solvers.mapping.api import solve
-
-    ceilings = ", ".join(f"{name} at most {number(most)}" for name, most in problem.ceilings)
-    print(f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr)
-    return solve(
-        problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines), warm_start=start,
-        memory=memory, scratch=ScratchPlace(o.scratch, o.resume), mip_solver=o.mip_solver,
-    )  # fmt: skip
-
-
-def _map_with_routes(
-    o: MapOptions, problem: MappingProblem, limit: float, wanted_gap: float | None, memory: int | None,
-    patience: Patience,
-) -> int:  # fmt: skip
+def _map_with_routes(run: Run) -> int:
     """Partition, placement and routes at once; returns the exit code."""
-    from nmsolve.cli.main import STARTED
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
-    with watching(o.json) as observers:
+    with watching(run.o.json) as observers:
         result, two_phase = solve_joint(
-            problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), memory=memory, observers=observers,
-        )  # fmt: skip
-    inputs = _inputs(o, problem) | {"two_phase": two_phase}
+            run.problem, time_limit=run.limit, observers=observers, **opt.search(run.o)
+        )
     routes = None if result.solution is None else result.solution.routes
-    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, routes)
-    say(o.out, report, o.json)
+    report = run.leave(run.problem, result, {"two_phase": two_phase}, Beside(routes=routes))
     if two_phase is not None and result.objective:
-        loss = percent(two_phase / result.objective - 1.0)
-        text = f"Two phases, an ordinary mapping with the machine's own routes, cost {loss} more here."
-        print(text, file=sys.stderr if o.json else sys.stdout)
-    return exit_code(result, report, wanted_gap)
+        cost = f"cost {percent(two_phase / result.objective - 1.0)} more here"
+        run.tell(f"Two phases, an ordinary mapping with the machine's own routes, {cost}.")
+    return exit_code(result, report, run.gap)
 
 
-def _map_in_turns(
-    o: MapOptions,
-    problem: MappingProblem,
-    start: Any,
-    limit: float,
-    wanted_gap: float | None,
-    memory: int | None,
-    patience: Patience,
-) -> int | IntArray | None:
-    """Placement and routes in turns; returns the exit code, or where one has to come after the other the mapping to go on
-    from, if there is one."""
-    from nmsolve.cli.map_in_turns import map_in_turns, say_in_turns
+def _map_in_turns(run: Run) -> int:
+    """Placement and routes in turns, or one after the other where that cannot be; returns the exit code."""
+    from nmsolve.cli.map_in_turns import Taken, in_turns_words, map_in_turns
 
-    found = map_in_turns(o, problem, start, limit, memory)
-    if not isinstance(found, tuple):
-        return found
-    result, mapped, first = found
-    inputs = _inputs(o, problem) | {"in_turns": True, "first_value": first}
-    report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, patience, mapped=mapped)
-    say(o.out, report, o.json)
-    say_in_turns(o, result, mapped, first)
-    return exit_code(result, report, wanted_gap)
+    found = map_in_turns(run)
+    if not isinstance(found, Taken):
+        return _map_once(run if found is None else replace(run, start=found))
+    more = {"in_turns": True, "first_value": found.first}
+    report = run.leave(run.problem, found.result, more, Beside(mapped=found.mapped))
+    run.tell(in_turns_words(found))
+    return exit_code(found.result, report, run.gap)
 
 
 def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
@@ -289,13 +252,10 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
         from nmsolve.solvers.search.mip import available
 
         if not available(o.mip_solver):
-            raise InputError(
-                f"Pyomo finds no MIP solver called {o.mip_solver!r}",
-                "--mip-solver",
-                "highs, or an installed one",
-            )
-    graph, machine = opt.instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied)
-    for run in o.occupied:
+            what = f"Pyomo finds no MIP solver called {o.mip_solver!r}"
+            raise InputError(what, "--mip-solver", "highs, or an installed one")
+    graph, machine = instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied or ())
+    for run in o.occupied or ():
         if o.out.resolve() in (run.resolve(), run.resolve().parent):
             raise InputError(
                 "the run would go where an earlier one is", str(o.out), "another folder for --out"
@@ -309,13 +269,9 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     migration = _migration(o, start)
     try:
         problem = make_problem(
-            graph,
-            machine,
-            objective=objective_names(o.objective)[0],
-            constraints=constraints,
-            balance=o.balance,
+            graph, machine, objective=objective_names(o.objective)[0], constraints=constraints, balance=o.balance,
             migration=migration,
-        )
+        )  # fmt: skip
     except DoesNotFitError as error:
         hint = "" if "migration budget" in error.what else EXPLAIN
         raise DoesNotFitError(error.what + hint, error.where) from None
@@ -350,36 +306,17 @@ def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
     return Migration.of(start, o.migration_budget)
 
 
-def _search(
-    o: MapOptions,
-    problem: MappingProblem,
-    start: Any,
-    limit: float,
-    wanted_gap: float | None,
-    memory: int | None,
-) -> Result:
-    from nmsolve.cli.main import STARTED
-    from nmsolve.solvers.mapping.api import solve
-
-    with watching(o.json) as observers:
-        return solve(
-            problem, time_limit=limit, started=STARTED, gap=wanted_gap or 0.0, seed=o.seed, workers=o.workers,
-            engines=opt.names(o.engines), warm_start=start, memory=memory, mip_solver=o.mip_solver, observers=observers,
-            scratch=ScratchPlace(o.scratch, o.resume),
-        )  # fmt: skip
-
-
 def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
     """What ``verify`` needs to load the same problem again."""
     return {
-        "graph": str(o.graph.resolve()),
-        "machine": str(Path(o.machine).resolve()) if o.machine and Path(o.machine).is_file() else o.machine,
+        "graph": opt.whole(o.graph),
+        "machine": opt.machine(o.machine),
         "chips": o.chips,
-        "constraints": None if o.constraints is None else str(o.constraints.resolve()),
+        "constraints": opt.whole(o.constraints),
         "balance": o.balance,
         "node_limit": problem.node_limit,
-        "occupied": [str(run.resolve()) for run in o.occupied],
-        "warm_start": None if o.warm_start is None else str(o.warm_start.resolve()),
+        "occupied": [opt.whole(run) for run in o.occupied or ()],
+        "warm_start": opt.whole(o.warm_start),
         "migration_budget": o.migration_budget,
         "reference": None if problem.migration is None else problem.migration.reference_hash,
         "reference_file": None if problem.migration is None else str((o.out / "reference.json").resolve()),

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from nmsolve.cli import clock
 from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.map import MapOptions
+    from nmsolve.cli.commands import MapOptions
+    from nmsolve.cli.map import Run
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
@@ -44,19 +45,23 @@ def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
     return next((text for text, holds in reasons.items() if holds), None)
 
 
-def map_in_turns(
-    o: MapOptions, problem: MappingProblem, start: IntArray | None, limit: float, memory: int | None
-) -> tuple[Result, MappedRoutes, float] | IntArray | None:
-    """Mapping, its routes, and the largest load of the first placement with its first routes; else one has to
-    come after the other, from the mapping that is returned if there is one.
+class Taken(NamedTuple):
+    """A mapping found in turns with its routes; ``first``: largest load of the first placement with its first routes.
 
     Objective, bound and gap of the result are those of mappings *with* routes: the bound holds for any mapping with any routes.
     The bound for any routes of this mapping is that of the routing part.
     """
-    from nmsolve.cli.main import STARTED
+
+    result: Result
+    mapped: MappedRoutes
+    first: float
+
+
+def map_in_turns(run: Run) -> Taken | IntArray | None:
+    """Placement and routes in turns; where one has to come after the other, the mapping to go on from if there is one."""
     from nmsolve.solvers.routing.alternate import alternate
 
-    core: IntArray | None = None
+    o, problem, core = run.o, run.problem, None
     reason: str | None = one_after_the_other(o, problem)
     if reason is None:
         cpu = _cpu_seconds()
@@ -64,17 +69,15 @@ def map_in_turns(
             told = _Told(observers)
             try:
                 found = alternate(
-                    problem, time_limit=limit, started=STARTED, seed=o.seed, workers=o.workers, memory=memory,
-                    warm_start=start, observer=told.round,
+                    problem, time_limit=run.limit, started=clock.STARTED, seed=o.seed, workers=o.workers,
+                    memory=run.memory, warm_start=run.start, observer=told.round,
                 )  # fmt: skip
-                told.end(found, time.monotonic() - STARTED)
+                told.end(found, clock.spent())
             except InputError as error:  # faults cut off cores: the mapping still deserves its files
                 found, reason = None, error.what
         core = None if found is None else found.core
         if found is not None and found.solution is not None and found.solution.routing is not None:
-            return _answer(
-                o, problem, found, told.events, time.monotonic() - STARTED, _cpu_seconds() - cpu, memory
-            )
+            return _answer(run, found, told.events, clock.spent(), _cpu_seconds() - cpu)
         reason = reason or "no mapping with routes was found in turns"
     print(f"mapping first, routes after it: {reason}", file=sys.stderr)
     return core
@@ -109,10 +112,7 @@ class _Told:
             observer(event)
 
 
-def _answer(
-    o: MapOptions, problem: MappingProblem, found: Result[InTurns], events: list[Event], wall: float, cpu: float,
-    memory: int | None,
-) -> tuple[Result, MappedRoutes, float]:  # fmt: skip
+def _answer(run: Run, found: Result[InTurns], events: list[Event], wall: float, cpu: float) -> Taken:
     """What alternating found, as an ordinary result with routes."""
     from nmsolve.hw.scores import score
 
@@ -120,14 +120,14 @@ def _answer(
     assert best is not None and best.problem is not None and best.routing is not None and value is not None
     assert best.routing.solution is not None
     mapped = chosen_part(best.problem, best.routing, scored=True)
-    scores = score(problem.graph, problem.machine, best.core)
+    scores = score(run.problem.graph, run.problem.machine, best.core)
     scores |= _routed_scores(best.problem, best.routing.solution.routes)
     scores.pop("hysmap", None)  # of the machine's own routes
     result = replace(
-        found, scores=scores, events=tuple(events), wall_seconds=wall, cpu_seconds=cpu, seed=o.seed, memory_budget=memory,
-        memory_peak=best.routing.memory_peak,
+        found, scores=scores, events=tuple(events), wall_seconds=wall, cpu_seconds=cpu, seed=run.o.seed,
+        memory_budget=run.memory, memory_peak=best.routing.memory_peak,
     )  # fmt: skip
-    return result, mapped, value if best.first_value is None else best.first_value
+    return Taken(result, mapped, value if best.first_value is None else best.first_value)
 
 
 def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:
@@ -146,8 +146,9 @@ def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:
     }
 
 
-def say_in_turns(o: MapOptions, result: Result, mapped: MappedRoutes, first: float) -> None:
+def in_turns_words(found: Taken) -> str:
     """What the rounds gained, and what the bounds are about."""
+    result, mapped, first = found
     of_routes = next((p for p in mapped.part.objectives if p.name == "max-link"), None)
     text = f"Loads are those of the {CHOSEN} routes. The first placement with its first routes had max-link {number(first)}"
     if result.objective and first > result.objective:
@@ -158,7 +159,7 @@ def say_in_turns(o: MapOptions, result: Result, mapped: MappedRoutes, first: flo
         if of_routes is not None and of_routes.bound is not None:
             text += f", {number(of_routes.bound)} for any routes of this mapping"
         text += "."
-    print(text, file=sys.stderr if o.json else sys.stdout)
+    return text
 
 
 def _cpu_seconds() -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -10,8 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmsolve.cli.progress import event_to_json, watching
-from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart
+from nmsolve.cli import clock
+from nmsolve.cli.answer import event_lines
+from nmsolve.cli.progress import watching
+from nmsolve.cli.report import CheckPart, ObjectivePart, RoutingPart, check_parts
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.hw.turns import RULES
@@ -19,7 +20,8 @@ from nmsolve.model.bound import gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.map import MapOptions
+    from nmsolve.cli.commands import MapOptions
+    from nmsolve.cli.map import Run
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.routing.flows import Flows
@@ -70,33 +72,27 @@ def require_route(o: MapOptions) -> None:
 
 def mapping_time(o: MapOptions, limit: float) -> float:
     """Seconds of the limit that are the mapping's: a share of those that are left where routes are chosen after it."""
-    from nmsolve.cli.main import STARTED
-
     if o.route != CHOSEN:
         return limit
-    spent = time.monotonic() - STARTED
+    spent = clock.spent()
     return spent + MAPPING_SHARE * max(1.0, limit - spent)
 
 
 def routes_of_answer(
-    o: MapOptions, problem: MappingProblem, result: Result, limit: float, memory: int | None, hurry: bool
+    run: Run, problem: MappingProblem, result: Result
 ) -> tuple[MappedRoutes | None, InputError | None]:
-    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files.
-
-    ``hurry``: somebody asked for the end; nothing is searched.
-    """
-    from nmsolve.cli.main import STARTED
-
+    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files."""
+    o = run.o
     if o.route not in AFTER or result.core is None:
         return None, None
-    if hurry and o.route == CHOSEN:
+    if run.patience.asked and o.route == CHOSEN:
         print("interrupted: no routes are chosen; `nmsolve route` can do it", file=sys.stderr)
         return None, None
-    left = max(LEAST, limit - (time.monotonic() - STARTED))
+    left = clock.left(run.limit, LEAST)
     if not o.json:
         print(f"routes ({o.route}): {left:.1f} s", file=sys.stderr)
     try:
-        mapped = routes_after(problem, result.core, o.route, left, o.seed, o.workers, memory, o.json)
+        mapped = routes_after(run, problem, result.core, left)
     except InputError as error:
         return None, error
     if mapped is None:
@@ -104,10 +100,7 @@ def routes_of_answer(
     return mapped, None
 
 
-def routes_after(
-    problem: MappingProblem, core: IntArray, rule: str, seconds: float, seed: int, workers: int, memory: int | None,
-    as_json: bool,
-) -> MappedRoutes | None:  # fmt: skip
+def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: float) -> MappedRoutes | None:
     """Routes for the mapping ``core`` (n,); None if none were found in time.
 
     Parameters
@@ -121,22 +114,17 @@ def routes_after(
     from nmsolve.model.routing.flows import flows_of
 
     flows = flows_of(problem.graph, core, problem.machine.size)
-    if rule != CHOSEN:
-        return _by_rule(problem, flows, rule)
+    if run.o.route != CHOSEN:
+        return _by_rule(problem, flows, run.o.route)
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.solvers.routing.api import route
 
     asked = RoutingProblem(problem.machine, flows, turns=problem.turns)
-    with watching(as_json) as observers:
+    with watching(run.o.json) as observers:
         found = route(
-            asked,
-            time_limit=seconds,
-            started=time.monotonic(),
-            seed=seed,
-            workers=workers,
-            memory=memory,
-            observers=observers,
-        )
+            asked, time_limit=seconds, started=time.monotonic(), seed=run.o.seed, workers=run.o.workers,
+            memory=run.memory, observers=observers,
+        )  # fmt: skip
     return None if found.solution is None else chosen_part(asked, found)
 
 
@@ -151,9 +139,9 @@ def chosen_part(asked: RoutingProblem, found: Result[ChosenRoutes], scored: bool
         value, bound = routing_value(asked, routes, numbering, k), found.bound_of(k)
         objectives.append(ObjectivePart(k, value, bound, gap(value, bound), found.proved(k)))
     prohibited = None if turns is None else turns.prohibited(asked.machine)
-    lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in found.events)
     part = RoutingPart(CHOSEN, asked.flows.count, objectives, prohibited)
     bounds = {name: stage.bounds for name, stage in found.stages.items()}
+    lines = event_lines(found.events)
     return MappedRoutes(asked, routes, turns, numbering, part, lines, scored, bounds)
 
 
@@ -203,4 +191,4 @@ def mapped_checks(
 
     claimed = {o.name: o.value for o in mapped.part.objectives}
     found = verify_flow_routes(problem.graph, problem.machine, core, out / FLOWS, claimed, problem.turns)
-    return [CheckPart(c.name, c.ok, c.text) for c in found]
+    return check_parts(found)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
+from nmsolve.cli import clock
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.model.graph import LogicGraph
-    from nmsolve.model.machine import Machine
+    from nmsolve.cli.commands import GapOptions, MapOptions, PipelineOptions, RouteOptions
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -76,6 +75,35 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     return int(found)
 
 
+class Search(TypedDict):
+    """What every search is told in the same words."""
+
+    started: float
+    gap: float
+    seed: int
+    workers: int
+    engines: list[str] | None
+    memory: int | None
+
+
+def search(o: MapOptions | RouteOptions | PipelineOptions | GapOptions) -> Search:
+    """The options of a search; its time counts from the start of the command."""
+    return {
+        "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,
+        "engines": names(o.engines), "memory": size_in_bytes(o.memory),
+    }  # fmt: skip
+
+
+def whole(path: Path | None) -> str | None:
+    """A path as a report keeps it: from the root."""
+    return None if path is None else str(path.resolve())
+
+
+def machine(text: str | None) -> str | None:
+    """``--machine`` as a report keeps it: a file by its whole path."""
+    return str(Path(text).resolve()) if text and Path(text).is_file() else text
+
+
 def chip_grid(text: str | None) -> tuple[int, int] | None:
     """``3x4`` -> (3, 4); ``12`` -> the squarest grid of 12 chips, (3, 4); None stays None.
 
@@ -93,37 +121,3 @@ def chip_grid(text: str | None) -> tuple[int, int] | None:
     from nmsolve.hw.machines import squarest
 
     return squarest(int(match[1]))
-
-
-def instance(
-    graph: Path,
-    machine: str | None,
-    chips: str | None,
-    memory: int | None = None,
-    occupied: Sequence[str | Path] = (),
-) -> tuple[LogicGraph, Machine]:
-    """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
-
-    ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
-    are on the machine already.
-
-    Raises
-    ------
-    InputError : a wrong file, or no machine named anywhere
-    """
-    from nmsolve.cli.occupied import beside_earlier
-    from nmsolve.hw.machines import load_machine
-    from nmsolve.model.formats.implied import implied_machine
-    from nmsolve.solvers.mapping.needs import load_within
-
-    loaded = load_within(graph, memory)
-    implied = implied_machine(loaded, str(graph))
-    if machine is not None:
-        return loaded, beside_earlier(load_machine(machine, chips=chip_grid(chips)), occupied, memory)
-    if implied is None:
-        raise InputError(
-            "no machine given",
-            str(graph),
-            "--machine PRESET, mesh:RxC or machine.toml (`nmsolve hw list` shows presets)",
-        )
-    return loaded, beside_earlier(implied, occupied, memory)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
+from nmsolve.cli.answer import Answer
 from nmsolve.cli.check_front import FORMAT, PROOFS
-from nmsolve.cli.html import fill
+from nmsolve.cli.page import fill
 from nmsolve.cli.progress import number
-from nmsolve.model.file_set import file_set, new_run
 from nmsolve.model.files import write_atomic
 from nmsolve.model.mapping.files import write_mapping
 
@@ -44,8 +43,8 @@ def write_front(
         "dominated": [{"values": _values(front, p)} for p in front.dominated],
         "inputs": inputs,
     }
-    run = new_run()
-    with file_set(out, FILES, run) as folder:
+    answer = Answer(out, FILES)
+    with answer.found() as folder:
         for row, point in zip(rows, front.points, strict=True):
             write_mapping(folder / row["mapping"], problem.graph, problem.machine, point.core)
         if problem.migration is not None:
@@ -54,16 +53,10 @@ def write_front(
             )
         write_atomic(folder / PROOFS, stages_to_json(front.stages))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
-    try:
-        with patience.optional():
-            picture = draw_front(front)
-            page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
-    except KeyboardInterrupt:
-        print("no time was left for the picture", file=sys.stderr)
-        return
-    with file_set(out, (), run) as folder:
-        write_atomic(folder / "pareto.svg", picture)
-        write_atomic(folder / "pareto.html", page)
+    with answer.added() as files, patience.optional():
+        picture = draw_front(front)
+        page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
+        files |= {"pareto.svg": picture, "pareto.html": page}
 
 
 def _values(front: Front, point: Point) -> dict[str, float]:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from nmsolve.cli.drawing import (
-    EMPTY,
     FAINT,
     INK,
     PALETTE,
     amounts,
     board_size,
+    core_heat,
     draw_board,
     new_figure,
     new_panels,
@@ -38,15 +38,11 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
     used : (cores,) fraction of the tightest limit, or a plain amount where nothing is limited
     label : what the colour means; :data:`SHARE` for fractions, whose colours then go from 0 to 100 %
     """
-    from matplotlib import colormaps
     from matplotlib.ticker import PercentFormatter
 
     figure, ax = new_figure(*board_size(machine))
-    grid = np.where(machine.usable & (used > 0), used, np.nan).reshape(machine.rows, machine.cols)
     top = max(1.0 if label == SHARE else 1e-12, float(used[machine.usable].max(initial=0.0)))
-    colours = colormaps["viridis"].with_extremes(bad=EMPTY)
-    image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
-    draw_board(ax, machine)
+    image = core_heat(ax, machine, used, top)
     for cores, mark, name in ((machine.faulty_cores, "x", "faulty"), (machine.taken_cores, "s", "taken")):
         if cores:
             r, c = np.divmod(np.asarray(cores), machine.cols)
@@ -131,9 +127,7 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
         if first > 4 * final:  # a poor first answer would press everything else flat
             ax.set_ylim(0, 2.2 * final)
     ax.set_ylim(bottom=0)
-    ax.set_xlim(0, max(end, 1e-9))
-    ax.set_xlabel("seconds since start")
-    ax.set_ylabel("objective")
+    ax.set(xlim=(0, max(end, 1e-9)), xlabel="seconds since start", ylabel="objective")
     ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     if found or bounds:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
@@ -174,8 +168,7 @@ def resource_use(
             ax.annotate(f"limit {limit:,}", (1, limit), xycoords=("axes fraction", "data"), ha="right", va="bottom",
                         color=PALETTE[1], fontsize=8)  # fmt: skip
             ax.set_ylim(0, max(limit, int(values[0]) if len(values) else 0) * 1.2)
-        ax.set_xlim(0, len(values))
-        ax.set_ylabel(name)
+        ax.set(xlim=(0, len(values)), ylabel=name)
         ax.yaxis.set_major_formatter(EngFormatter(sep=""))
     axes[-1].set_xlabel("cores, fullest first")
     return svg_text(figure, "resource use per core")
@@ -210,8 +203,7 @@ def step_lines(
         ax.set_xlim(0.0, edge)
     ax.set_ylim(0.0, 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_xlabel(xlabel)
-    ax.set_ylabel(ylabel)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
     ax.legend(loc="best", frameon=False, fontsize=8)
     return svg_text(figure, title)
 
@@ -261,8 +253,7 @@ def pareto(
     for value, line in ((bounds[0], ax.axvline), (bounds[1], ax.axhline)):
         if value:
             line(value, color=INK, lw=1.0, ls=":")
-    ax.set_xlabel(names[0])
-    ax.set_ylabel(names[1])
+    ax.set(xlabel=names[0], ylabel=names[1])
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(EngFormatter(sep=""))
     ax.legend(frameon=False, fontsize=8)

@@ -90,10 +90,8 @@ def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: st
         if b - a >= 0.025 * len(x):
             text = f"{int(cores[k])}" if cores[k] else "host"
             ax.annotate(text, ((a + b) / 2, 1.02 * top), ha="center", va="bottom", fontsize=7, color=colour)
-    ax.set_xlim(0, len(x))
-    ax.set_ylim(0, 1.14 * top)
-    ax.set_xlabel("layer, in the order of the stages; the figure above a stage is its number of cores")
-    ax.set_ylabel(label)
+    what = "layer, in the order of the stages; the figure above a stage is its number of cores"
+    ax.set(xlim=(0, len(x)), ylim=(0, 1.14 * top), xlabel=what, ylabel=label)
     ax.yaxis.set_major_formatter(amounts(top))
     return svg_text(figure, "layers and cuts")
 
@@ -108,8 +106,7 @@ def use_picture(busy: FloatArray, computing: FloatArray) -> str:
     ax.bar(x, computing, 0.8, color=PALETTE[0], label="computing")
     ax.set_ylim(0, 1.02)
     ax.yaxis.set_major_formatter(PercentFormatter(1.0))
-    ax.set_xlabel("stage")
-    ax.set_ylabel("of the period")
+    ax.set(xlabel="stage", ylabel="of the period")
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     _stage_axis(ax, len(x))
     return svg_text(figure, "utilisation of stages")
@@ -130,9 +127,7 @@ def timetable(start: FloatArray, load: FloatArray, unit: str) -> str:
             np.arange(len(shown)), load[: len(shown)], left=shown[:, b], height=0.85, color=PALETTE[b % len(PALETTE)],
             edgecolor="white", lw=0.4, label=f"micro-batch {b + 1}",
         )  # fmt: skip
-    ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlabel(f"time ({unit})" if unit else "time")
-    ax.set_ylabel("stage")
+    ax.set(ylim=(len(shown) - 0.4, -0.6), xlabel=f"time ({unit})" if unit else "time", ylabel="stage")
     ax.xaxis.set_major_formatter(amounts(ax.get_xlim()[1]))
     ax.yaxis.set_major_locator(_whole())
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)

@@ -14,6 +14,7 @@ from nmsolve.cli.drawing import (
     PALETTE,
     amounts,
     board_size,
+    core_heat,
     draw_board,
     new_figure,
     new_panels,
@@ -51,12 +52,9 @@ def turn_map(machine: Machine, turns: TurnSet) -> str:
         before, after = LETTERS.index(turn[0]), LETTERS.index(turn[1])
         one = state[:, before, after]
         ax.imshow(
-            one.reshape(machine.rows, machine.cols),
-            cmap=ListedColormap(TURN_COLOURS),
-            vmin=0,
-            vmax=2,
+            one.reshape(machine.rows, machine.cols), cmap=ListedColormap(TURN_COLOURS), vmin=0, vmax=2,
             interpolation="nearest",
-        )
+        )  # fmt: skip
         _small_board(ax, machine)
         side = "left" if turn in LEFT else "right"
         banned, there = int((one == 2).sum()), int((one > 0).sum())
@@ -99,14 +97,9 @@ def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
 
 def core_map(machine: Machine, amount: FloatArray, label: str) -> str:
     """Heat map of an amount (P,) >= 0 per core."""
-    from matplotlib import colormaps
-
     figure, ax = new_figure(*board_size(machine))
-    grid = np.where(machine.usable & (amount > 0), amount, np.nan).reshape(machine.rows, machine.cols)
-    colours = colormaps["viridis"].with_extremes(bad=EMPTY)
     top = float(amount.max(initial=0.0)) or 1.0
-    image = ax.imshow(grid, cmap=colours, vmin=0, vmax=top, interpolation="nearest")
-    draw_board(ax, machine)
+    image = core_heat(ax, machine, amount, top)
     figure.colorbar(image, ax=ax, label=label, format=amounts(top))
     return svg_text(figure, label)
 
@@ -143,9 +136,11 @@ def latency_curve(
     ax.set_xlim(0, 1.08 * max([*x, high or 0.0, 1e-9]))
     most = max([p99[i] for i in sure] or [1.0])
     empty = mean[sure[0]] if sure else None  # next to saturation latencies would press everything else flat
-    ax.set_ylim(0, min(1.08 * most, STEEP * (empty or most)))
-    ax.set_xlabel(f"load ({unit})")
-    ax.set_ylabel("latency (cycles)")
+    ax.set(
+        ylim=(0, min(1.08 * most, STEEP * (empty or most))),
+        xlabel=f"load ({unit})",
+        ylabel="latency (cycles)",
+    )
     ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return svg_text(figure, "latency over load")
 
@@ -181,15 +176,13 @@ def latency_histogram(histogram: IntArray) -> str:
         ax.annotate(
             f"{beyond:,} beyond", (1, 0.6), xycoords="axes fraction", ha="right", fontsize=8, color=PALETTE[1]
         )
-    ax.set_xlabel("latency (cycles)")
-    ax.set_ylabel("packets" if wide == 1 else f"packets per {wide} cycles")
+    ax.set(xlabel="latency (cycles)", ylabel="packets" if wide == 1 else f"packets per {wide} cycles")
     ax.yaxis.set_major_formatter(amounts(ax.get_ylim()[1]))
     return svg_text(figure, "latencies of packets")
 
 
 def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
     """Energy by part, one bar each, with its value and share."""
-
     figure, ax = new_figure(5.2, 0.7 + 0.33 * max(1, len(parts)))
     names, values = [name for name, _ in parts], [value for _, value in parts]
     total = sum(values) or 1.0
@@ -215,10 +208,7 @@ def _panel_size(machine: Machine, across: int, down: int) -> tuple[float, float]
 def _small_board(ax: Axes, machine: Machine) -> None:
     """A board without labels, chips outlined, a thin grid while cores are large enough for it."""
     draw_board(ax, machine)
-    ax.set_xlabel("")
-    ax.set_ylabel("")
-    ax.set_xlim(-0.5, machine.cols - 0.5)
-    ax.set_ylim(machine.rows - 0.5, -0.5)
+    ax.set(xlabel="", ylabel="", xlim=(-0.5, machine.cols - 0.5), ylim=(machine.rows - 0.5, -0.5))
     ax.tick_params(labelsize=6.5, length=2)
     if max(machine.rows, machine.cols) <= 16:
         ax.set_xticks(np.arange(0.5, machine.cols - 1), minor=True)

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import sys
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import (
     FEASIBLE,
     OK,
+    Answer,
+    as_json,
+    event_lines,
     exit_code,
+    last_words,
     prepare_file,
     prepare_folder,
 )
+from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.pipeline_problem import Given, PipelineInputs, state_problem
-from nmsolve.cli.progress import event_to_json, number, percent, watching
+from nmsolve.cli.pipeline_report import PipelineReport, build_pipeline_report, pipeline_words
+from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError
-from nmsolve.model.file_set import file_set, new_run
+from nmsolve.model.file_set import new_run
 
 if TYPE_CHECKING:
-    from nmsolve.cli.pipeline_report import PipelineReport
+    from nmsolve.cli.commands import PipelineOptions
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
@@ -36,35 +42,6 @@ PAGE = "pipeline.html"
 LISTED = 24
 
 
-@dataclass(frozen=True)
-class PipelineOptions:
-    """The options of ``nmsolve pipeline``, as typed."""
-
-    model: Path
-    cores: int | None
-    machine: str | None
-    chips: str | None
-    stages: int | None
-    exact_stages: bool
-    use_all: bool
-    core_memory: str | None
-    overlap: bool
-    split: str | None
-    bind: str | None
-    strict: bool
-    time_limit: str
-    gap: str | None
-    seed: int
-    workers: int
-    engines: str | None
-    memory: str | None
-    batches: int
-    place: bool
-    write_onnx: Path | None
-    out: Path
-    json: bool
-
-
 def run_pipeline(o: PipelineOptions) -> int:
     """Run the command; returns the exit code.
 
@@ -72,10 +49,9 @@ def run_pipeline(o: PipelineOptions) -> int:
     ------
     InputError : anything wrong with the input, or counting shows that nothing fits; before any search
     """
-    from nmsolve.cli.main import STARTED
     from nmsolve.solvers.pipeline.api import plan
 
-    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
+    limit, how = opt.seconds(o.time_limit), opt.search(o)
     given = state_problem(_inputs(o))
     _require_options(o, given)
     for warning in () if given.graph is None else given.graph.warnings:
@@ -83,33 +59,27 @@ def run_pipeline(o: PipelineOptions) -> int:
     prepare_folder(o.out)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
     run = new_run()
-    with Patience(STARTED + limit) as patience:
+    with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
-            result = plan(
-                given.problem, time_limit=search, started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-                engines=opt.names(o.engines), memory=memory, observers=observers,
-            )  # fmt: skip
+            result = plan(given.problem, time_limit=search, observers=observers, **how)
         report = write_pipeline(o, given, result, patience, run)
-        say_pipeline(o.out, report, o.json)
-        code = exit_code(result, report, wanted)
+        last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
+        code = exit_code(result, report, opt.fraction(o.gap))
         if o.place and result.solution is not None and code in (OK, FEASIBLE):
             from nmsolve.cli.pipeline_place import place_tiles
 
             if patience.asked:
                 print("interrupted: no tiles are placed", file=sys.stderr)
                 return code
-            placed = place_tiles(
-                o, given, result.solution, STARTED + search_time(limit), memory, run, patience
-            )
+            placed = place_tiles(o, given, result.solution, clock.end(search_time(limit)), run, patience)
             return placed if placed != OK else code
         return code
 
 
 def _inputs(o: PipelineOptions) -> PipelineInputs:
     """The part of the options that states the problem."""
-    machine = str(Path(o.machine).resolve()) if o.machine and Path(o.machine).is_file() else o.machine
     return PipelineInputs(
-        model=str(o.model.resolve()), cores=o.cores, machine=machine, chips=o.chips, stages=o.stages,
+        model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
         overlap=o.overlap, split=o.split, bind=o.bind, strict=o.strict,
     )  # fmt: skip
@@ -129,7 +99,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
 
 #: Names that files of a pipeline may have; a placement belongs to the plan before.
 FILES = (
-    "plan.json", "certificates.json", "events.jsonl", "pipeline-report.json", PAGE, "placement/*.json", "placement/*.jsonl",
+    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, "placement/*.json", "placement/*.jsonl",
     "placement/report.html",
 )  # fmt: skip
 
@@ -141,79 +111,53 @@ def write_pipeline(
 
     Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
     """
-    from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT, plan_certificates, plan_checks
+    from nmsolve.cli.check_pipeline import plan_certificates, plan_checks
     from nmsolve.cli.pipeline_page import render_pipeline_html
-    from nmsolve.cli.pipeline_report import build_pipeline_report
     from nmsolve.model.files import write_atomic
     from nmsolve.model.pipeline.files import read_plan, write_plan
 
-    inputs = msgspec.to_builtins(_inputs(o))
-    with file_set(o.out, FILES, run) as folder:
+    inputs, answer = msgspec.to_builtins(_inputs(o)), Answer(o.out, FILES, run)
+    with answer.found() as folder:
         if result.solution is not None:
             write_plan(folder / PLAN, given.problem, result.solution)
         left = [] if result.solution is None else ["plan"]
         report = build_pipeline_report(given, result, [], o.batches, inputs, left)
         write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))
-        lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
-        write_atomic(folder / "events.jsonl", lines)
-        write_atomic(folder / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
-    if (
-        result.solution is not None
-        and o.write_onnx is not None
-        and given.graph is not None
-        and given.layers is not None
-    ):
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
+    if result.solution is not None and o.write_onnx is not None and given.graph and given.layers:
         from nmsolve.model.formats.onnx_plan import write_onnx_plan
 
         write_onnx_plan(o.model, o.write_onnx, given.graph, given.layers.operators, result.solution)
-    page = None
-    try:
+    with answer.added() as files:
         with patience.optional(CHECKS):
             if result.solution is not None:
                 plan = read_plan(o.out / PLAN, given.problem)
                 checks = plan_checks(given.problem, plan, result.objective, result.bounds)
                 report = msgspec.structs.replace(report, checks=checks, not_checked=[])
+        files[REPORT] = as_json(report)
         with patience.optional():
-            page = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
-    except KeyboardInterrupt:
-        print("no time was left for the page", file=sys.stderr)
-    with file_set(o.out, (), run) as folder:
-        write_atomic(folder / REPORT, msgspec.json.format(msgspec.json.encode(report), indent=2))
-        if page is not None:
-            write_atomic(folder / PAGE, page)
+            files[PAGE] = render_pipeline_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
 
 
-def say_pipeline(out: Path, report: PipelineReport, as_json: bool) -> None:
-    """The last words: JSON result on stdout, or a summary for people."""
-    from nmsolve.cli.check_pipeline import REPORT
-    from nmsolve.cli.pipeline_report import pipeline_words
-    from nmsolve.cli.verdict import label
-
-    if as_json:
-        print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)
-    stream = sys.stderr if as_json else sys.stdout
+def _words(report: PipelineReport) -> Iterator[str]:
+    """What the report says, for people."""
     if report.stages:
         heads = (f"{'stage':>5} {'cores':>6} {'layers':>6}", f"{'load':>12} {'compute':>12} {'transfer':>12}")
-        print(f"\n{heads[0]} {heads[1]} {'storage/core':>13}  first layer", file=stream)
+        yield f"\n{heads[0]} {heads[1]} {'storage/core':>13}  first layer"
     for k, s in enumerate(report.stages[:LISTED]):
-        print(
-            f"{k:5} {s.cores or 'host':>6} {s.layers:6,} {number(s.load):>12} {number(s.compute):>12} "
-            f"{number(s.transfer_in + s.transfer_out):>12} {number(s.storage):>13}  {s.first}",
-            file=stream,
-        )
+        figures = f"{number(s.load):>12} {number(s.compute):>12} {number(s.transfer_in + s.transfer_out):>12}"
+        yield f"{k:5} {s.cores or 'host':>6} {s.layers:6,} {figures} {number(s.storage):>13}  {s.first}"
     if len(report.stages) > LISTED:
-        print(f"  ... and {len(report.stages) - LISTED} more stages", file=stream)
+        yield f"  ... and {len(report.stages) - LISTED} more stages"
     unit = f" {report.unit}" if report.unit else ""
-    print(
+    yield (
         f"\n{report.status}: {number(report.objective)}{unit}, bound {number(report.bound)}, gap {percent(report.gap)} "
-        f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
-        file=stream,
+        f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
     )
-    for line in pipeline_words(report):
-        print(line, file=stream)
+    yield from pipeline_words(report)
     for check in report.checks:
-        print(f"  {label(check):6} {check.name}: {check.text}", file=stream)
+        yield f"  {label(check):6} {check.name}: {check.text}"
     if report.not_checked:
-        print(f"not done for lack of time: {', '.join(report.not_checked)}", file=stream)
-    print(f"report: {out / PAGE if (out / PAGE).exists() else out / REPORT}", file=stream)
+        yield f"not done for lack of time: {', '.join(report.not_checked)}"

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.cli import pictures, pictures_pipeline
-from nmsolve.cli.html import fill
+from nmsolve.cli.page import fill
 from nmsolve.cli.pipeline_report import pipeline_words
-from nmsolve.cli.progress import number, percent
 
 if TYPE_CHECKING:
     from nmsolve.cli.pipeline_problem import Given
@@ -34,8 +33,6 @@ def render_pipeline_html(
         convergence=pictures.convergence(result.events, result.wall_seconds, "slowest stage"),
         unit=report.unit,
         verify_command=verify_command,
-        number=number,
-        percent=percent,
     )
 
 

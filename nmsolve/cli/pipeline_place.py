@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import exit_code, prepare_folder, say, write_answer
+from nmsolve.cli.answer import exit_code, prepare_folder
+from nmsolve.cli.map_answer import say, write_answer
 from nmsolve.cli.progress import watching
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import PipelineOptions
     from nmsolve.cli.patience import Patience
-    from nmsolve.cli.pipeline import PipelineOptions
     from nmsolve.cli.pipeline_problem import Given
     from nmsolve.model.pipeline.plan import PipelinePlan
 
@@ -24,8 +25,7 @@ FOLDER, GRAPH = "placement", "tiles.json"
 
 
 def place_tiles(
-    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, memory: int | None, run: str,
-    patience: Patience,
+    o: PipelineOptions, given: Given, plan: PipelinePlan, until: float, run: str, patience: Patience
 ) -> int:  # fmt: skip
     """Map one tile to each core until ``until`` (``time.monotonic()``) and write what ``nmsolve map`` writes, signed ``run``;
     returns the exit code.
@@ -52,8 +52,8 @@ def place_tiles(
     seconds = max(LEAST, until - time.monotonic())
     with watching(o.json) as observers:
         result = solve(
-            problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers, memory=memory,
-            observers=observers,
+            problem, time_limit=seconds, gap=opt.fraction(o.gap) or 0.0, seed=o.seed, workers=o.workers,
+            memory=opt.size_in_bytes(o.memory), observers=observers,
         )  # fmt: skip
     report = write_answer(folder, problem, result, _inputs(o, folder, seconds), None, patience, run=run)
     say(folder, report, o.json)
@@ -62,10 +62,9 @@ def place_tiles(
 
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:
     """What ``verify`` needs to load the same mapping problem again."""
-    machine = str(Path(o.machine).resolve()) if o.machine and Path(o.machine).is_file() else o.machine
     return {
-        "graph": str((folder / GRAPH).resolve()),
-        "machine": machine,
+        "graph": opt.whole(folder / GRAPH),
+        "machine": opt.machine(o.machine),
         "chips": o.chips,
         "node_limit": 1,
         "time_limit": seconds,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import BoundPart, CheckPart, EnginePart
+from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, ended, parts_of
 from nmsolve.model.bound import meets
 
 if TYPE_CHECKING:
@@ -105,9 +104,7 @@ def build_pipeline_report(
     """The report of a run; all figures of stages are recomputed from the plan."""
     problem = given.problem
     return PipelineReport(
-        version=__version__,
-        status=result.status,
-        stop_reason=result.stop_reason,
+        **ended(result),
         name=problem.name,
         problem=problem.content_hash,
         split=problem.split,
@@ -124,17 +121,10 @@ def build_pipeline_report(
         stages=_stages(given, result),
         baselines=_baselines(given, result),
         batch=_batch(given, result, batches),
-        engines=[
-            EnginePart(e.engine, e.cpu_seconds, e.offers, e.incumbents, e.best, e.gain, e.bound, e.status)
-            for e in result.engines
-        ],
-        bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        **parts_of(result),
         checks=checks,
         not_checked=list(not_checked),
-        wall_seconds=round(result.wall_seconds, 3),
-        cpu_seconds=round(result.cpu_seconds, 3),
         memory_peak=result.memory_peak,
-        seed=result.seed,
         inputs=inputs,
     )
 

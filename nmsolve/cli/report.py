@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -13,6 +13,9 @@ from nmsolve.hw.magnitude import uncomputable
 from nmsolve.model.bound import Result
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.search.memory import own_peak
+
+if TYPE_CHECKING:
+    from nmsolve.hw.verify import Check
 
 
 class GraphPart(msgspec.Struct, frozen=True):
@@ -62,6 +65,11 @@ class CheckPart(msgspec.Struct, frozen=True):
     ok: bool
     text: str
     word: str = ""
+
+
+def check_parts(checks: Iterable[Check]) -> list[CheckPart]:
+    """Checks of rules and figures as reports hold them."""
+    return [CheckPart(c.name, c.ok, c.text) for c in checks]
 
 
 class ObjectivePart(msgspec.Struct, frozen=True):
@@ -123,6 +131,31 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, Any]
 
 
+def ended(result: Any) -> dict[str, Any]:
+    """What every report says of its run."""
+    return {
+        "version": __version__,
+        "status": result.status,
+        "stop_reason": result.stop_reason,
+        "wall_seconds": round(result.wall_seconds, 3),
+        "cpu_seconds": round(result.cpu_seconds, 3),
+        "seed": result.seed,
+    }
+
+
+def parts_of(result: Any) -> dict[str, Any]:
+    """What every report says of engines and their bounds."""
+    return {
+        "engines": [
+            EnginePart(
+                e.engine, round(e.cpu_seconds, 3), e.offers, e.incumbents, e.best, e.gain, e.bound, e.status
+            )
+            for e in result.engines
+        ],
+        "bounds": [BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+    }
+
+
 def build_report(
     problem: MappingProblem,
     result: Result,
@@ -135,9 +168,7 @@ def build_report(
     what routes were added to the mapping."""
     graph, machine = problem.graph, problem.machine
     return Report(
-        version=__version__,
-        status=result.status,
-        stop_reason=result.stop_reason,
+        **ended(result),
         objective_name=result.objective_name,
         objective=result.objective,
         bound=result.bound,
@@ -147,19 +178,10 @@ def build_report(
         placement_gap=result.placement_gap,
         scores=dict(result.scores),
         left_out=uncomputable(machine) if result.scores else {},
-        wall_seconds=round(result.wall_seconds, 3),
-        cpu_seconds=round(result.cpu_seconds, 3),
         memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
-        seed=result.seed,
         graph=GraphPart(graph.name, graph.hash, graph.n, graph.m),
         machine=MachinePart(machine.name, machine.hash, machine.rows, machine.cols, machine.n_chips),
-        engines=[
-            EnginePart(
-                e.engine, round(e.cpu_seconds, 3), e.offers, e.incumbents, e.best, e.gain, e.bound, e.status
-            )
-            for e in result.engines
-        ],
-        bounds=[BoundPart(b.method, b.scope, b.value) for b in result.bounds],
+        **parts_of(result),
         checks=checks,
         not_checked=list(not_checked),
         routing=routing,

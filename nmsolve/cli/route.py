@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import shlex
-import sys
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
-from nmsolve import __version__
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import exit_code, prepare_folder
+from nmsolve.cli.answer import Answer, as_json, event_lines, exit_code, last_words, prepare_folder
+from nmsolve.cli.commands import RouteOptions, VerifyOptions, as_command
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
-from nmsolve.cli.progress import event_to_json, number, percent, watching
-from nmsolve.cli.report import CheckPart, ObjectivePart
+from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.report import CheckPart, ObjectivePart, check_parts, ended
 from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.bound import Result, gap
@@ -30,31 +28,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.turns import TurnSet
 
 
-@dataclass(frozen=True)
-class RouteOptions:
-    """The options of ``nmsolve route``, as typed."""
-
-    mapping: Path
-    graph: Path | None
-    machine: str | None
-    chips: str | None
-    placement: Path | None
-    objective: str
-    turns: str
-    form: str
-    table_limit: int | None
-    detour: int
-    channels: int
-    time_limit: str
-    gap: str | None
-    seed: int
-    workers: int
-    engines: str | None
-    memory: str | None
-    out: Path
-    json: bool
-
-
+FLOWS, REPORT, PAGE = "flow-routes.json", "route-report.json", "route.html"
 #: The comparison with turn models, in ``not_checked``.
 TURN_MODELS = "turn models"
 
@@ -91,22 +65,18 @@ def run_route(o: RouteOptions) -> int:
     ------
     InputError : anything wrong with the input, or no routes can exist (names the flow, the cores, the tables)
     """
-    from nmsolve.cli.main import STARTED
     from nmsolve.solvers.routing.api import route
 
-    limit, wanted, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
-    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement, memory)
+    limit, how = opt.seconds(o.time_limit), opt.search(o)
+    loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded)
     prepare_folder(o.out)
-    with Patience(STARTED + limit) as patience:
+    with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
-            result = route(
-                problem, time_limit=search_time(limit), started=STARTED, gap=wanted or 0.0, seed=o.seed, workers=o.workers,
-                engines=opt.names(o.engines), memory=memory, observers=observers,
-            )  # fmt: skip
+            result = route(problem, time_limit=search_time(limit), observers=observers, **how)
         report = write_routing(o, loaded, problem, result, patience)
-    say_routing(o.out, report, o.json)
-    return exit_code(result, report, wanted)
+    last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
+    return exit_code(result, report, opt.fraction(o.gap))
 
 
 def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
@@ -129,7 +99,7 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
 
 
 #: Names that files of a routing may have.
-FILES = ("flow-routes.json", PROOFS, "events.jsonl", "route-report.json", "route.html")
+FILES = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE)
 
 
 def write_routing(
@@ -142,58 +112,34 @@ def write_routing(
     from nmsolve.cli.routing_page import render_route_html
     from nmsolve.hw.routing.proof import cover_long_messages
     from nmsolve.hw.verify_routes import verify_flow_routes
-    from nmsolve.model.file_set import file_set, new_run
     from nmsolve.model.files import write_atomic
     from nmsolve.model.routing.files import write_flow_routes
 
-    run, path, uncovered = new_run(), o.out / "flow-routes.json", ""
-    with file_set(o.out, FILES, run) as folder:
+    answer, path, uncovered = Answer(o.out, FILES), o.out / FLOWS, ""
+    with answer.found() as folder:
         if (found := result.solution) is not None:
             worms, uncovered = cover_long_messages(problem.machine, problem.flows, found.routes)
-            write_flow_routes(folder / path.name, problem, found.routes, found.turns, found.numbering, worms)
+            write_flow_routes(folder / FLOWS, problem, found.routes, found.turns, found.numbering, worms)
         proofs = {name: stage.bounds for name, stage in result.stages.items()}
         write_atomic(folder / PROOFS, certificates_text(problem, proofs))
-        lines = "".join(json.dumps(event_to_json(e)) + "\n" for e in result.events)
-        write_atomic(folder / "events.jsonl", lines)
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
         report = _report(o, loaded, problem, result, uncovered)
-        write_atomic(folder / "route-report.json", _as_json(report))
-    page = None
-    try:
+        write_atomic(folder / REPORT, as_json(report))
+    again = VerifyOptions(o.mapping, o.graph, o.machine, o.chips, o.placement, routes=path, bound=True)
+    command = as_command("verify", again)
+    with answer.added() as files:
         with patience.optional(CHECKS):
             if result.solution is not None:
                 told = verify_flow_routes(
                     loaded.graph, loaded.machine, loaded.core, path, result.scores, problem.turns
                 )
-                checks = [CheckPart(c.name, c.ok, c.text) for c in told]
-                report = msgspec.structs.replace(report, checks=checks, not_checked=[TURN_MODELS])
+                report = replace(report, checks=check_parts(told), not_checked=[TURN_MODELS])
+        files[REPORT] = as_json(report)
         with patience.optional():
-            report = msgspec.structs.replace(report, rules=max_link_by_rule(problem), not_checked=[])
-            command = verify_command(o, path)
-            page = render_route_html(loaded, problem, result, report, command)
-    except KeyboardInterrupt:
-        print("no time was left for the page", file=sys.stderr)
-    with file_set(o.out, (), run) as folder:
-        write_atomic(folder / "route-report.json", _as_json(report))
-        if page is not None:
-            write_atomic(folder / "route.html", page)
+            report = replace(report, rules=max_link_by_rule(problem), not_checked=[])
+            files[REPORT] = as_json(report)
+            files[PAGE] = render_route_html(loaded, problem, result, report, command)
     return report
-
-
-def verify_command(o: RouteOptions, path: Path) -> str:
-    """The command that checks the routes in ``path`` again, with all that the mapping's own files do not say."""
-    words = ["nmsolve", "verify", str(o.mapping)]
-    for option, value in (
-        ("--graph", o.graph),
-        ("--machine", o.machine),
-        ("--chips", o.chips),
-        ("--placement", o.placement),
-    ):
-        words += [] if value is None else [option, str(value)]
-    return shlex.join([*words, "--routes", str(path), "--bound"])
-
-
-def _as_json(report: RouteReport) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(report), indent=2)
 
 
 def _report(
@@ -201,9 +147,7 @@ def _report(
 ) -> RouteReport:
     """What the search says, before anything is checked."""
     return RouteReport(
-        version=__version__,
-        status=result.status,
-        stop_reason=result.stop_reason,
+        **ended(result),
         machine=loaded.machine.name,
         flows=problem.flows.count,
         objectives=[
@@ -216,10 +160,7 @@ def _report(
         checks=[],
         not_checked=[*(["routes"] if result.solution is not None else []), TURN_MODELS],
         long_messages=uncovered,
-        wall_seconds=round(result.wall_seconds, 3),
-        cpu_seconds=round(result.cpu_seconds, 3),
         memory_peak=result.memory_peak,
-        seed=result.seed,
         inputs=_inputs(o, loaded),
     )
 
@@ -245,41 +186,26 @@ def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
 
 def _inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
     """What it takes to run this again."""
-    graph = loaded.inputs.graph if o.graph is None else str(o.graph.resolve())
-    return {
-        "mapping": str(o.mapping.resolve()), "graph": graph, "machine": o.machine or loaded.inputs.machine,
-        "chips": o.chips or loaded.inputs.chips, "objective": o.objective, "turns": o.turns, "form": o.form,
-        "table_limit": o.table_limit, "detour": o.detour, "channels": o.channels, "time_limit": opt.seconds(o.time_limit),
-        "engines": o.engines,
-    }  # fmt: skip
-
-
-def say_routing(out: Path, report: RouteReport, as_json: bool) -> None:
-    """The last words: JSON result on stdout, or a summary for people."""
-    if as_json:
-        print(
-            json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}),
-            flush=True,
-        )
-    stream = sys.stderr if as_json else sys.stdout
-    print(
-        f"\n{report.status}: {report.flows} flows (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)",
-        file=stream,
+    own = ("objective", "turns", "form", "table_limit", "detour", "channels", "engines")
+    return (
+        loaded.named(o) | {name: getattr(o, name) for name in own} | {"time_limit": opt.seconds(o.time_limit)}
     )
+
+
+def _words(report: RouteReport) -> Iterator[str]:
+    """What the report says, for people."""
+    how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+    yield f"\n{report.status}: {report.flows} flows {how}"
     for part in report.objectives:
         words = "proved" if part.proved else f"gap {percent(part.gap)}"
-        print(
-            f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}", file=stream
-        )
+        yield f"  {part.name:12} {number(part.value):>16}  bound {number(part.bound):>16}  {words}"
     if report.rules:
         rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
-        print(f"  max-link of one quick choice of routes within each turn model: {rest}", file=stream)
-        print("  (not the least a model allows: route --turns MODEL proves that)", file=stream)
+        yield f"  max-link of one quick choice of routes within each turn model: {rest}"
+        yield "  (not the least a model allows: route --turns MODEL proves that)"
     for check in report.checks:
-        print(f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}", file=stream)
+        yield f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}"
     if report.long_messages:
-        print(f"  multicast messages of many flits can block each other: {report.long_messages}", file=stream)
+        yield f"  multicast messages of many flits can block each other: {report.long_messages}"
     if report.not_checked:
-        print(f"  not done for lack of time: {', '.join(report.not_checked)}", file=stream)
-    page = out / "route.html"
-    print(f"report: {page if page.exists() else out / 'route-report.json'}", file=stream)
+        yield f"  not done for lack of time: {', '.join(report.not_checked)}"

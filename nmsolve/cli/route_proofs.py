@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -11,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nmsolve.cli.check_bounds import Proved
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
+from nmsolve.cli.verdict import unread
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,20 +25,10 @@ FILE = "route-certificates.json"
 
 def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bound]]) -> str:
     """The file: as certificates.json of a mapping, each bound with its ``objective``."""
-    from nmsolve.solvers.mapping.certificates import FORMAT, certificate_to_json
+    from nmsolve.solvers.mapping import certificates
 
-    rows = [
-        {
-            "objective": name,
-            "method": b.method,
-            "scope": b.scope,
-            "value": b.value if math.isfinite(b.value) else None,
-            "certificate": certificate_to_json(b.certificate),
-        }
-        for name, some in bounds.items()
-        for b in some
-    ]
-    return json.dumps({"format": FORMAT, "problem": problem.hash, "bounds": rows}, allow_nan=False) + "\n"
+    rows = ((name, b) for name, some in bounds.items() for b in some)
+    return certificates.certificates_text(problem.hash, rows)
 
 
 class _Row(msgspec.Struct):
@@ -98,8 +89,6 @@ def claim_checks(
     ------
     InputError : a file is missing or not of its shape
     """
-    from nmsolve.cli.check_bounds import Proved
-    from nmsolve.cli.verdict import unread
     from nmsolve.solvers.routing.recheck import check_routing_bound, whole_values
 
     found = claims_of(path)

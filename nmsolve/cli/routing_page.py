@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmsolve.cli import pictures, pictures_routing
-from nmsolve.cli.html import fill
+from nmsolve.cli.page import fill
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.bound import Result
@@ -51,6 +51,17 @@ def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnS
         "hottest": hottest_rows(machine, flows, routes, loads, hot),
         "unit": "messages per step",
     }
+
+
+def route_sections(
+    machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None, cost: ComputeEnergy | None
+) -> dict[str, Any]:
+    """``routing`` and ``energy`` of a page about routes; ``cost``: what the cores themselves take in a step."""
+    from nmsolve.hw.routing.energy import energy_parts
+
+    network = energy_parts(machine, flows, routes)
+    routing = routing_section(machine, flows, routes, turns)
+    return {"routing": routing, "energy": energy_section(machine, network, cost)}
 
 
 def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str) -> str:
@@ -133,24 +144,18 @@ def render_route_html(
 ) -> str:
     """The page of ``nmsolve route``. Equal arguments give equal bytes."""
     from nmsolve.hw.routing.compute import compute_energy
-    from nmsolve.hw.routing.energy import energy_parts
     from nmsolve.hw.routing.lengths import route_lengths
     from nmsolve.model.routing.check import table_entries
 
     machine, flows, found = problem.machine, problem.flows, result.solution
-    section: dict[str, Any] | None = None
-    energy: dict[str, Any] | None = None
+    sections: dict[str, Any] = {"routing": None, "energy": None}
     facts: list[tuple[str, str]] = []
     if found is not None and flows.count:
         routes = found.routes
-        section = routing_section(machine, flows, routes, found.turns)
-        energy = energy_section(
-            machine, energy_parts(machine, flows, routes), compute_energy(loaded.graph, machine, loaded.core)
-        )
-        entries, lengths = (
-            table_entries(machine, flows, routes, problem.form),
-            route_lengths(machine, flows, routes),
-        )
+        cost = compute_energy(loaded.graph, machine, loaded.core)
+        sections = route_sections(machine, flows, routes, found.turns, cost)
+        entries = table_entries(machine, flows, routes, problem.form)
+        lengths = route_lengths(machine, flows, routes)
         facts = [
             ("largest routing table", f"{int(entries.max())} entries (tables by {problem.form})"),
             ("links of a route", f"{lengths.mean():.2f} on average, {int(lengths.max())} at most"),
@@ -162,12 +167,9 @@ def render_route_html(
         words=route_words(report),
         convergence=pictures.convergence(_first_stage(result), result.wall_seconds, first),
         first=first,
-        routing=section,
-        energy=energy,
+        **sections,
         facts=facts,
         verify_command=verify_command,
-        number=number,
-        percent=percent,
     )
 
 

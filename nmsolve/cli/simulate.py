@@ -3,53 +3,24 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import INTERNAL, OK, prepare_folder
+from nmsolve.cli.answer import INTERNAL, OK, Answer, as_json, last_words, prepare_folder
+from nmsolve.cli.commands import SimulateOptions, as_command
 from nmsolve.cli.patience import Patience
-from nmsolve.cli.simulate_report import Runs, Says, build
+from nmsolve.cli.simulate_report import Runs, Says, build, simulated_words
 from nmsolve.cli.simulate_setting import Setting, setting_of
 
 if TYPE_CHECKING:
     from nmsolve.hw.noc import Saturation
 
+FILES = ("simulation.html", "simulation.json")
 #: Loads of a latency curve, as parts of the saturation load.
 CURVE = (0.02, 0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95)
-
-
-@dataclass(frozen=True)
-class SimulateOptions:
-    """The options of ``nmsolve simulate``, as typed."""
-
-    mapping: Path | None
-    graph: Path | None
-    machine: str | None
-    chips: str | None
-    placement: Path | None
-    routes: Path | None
-    route: str | None
-    adaptive: bool
-    pattern: str | None
-    load: float | None
-    steps: int
-    period: int
-    trace: Path | None
-    sweep: bool
-    config: str
-    cycles: int | None
-    warmup: int
-    time_limit: str
-    seed: int
-    out: Path
-    json: bool
 
 
 def run_simulate(o: SimulateOptions) -> int:
@@ -59,32 +30,23 @@ def run_simulate(o: SimulateOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
-    from nmsolve.cli.main import STARTED
     from nmsolve.cli.simulation_page import render_simulation_html
-    from nmsolve.model.file_set import file_set, new_run
     from nmsolve.model.files import write_atomic
 
     limit = opt.seconds(o.time_limit)
     setting = setting_of(o)
     prepare_folder(o.out)
-    say = Says(o.json)
-    with Patience(STARTED + limit) as patience:
-        edge, runs = _runs(o, setting, STARTED + limit, say, lambda: patience.asked)
+    say = Says()
+    with Patience(clock.end(limit)) as patience:
+        edge, runs = _runs(o, setting, clock.end(limit), say, lambda: patience.asked)
         report = build(setting, runs, edge, o.seed)
-        run, page = new_run(), None
-        with file_set(o.out, ("simulation.json", "simulation.html"), run) as folder:
-            write_atomic(
-                folder / "simulation.json", msgspec.json.format(msgspec.json.encode(report), indent=2)
-            )
-        try:
-            with patience.optional():
-                page = render_simulation_html(setting, runs, report, _command(o))
-        except KeyboardInterrupt:
-            print("no time was left for the page", file=sys.stderr)
-        if page is not None:
-            with file_set(o.out, (), run) as folder:
-                write_atomic(folder / "simulation.html", page)
-    say.result(o.out, report)
+        answer = Answer(o.out, FILES)
+        command = as_command("simulate", o, ("config", "warmup", "seed"), ("time_limit", "out", "json"))
+        with answer.found() as folder:
+            write_atomic(folder / "simulation.json", as_json(report))
+        with answer.added() as files, patience.optional():
+            files["simulation.html"] = render_simulation_html(setting, runs, report, command)
+    last_words(o.out, report, o.json, simulated_words(report), FILES)
     return INTERNAL if report.deadlock else OK
 
 
@@ -124,18 +86,3 @@ def _curve(
         cycles=o.cycles or 10_000, warmup=o.warmup, seed=o.seed, time_limit=left, stop=stop, progress=say.progress,
     )  # fmt: skip
     return [(load, result) for load, result in found if result.ended not in ("time", "stopped")]
-
-
-def _command(o: SimulateOptions) -> str:
-    """What was asked for, as a command."""
-    words = ["nmsolve simulate", *([str(o.mapping)] if o.mapping else [])]
-    for name, value in (
-        ("graph", o.graph), ("machine", o.machine), ("chips", o.chips), ("placement", o.placement), ("routes", o.routes),
-        ("route", o.route), ("pattern", o.pattern), ("load", o.load), ("trace", o.trace), ("cycles", o.cycles),
-    ):  # fmt: skip
-        words += [f"--{name} {value}"] if value is not None else []
-    words += [f"--{name}" for name, on in (("adaptive", o.adaptive), ("sweep", o.sweep)) if on]
-    if o.trace is None and o.pattern is None and o.load is None and not o.sweep and o.steps > 1:
-        words.append(f"--steps {o.steps}")
-    words += [f"--period {o.period}"] if o.period else []
-    return " ".join([*words, f"--config {o.config} --warmup {o.warmup} --seed {o.seed}"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import time
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
     from nmsolve.hw.routing.compute import ComputeEnergy
     from nmsolve.hw.routing.energy import EnergyParts
 
+#: Figures of saturation.
+EDGE = ("stable", "unstable", "accepted")
 #: Seconds between two lines of progress.
 QUIET = 2.0
 #: (load, result) of every run; the load is None for whole steps and traces.
@@ -109,13 +110,7 @@ def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> S
         config=msgspec.to_builtins(setting.config),
         runs=[_run_part(load, result) for load, result in runs],
         estimates=_estimates(setting, runs),
-        saturation=None
-        if edge is None
-        else {
-            "stable": _plain(edge.stable),
-            "unstable": _plain(edge.unstable),
-            "accepted": _plain(edge.accepted),
-        },
+        saturation=None if edge is None else {k: _plain(getattr(edge, k)) for k in EDGE},
         caps=[] if edge is None else [CapPart(c.kind, c.factor, c.where) for c in edge.caps],
         step_drain=main.step_drain.tolist(),
         link_flits=main.link_flits.tolist(),
@@ -235,10 +230,10 @@ def _run_part(load: float | None, r: SimulationResult) -> RunPart:
 
 
 class Says:
-    """Progress on standard error, the result on standard output."""
+    """Progress on standard error."""
 
-    def __init__(self, as_json: bool) -> None:
-        self._json, self._last, self._header = as_json, time.monotonic(), False
+    def __init__(self) -> None:
+        self._last, self._header = time.monotonic(), False
 
     def progress(self, p: Progress) -> None:
         """A line every two seconds."""
@@ -258,36 +253,25 @@ class Says:
             file=sys.stderr, flush=True,
         )  # fmt: skip
 
-    def result(self, out: Path, report: SimulationReport) -> None:
-        """The last words."""
-        if self._json:
-            print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)
-        stream = sys.stderr if self._json else sys.stdout
-        print(
-            f"{'load':>8} {'accepted':>9} {'mean':>9} {'median':>7} {'p99':>7} {'worst':>8}  latency in cycles",
-            file=stream,
-        )
-        estimates = {e.load: e.mean for e in report.estimates if e.trusted and e.mean is not None}
-        for run in report.runs:
-            load = "steps" if run.load is None else f"{run.load:.4g}"
-            mean = "-" if run.latency.mean is None else f"{run.latency.mean:.2f}"
-            note = "" if run.stable else f"  {ending(run)}"
-            if run.load is not None and run.load in estimates:
-                note += f"  estimate {estimates[run.load]:.2f}"
-            median, p99, worst = (cycles(v) for v in (run.latency.median, run.latency.p99, run.latency.worst))
-            print(
-                f"{load:>8} {run.accepted:9.4f} {mean:>9} {median:>7} {p99:>7} {worst:>8}{note}", file=stream
-            )
-        if report.saturation is not None:
-            print(saturation_words(report.saturation), file=stream)
-        if report.caps:
-            print(cap_words(report.caps), file=stream)
-        if report.step_drain:
-            print(drain_words(report.step_drain), file=stream)
-        print(
-            f"energy in the measured cycles: {sum(report.energy.values()):,.6g} {report.energy_unit}",
-            file=stream,
-        )
-        for line in report.deadlock:
-            print(f"DEADLOCK {line}", file=stream)
-        print(f"report: {out / 'simulation.html'}", file=stream)
+
+def simulated_words(report: SimulationReport) -> Iterator[str]:
+    """What the report says, for people."""
+    head = f"{'load':>8} {'accepted':>9} {'mean':>9} {'median':>7} {'p99':>7} {'worst':>8}"
+    yield f"{head}  latency in cycles"
+    estimates = {e.load: e.mean for e in report.estimates if e.trusted and e.mean is not None}
+    for run in report.runs:
+        load = "steps" if run.load is None else f"{run.load:.4g}"
+        mean = "-" if run.latency.mean is None else f"{run.latency.mean:.2f}"
+        note = "" if run.stable else f"  {ending(run)}"
+        if run.load is not None and run.load in estimates:
+            note += f"  estimate {estimates[run.load]:.2f}"
+        median, p99, worst = (cycles(v) for v in (run.latency.median, run.latency.p99, run.latency.worst))
+        yield f"{load:>8} {run.accepted:9.4f} {mean:>9} {median:>7} {p99:>7} {worst:>8}{note}"
+    if report.saturation is not None:
+        yield saturation_words(report.saturation)
+    if report.caps:
+        yield cap_words(report.caps)
+    if report.step_drain:
+        yield drain_words(report.step_drain)
+    yield f"energy in the measured cycles: {sum(report.energy.values()):,.6g} {report.energy_unit}"
+    yield from (f"DEADLOCK {line}" for line in report.deadlock)

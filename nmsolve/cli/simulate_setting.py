@@ -14,8 +14,8 @@ from nmsolve.cli import options as opt
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import SimulateOptions
     from nmsolve.cli.loading import Loaded
-    from nmsolve.cli.simulate import SimulateOptions
     from nmsolve.hw.noc import RouterConfig, Trace, Traffic
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.flows import Flows
@@ -114,8 +114,7 @@ def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
     from nmsolve.hw.noc import of_flows, steps_of_flows
     from nmsolve.model.routing.flows import flows_of
 
-    assert o.mapping is not None
-    loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+    loaded = load_answer(o)
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     if not flows.count:
         raise InputError("every message stays on its core", str(o.mapping), "a mapping with traffic")
@@ -144,7 +143,7 @@ def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
         assert o.machine is not None
         machine = load_machine(o.machine, chips=opt.chip_grid(o.chips))
     else:
-        loaded = load_answer(o.mapping, o.graph, o.machine, o.chips, o.placement)
+        loaded = load_answer(o)
         machine, folder = loaded.machine, loaded.folder
     trace = read_trace(path, machine, o.period)
     count = np.bincount(trace.flow, trace.count, trace.flows)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nmsolve.cli import pictures_routing
-from nmsolve.cli.html import fill
-from nmsolve.cli.progress import number
+from nmsolve.cli.page import fill
 from nmsolve.cli.routing_page import energy_section, hottest_links, hottest_rows, links_picture
 from nmsolve.cli.simulate_report import (
     Runs,
@@ -57,7 +56,6 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
         command=command,
         ending=ending,
         cycles=cycles,
-        number=number,
     )
 
 
@@ -91,15 +89,14 @@ def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
         words.append(
             "Deadlock: packets wait for each other in a ring. No route file whose numbering verifies allows this."
         )
+    found = []
     if report.step_drain and not report.deadlock:
-        text = drain_words(report.step_drain)
-        words.append(f"{text[0].upper()}{text[1:]}.")
+        found.append(drain_words(report.step_drain))
     if report.saturation is not None:
-        text = saturation_words(report.saturation, f" {_load_words(setting)}")
-        words.append(f"{text[0].upper()}{text[1:]}.")
+        found.append(saturation_words(report.saturation, f" {_load_words(setting)}"))
     if report.caps:
-        text = cap_words(report.caps)
-        words.append(f"{text[0].upper()}{text[1:]}.")
+        found.append(cap_words(report.caps))
+    words += [f"{text[0].upper()}{text[1:]}." for text in found]
     late = [run for run in report.runs if run.ended in ("time", "stopped", "cycles")]
     if late:
         words.append(

@@ -28,6 +28,7 @@ import pytest
 from test_forged_pipelines import mutated
 
 from nmsolve.cli.check import run_verify
+from nmsolve.cli.commands import VerifyOptions
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
 from nmsolve.model.bound import gap, meets
@@ -95,9 +96,7 @@ def accepted(folder: Path, routes: Path | None = None) -> bool:
     """Whether ``verify --bound`` ends with 0."""
     with contextlib.redirect_stdout(io.StringIO()):
         try:
-            code = run_verify(
-                folder, None, None, None, None, None, None, True, False, None, routes, None, False
-            )
+            code = run_verify(VerifyOptions(folder, bound=True, routes=routes))
         except InputError:
             return False
     assert code in (0, 1, 6)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from nmsolve.cli import pictures
 from nmsolve.cli.bench.summary import Summary, Table
-from nmsolve.cli.html import fill
+from nmsolve.cli.page import fill
 from nmsolve.model.types import FloatArray
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from nmsolve.cli import options as opt
@@ -21,28 +20,10 @@ from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
 from nmsolve.cli.bench.suites import Instance, Statement, load_suite
 from nmsolve.cli.bench.summary import Table, summarise
+from nmsolve.cli.commands import BenchOptions, as_command
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
-
-
-@dataclass(frozen=True)
-class BenchOptions:
-    """The options of ``nmsolve bench``, as typed."""
-
-    suites: list[str]
-    methods: str
-    seeds: int
-    time_limit: str
-    workers: int
-    only: str | None
-    machine: str | None
-    chips: str | None
-    balance: float | None
-    objective: str | None
-    out: Path
-    page: Path | None
-    json: bool
 
 
 def run_bench(o: BenchOptions) -> int:
@@ -62,7 +43,8 @@ def run_bench(o: BenchOptions) -> int:
     statement, keep = Statement(o.machine, o.chips, o.balance, o.objective), o.out / "instances"
     suites = list(dict.fromkeys(o.suites))
     instances = [one for suite in suites for one in load_suite(suite, o.only, statement, keep)]
-    head = Head(_command(o), version(), machine(), limit, o.seeds, o.workers)
+    command = as_command("bench", o, ("methods", "seeds", "time_limit"), ("out", "json"))
+    head = Head(command, version(), machine(), limit, o.seeds, o.workers)
     tasks = _plan(instances, methods, head)
     prepare_folder(o.out)
     with _alone(o.out):
@@ -195,13 +177,9 @@ def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total:
 
 
 def _write(
-    o: BenchOptions,
-    store: Store,
-    head: Head,
-    tasks: Sequence[Task],
-    methods: Sequence[str],
+    o: BenchOptions, store: Store, head: Head, tasks: Sequence[Task], methods: Sequence[str],
     instances: Sequence[Instance],
-) -> None:
+) -> None:  # fmt: skip
     """Tables and pages from what the store holds. ``--page`` is for the whole benchmark only."""
     found = store.find(t.key for t in tasks)
     head = replace(head, missing=len(tasks) - len(found))
@@ -234,28 +212,6 @@ def _print(table: Table) -> None:
     for line in lines:
         cells = zip(line, widths, strict=True)
         _say("  ".join(c.ljust(w) if i < table.left else c.rjust(w) for i, (c, w) in enumerate(cells)))
-
-
-def _command(o: BenchOptions) -> str:
-    """The command that gives this page, without what does not change the figures."""
-    words = [
-        "nmsolve",
-        "bench",
-        *o.suites,
-        "--methods",
-        o.methods,
-        "--seeds",
-        str(o.seeds),
-        "--time-limit",
-        o.time_limit,
-    ]
-    for name, value in (
-        ("--workers", o.workers if o.workers > 1 else None), ("--only", o.only), ("--machine", o.machine),
-        ("--chips", o.chips), ("--balance", o.balance), ("--objective", o.objective), ("--page", o.page),
-    ):  # fmt: skip
-        if value is not None:
-            words += [name, str(value)]
-    return shlex.join(words)
 
 
 def _duration(seconds: float) -> str:

@@ -179,14 +179,8 @@ def _folder(suite: str, folder: Path, only: str | None, statement: Statement) ->
     ]
 
 
-def _instance(
-    suite: str,
-    name: str,
-    path: Path,
-    statement: Statement,
-    best_known: float | None,
-) -> Instance:
-    from nmsolve.cli.options import instance
+def _instance(suite: str, name: str, path: Path, statement: Statement, best_known: float | None) -> Instance:
+    from nmsolve.cli.loading import instance
     from nmsolve.solvers.mapping.api import make_problem
 
     loaded, machine = instance(path, statement.machine, statement.chips)
@@ -196,16 +190,8 @@ def _instance(
     if best_known is not None and isinstance(constant, int | float):
         best_known -= constant  # QAPLIB's cost has a part that no mapping changes
     return Instance(
-        suite,
-        name,
-        path.resolve(),
-        statement.machine,
-        statement.chips,
-        statement.balance,
-        objective,
-        best_known,
-        problem,
-    )
+        suite, name, path.resolve(), statement.machine, statement.chips, statement.balance, objective, best_known, problem
+    )  # fmt: skip
 
 
 def _best_known(path: Path) -> dict[str, float]:

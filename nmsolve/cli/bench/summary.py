@@ -131,16 +131,8 @@ def _instances(cases: Sequence[Case], methods: Sequence[str]) -> Table:
             )
         )  # fmt: skip
     head = (
-        "instance",
-        "objective",
-        "nodes",
-        "cores",
-        "best known",
-        "best",
-        "best bound",
-        "gap of best",
-        *methods,
-    )
+        "instance", "objective", "nodes", "cores", "best known", "best", "best bound", "gap of best", *methods,
+    )  # fmt: skip
     about = (
         "Best: the least of best known and all runs here. Per method: mean gap to best over its solved runs, and in how "
         "many of all its runs it reached the best."
@@ -207,15 +199,8 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
             )
         )  # fmt: skip
     head = (
-        "method",
-        "time to best",
-        "within 1 %",
-        "time to 1 %",
-        "primal integral",
-        "late",
-        "wall per run",
-        "CPU per run",
-    )
+        "method", "time to best", "within 1 %", "time to 1 %", "primal integral", "late", "wall per run", "CPU per run",
+    )  # fmt: skip
     about = (
         "Seconds. Time to best: until a run had its own last mapping. Time to 1 %: until the gap to best was at most 1 %, of "
         "the runs that got there. Means of times and integrals are shifted geometric (shift 1 s) over the solved runs. The "

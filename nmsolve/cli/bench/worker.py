@@ -6,17 +6,15 @@ standard error.
 
 from __future__ import annotations
 
-import time
+from nmsolve.cli import clock  # first: imports and loading are inside the limit
 
-#: As in ``nmsolve map``, the limit counts from the start of the process: imports and loading are inside.
-STARTED = time.monotonic()
+# isort: split
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import os  # noqa: E402
-import sys  # noqa: E402
-from pathlib import Path  # noqa: E402
-from typing import TYPE_CHECKING, Any  # noqa: E402
-
-import msgspec  # noqa: E402
+import msgspec
 
 if TYPE_CHECKING:
     from nmsolve.cli.report import CheckPart
@@ -41,7 +39,7 @@ class Order(msgspec.Struct):
 def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.cli.bench.store.Outcome` but ``wall`` and ``cpu``."""
     from nmsolve.cli.check import independent_checks
-    from nmsolve.cli.options import instance
+    from nmsolve.cli.loading import instance
     from nmsolve.cli.patience import Patience
     from nmsolve.solvers.mapping.api import make_problem, solve
 
@@ -49,11 +47,11 @@ def run(order: Order) -> dict[str, Any]:
     problem = make_problem(graph, machine, objective=order.objective, balance=order.balance)
     if problem.hash != order.problem:
         return {"status": "failed", "text": "the graph file was changed while the benchmark ran"}
-    with Patience(STARTED + order.limit) as patience:
+    with Patience(clock.end(order.limit)) as patience:
         result = solve(
             problem,
             time_limit=order.limit,
-            started=STARTED,
+            started=clock.STARTED,
             seed=order.seed,
             engines=order.engines,
             workers=1,

@@ -8,7 +8,7 @@ docs/bounds.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -214,6 +214,12 @@ def certificates_to_json(
     ``earlier`` problems of a run in order."""
     content = {"format": FORMAT, "problem": problem.hash, "bounds": _rows(bounds)}
     return _text(content | ({"stages": _stage_rows(earlier)} if earlier else {}))
+
+
+def certificates_text(about: str, bounds: Iterable[tuple[str, Bound]]) -> str:
+    """The same for a problem of another kind with the hash ``about``; a bound comes with its objective, "" if there is one."""
+    rows = [({"objective": name} if name else {}) | _rows([b])[0] for name, b in bounds]
+    return _text({"format": FORMAT, "problem": about, "bounds": rows})
 
 
 def stages_to_json(stages: Sequence[Stage]) -> str:

@@ -1,0 +1,23 @@
+"""When the command began, and how much of its time is left: ``--time-limit`` counts from here, imports included."""
+
+from __future__ import annotations
+
+import time
+
+#: Wall clock (``time.monotonic()``) at start-up. Whoever reads it goes through this module: tests set it anew for each call.
+STARTED = time.monotonic()
+
+
+def spent() -> float:
+    """Seconds since the command began."""
+    return time.monotonic() - STARTED
+
+
+def end(limit: float) -> float:
+    """``time.monotonic()`` at which a limit of so many seconds is up."""
+    return STARTED + limit
+
+
+def left(limit: float, least: float = 0.1) -> float:
+    """Seconds that are left of a limit; ``least`` of them however late it is."""
+    return max(least, limit - spent())

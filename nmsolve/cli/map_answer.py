@@ -1,0 +1,193 @@
+"""What a run leaves of a mapping: its files, checks and page, the last words, and the exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmsolve.cli.answer import Answer, as_json, event_lines, last_words
+from nmsolve.cli.patience import CHECKS, Patience
+from nmsolve.cli.progress import number, percent
+from nmsolve.cli.report import CheckPart, Report, build_report, in_words, routing_words
+from nmsolve.model.bound import Result
+from nmsolve.model.files import write_atomic
+
+if TYPE_CHECKING:
+    from nmsolve.cli.map_routes import MappedRoutes
+    from nmsolve.hw.between import BetweenCores
+    from nmsolve.model.bound import Stage
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.mapping.routes import MessageRoute
+    from nmsolve.model.types import IntArray
+
+#: Names that files of a mapping may have; the last line are those of a routing, which a new mapping makes wrong.
+FILES = (
+    "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
+    "better.json", "routes.json",
+    "flow-routes.json", "route-certificates.json", "route-events.jsonl", "route-report.json", "route.html",
+)  # fmt: skip
+#: What is checked of routes that were added to a mapping, beside :data:`nmsolve.hw.verify.STAGES`.
+ROUTES = "routes"
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What an answer holds beside its mapping.
+
+    Attributes
+    ----------
+    routes : the routes of all messages where they were chosen with the mapping
+    mapped : routes that were added to the mapping
+    better : a better mapping than that of the result, which is about a given one
+    earlier : problems that were solved before this one, with their bounds
+    """
+
+    routes: list[MessageRoute] | None = None
+    mapped: MappedRoutes | None = None
+    better: IntArray | None = None
+    earlier: Sequence[Stage] = ()
+
+
+#: Nothing but the mapping.
+ALONE = Beside()
+
+
+def write_answer(
+    out: Path, problem: MappingProblem, result: Result, inputs: dict[str, Any], turns: str | None, patience: Patience,
+    beside: Beside = ALONE, run: str | None = None,
+) -> Report:  # fmt: skip
+    """Write mapping, certificates, events and report; then check, draw, and write report and page with what that gave.
+
+    Whoever loses ``patience`` gets them without the checks and pictures that take long.
+
+    Parameters
+    ----------
+    out : an existing folder
+    inputs : what ``verify`` needs to load the problem again
+    turns : prohibited turns (:func:`nmsolve.hw.turns.turn_set`), or None
+    run : id of the run that these files belong to; a new one if not given
+    """
+    from nmsolve.cli.map_turns import own_turns
+    from nmsolve.hw.between import BetweenCores
+    from nmsolve.hw.verify import STAGES
+    from nmsolve.solvers.search.memory import own_peak
+
+    answer, mapped = Answer(out, FILES, run), beside.mapped
+    routing = None if mapped is None else mapped.part
+    left = [] if result.core is None else [*STAGES, *([] if mapped is None else [ROUTES])]
+    with answer.found() as folder:
+        _write_found(folder, problem, result, beside)
+        report = build_report(problem, result, [], inputs, left, routing)
+        write_atomic(folder / "report.json", as_json(report))
+    checks: list[CheckPart] = []
+    between: BetweenCores | None = None
+    if result.core is not None:
+        between = BetweenCores(problem.graph, problem.machine, result.core)
+        own = own_turns(turns, inputs.get("route"))
+        checks, left = _checks(out, problem, result, own, patience, between, beside)
+    report = build_report(problem, result, checks, inputs, left, routing)
+    page = _page(out, problem, result, report, patience, between, mapped)
+    if own_peak() > report.memory.peak:  # the page itself took the most
+        report = build_report(problem, result, checks, inputs, left, routing)
+    with answer.added() as files:
+        files |= {"report.json": as_json(report), "report.html": page}
+    return report
+
+
+def _write_found(folder: Path, problem: MappingProblem, result: Result, beside: Beside) -> None:
+    """Everything but the report."""
+    from nmsolve.cli.map_routes import write_mapped_routes
+    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.model.mapping.routes import write_routes
+    from nmsolve.model.mapping.sln import is_qaplib, write_sln
+    from nmsolve.solvers.mapping.certificates import certificates_to_json
+
+    graph, machine = problem.graph, problem.machine
+    kept = {"mapping.json": result.core, "better.json": beside.better}
+    if problem.migration is not None:
+        kept["reference.json"] = problem.migration.reference
+    for name, core in kept.items():
+        if core is not None:
+            write_mapping(folder / name, graph, machine, core)
+    if result.core is not None and problem.one_per_core and is_qaplib(graph, machine):
+        write_sln(folder / "solution.sln", graph, machine, result.core)
+    if beside.routes is not None:
+        write_routes(folder / "routes.json", graph, machine, beside.routes)
+    if beside.mapped is not None:
+        write_mapped_routes(folder, beside.mapped)
+    write_atomic(folder / "certificates.json", certificates_to_json(problem, result.bounds, beside.earlier))
+    write_atomic(folder / "events.jsonl", event_lines(result.events))
+
+
+def _checks(
+    out: Path, problem: MappingProblem, result: Result, turns: str | None, patience: Patience, between: BetweenCores,
+    beside: Beside,
+) -> tuple[list[CheckPart], list[str]]:  # fmt: skip
+    """What the files in ``out`` are checked for, and what was left out."""
+    from nmsolve.cli.check import independent_checks, routed_claims
+    from nmsolve.cli.map_routes import mapped_checks
+    from nmsolve.model.mapping.routes import read_routes
+
+    assert result.core is not None
+    mapped = beside.mapped
+    file = None if beside.routes is None else read_routes(out / "routes.json")
+    routed = None if mapped is None or not mapped.scored else routed_claims(problem.machine, out)
+    checks, left = independent_checks(problem, result, turns, file, patience, between, routed)
+    if mapped is not None:
+        try:
+            with patience.optional(CHECKS):
+                checks += mapped_checks(out, problem, result.core, mapped)
+        except KeyboardInterrupt:
+            left.append(ROUTES)
+    return checks, left
+
+
+def _page(
+    out: Path, problem: MappingProblem, result: Result, report: Report, patience: Patience, between: BetweenCores | None,
+    mapped: MappedRoutes | None,
+) -> str:  # fmt: skip
+    """report.html, without pictures for whoever lost patience."""
+    from nmsolve.cli.html import render_html
+
+    command = f"nmsolve verify {out} --bound"
+    try:
+        with patience.optional():
+            return render_html(problem, result, report, command, between, mapped=mapped)
+    except KeyboardInterrupt:
+        return render_html(problem, result, report, command, drawn=False)
+
+
+def say(out: Path, report: Report, as_json: bool) -> None:
+    """The last words: JSON result on stdout, or a summary for people."""
+    last_words(out, report, as_json, _words(report), ("report.html", "report.json"))
+
+
+def _words(report: Report) -> Iterator[str]:
+    engines = [e for e in report.engines if e.offers or e.bound is not None or e.status]
+    if engines:
+        yield f"\n{'engine':16} {'CPU s':>8} {'accepted':>9} {'its best':>16} {'its bound':>16}  ended"
+    for e in engines:
+        figures = f"{e.cpu_seconds:8.2f} {e.incumbents:9} {number(e.best):>16} {number(e.bound):>16}"
+        yield f"{e.engine:16} {figures}  {e.status}"
+    yield (
+        f"\n{report.status}: {report.objective_name} {number(report.objective)}, bound {number(report.bound)}, "
+        f"gap {percent(report.gap)} (stopped: {report.stop_reason}, {report.wall_seconds:.1f} s, {_memory(report)})"
+    )
+    yield from in_words(report)
+    if report.routing is not None:
+        yield f"routes ({report.routing.rule}): {routing_words(report.routing)}"
+    failed = [c for c in report.checks if not c.ok]
+    if report.checks or report.not_checked:
+        words = [f"{len(failed)} FAILED"] if failed else ["all passed"] if not report.not_checked else []
+        words += [f"not done for lack of time: {', '.join(report.not_checked)}"] if report.not_checked else []
+        yield "independent checks: " + "; ".join(words)
+    for c in failed:
+        yield f"  FAILED {c.name}: {c.text}"
+
+
+def _memory(report: Report) -> str:
+    """The memory used, and of how much where there is a budget."""
+    peak = f"peak memory {-(-report.memory.peak // 2**20)}"
+    return f"{peak} MiB" if report.memory.budget is None else f"{peak} of {report.memory.budget // 2**20} MiB"

@@ -1,0 +1,53 @@
+"""Commands are made from the dataclasses of their options, and the other way round."""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from nmsolve.cli import main
+from nmsolve.cli.commands import BenchOptions, ScoreOptions, SimulateOptions, VerifyOptions, as_command
+
+
+def named() -> list[str]:
+    """``module:function`` of every command, from the table in main.py."""
+    calls = [n for n in ast.walk(ast.parse(Path(main.__file__).read_text())) if isinstance(n, ast.Call)]
+    made = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "from_options"]
+    return [c.args[1].value for c in made if isinstance(c.args[1], ast.Constant)]  # type: ignore[misc]
+
+
+def test_every_command_names_a_function_that_is_there() -> None:
+    """It is imported when the command runs, so nothing else would notice a wrong name."""
+    assert len(named()) == 17
+    for name in named():
+        module, function = name.split(":")
+        path = Path(main.__file__).parent.joinpath(*module.split(".")).with_suffix(".py")
+        body = ast.parse(path.read_text()).body
+        assert function in {f.name for f in body if isinstance(f, ast.FunctionDef)}, name
+
+
+@pytest.mark.parametrize(
+    ("run", "options"),
+    [
+        ("check:run_score", ScoreOptions(Path("a b.json"), graph=Path("g;h.json"))),
+        ("check:run_verify", VerifyOptions(Path("m"), chips="2x2", bound=True, routes=Path("r.json"))),
+        ("simulate:run_simulate", SimulateOptions(Path("m"), load=0.25, adaptive=True, route="xy", seed=7)),
+        ("simulate:run_simulate", SimulateOptions(machine="mesh:3x3", pattern="uniform", sweep=True)),
+        ("bench.run:run_bench", BenchOptions(["qaplib", "my nets"], "auto,tabu", workers=2, balance=0.1)),
+    ],
+)
+def test_the_command_of_options_gives_these_options(
+    run: str, options: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a page shows as its command line is what made it; code of its body is the exit code."""
+    given = []
+    monkeypatch.setattr(f"nmsolve.cli.{run.replace(':', '.')}", lambda o: given.append(o) or 3)
+    name = run.rpartition("_")[2]
+    done = CliRunner().invoke(main.app, shlex.split(as_command(name, options))[1:])
+    assert done.exit_code == 3, done.output
+    assert given == [options]
