@@ -130,3 +130,41 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     code = "import nmsolve, sys, json; print(json.dumps(sorted({m.split('.')[0] for m in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not set(json.loads(done.stdout)) & HEAVY
+
+
+#: Functions that may take more arguments than others: what a user may choose, each by its name and with a default.
+MANY_OPTIONS = {
+    "model/graph.py from_edges",
+    "hw/noc/sweep.py saturation",
+    "solvers/mapping/api.py map",
+}
+#: Kernels that still take their state field by field; the list may only shrink.
+FIELD_BY_FIELD = {
+    "heuristics/mapping/communities/louvain.py _pass",
+    "heuristics/mapping/external/clustering.py _propose",
+    "heuristics/mapping/external/nets_clusters.py _wishes",
+    "heuristics/mapping/external/nets_sweep.py propose",
+    "heuristics/mapping/external/nets_sweep.py accept",
+    "heuristics/mapping/external/propose.py propose_lines",
+    "heuristics/mapping/external/propose.py propose_cut",
+    "heuristics/mapping/multilevel/fm.py _grow",
+    "heuristics/mapping/multilevel/fm.py _pass",
+    "heuristics/mapping/nets/changes.py _as_destination",
+    "heuristics/mapping/nets/moves.py _destination_change",
+    "heuristics/mapping/placement/tables.py make_swap",
+}
+MOST_ARGUMENTS = 12
+
+
+def test_no_function_takes_more_than_a_dozen_arguments() -> None:
+    """State travels whole (``State``, ``Rows``, ``Links``, ``CoreDistance``), not field by field."""
+    long = {
+        f"{path.relative_to(PACKAGE).as_posix()} {node.name}"
+        for path in PACKAGE.rglob("*.py")
+        if "cli"
+        not in path.relative_to(PACKAGE).parts  # where every option of a command is an argument so far
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) > MOST_ARGUMENTS
+    }
+    assert long == MANY_OPTIONS | FIELD_BY_FIELD

@@ -70,7 +70,7 @@ def test_a_mistake_in_the_shared_distances_is_found(name: str, quantity: str, mo
 
     def wrong_distance(m: Machine, q: str) -> cost.CoreDistance:
         form = right(m, q)
-        return cost.CoreDistance(**{**vars(form), "matrix": form.matrix * 1.1})
+        return form._replace(matrix=form.matrix * 1.1)
 
     monkeypatch.setattr(geometry, "machine_distance", wrong_distance)
     monkeypatch.setattr(geometry, "line_values", lambda m, q, axis: lines(m, q, axis) * 1.1)

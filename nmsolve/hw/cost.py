@@ -12,7 +12,7 @@ The net objectives (multicast hops, connectivity, multicast energy) charge every
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -21,12 +21,11 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, FloatArray, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, read_only
 
 
-@dataclass(frozen=True)
-class CoreDistance:
-    """Distance of two cores in units of the objective; see the module's text.
+class CoreDistance(NamedTuple):
+    """Distance of two cores in units of the objective; see the module's text. Kernels take it whole.
 
     Attributes
     ----------
@@ -79,29 +78,20 @@ class CoreDistance:
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
-def pair_distance(
-    p: int,
-    q: int,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    step: float,
-    matrix: FloatArray,
-) -> float:
-    """Distance of cores ``p`` and ``q``; the arguments are the fields of :class:`CoreDistance`."""
+def pair_distance(p: int, q: int, distance: CoreDistance) -> float:
+    """Distance of cores ``p`` and ``q``."""
+    cols, x, y, matrix = distance.cols, distance.x, distance.y, distance.matrix
     if p == q:
         return float(matrix[p, p]) if matrix.shape[0] > 0 else 0.0
     if matrix.shape[0] > 0:
         return float(matrix[p, q])
     dx = abs(x[p % cols] - x[q % cols])
     dy = abs(y[p // cols] - y[q // cols])
-    if wrap_x > 0.0:
-        dx = min(dx, wrap_x - dx)
-    if wrap_y > 0.0:
-        dy = min(dy, wrap_y - dy)
-    return float(dx + dy + step)
+    if distance.wrap_x > 0.0:
+        dx = min(dx, distance.wrap_x - dx)
+    if distance.wrap_y > 0.0:
+        dy = min(dy, distance.wrap_y - dy)
+    return float(dx + dy + distance.step)
 
 
 def core_distance(problem: MappingProblem) -> CoreDistance:
@@ -129,8 +119,7 @@ def machine_distance(machine: Machine, quantity: str) -> CoreDistance:
     if m.distance_matrix is not None or m.faulty_links:
         from nmsolve.hw.detours import distance_matrix
 
-        no_x, no_y = np.zeros(m.cols), np.zeros(m.rows)
-        return CoreDistance(m.rows, m.cols, no_x, no_y, 0.0, 0.0, 0.0, distance_matrix(m, quantity))
+        return by_matrix(m.rows, m.cols, distance_matrix(m, quantity))
     wx, wy = line_values(m, quantity, 1), line_values(m, quantity, 0)
     x = np.concatenate([[0.0], np.cumsum(wx[: m.cols - 1])])
     y = np.concatenate([[0.0], np.cumsum(wy[: m.rows - 1])])
@@ -139,10 +128,19 @@ def machine_distance(machine: Machine, quantity: str) -> CoreDistance:
     return _separable(m, x, y, wrap_x, wrap_y, step_value(m, quantity))
 
 
+def by_matrix(rows: int, cols: int, matrix: FloatArray) -> CoreDistance:
+    """The distance of the cores of a ``rows`` by ``cols`` board that ``matrix`` (P, P) float64 lists."""
+    no_x, no_y = read_only(np.zeros(cols)), read_only(np.zeros(rows))
+    return CoreDistance(rows, cols, no_x, no_y, 0.0, 0.0, 0.0, read_only(matrix))
+
+
 def _separable(
     m: Machine, x: FloatArray, y: FloatArray, wrap_x: float, wrap_y: float, step: float
 ) -> CoreDistance:
-    return CoreDistance(m.rows, m.cols, x, y, wrap_x, wrap_y, step, np.zeros((0, 0)))
+    no_matrix = read_only(np.zeros((0, 0)))
+    return CoreDistance(
+        m.rows, m.cols, read_only(x), read_only(y), float(wrap_x), float(wrap_y), float(step), no_matrix
+    )
 
 
 def whole_costs(problem: MappingProblem, distance: CoreDistance) -> bool:

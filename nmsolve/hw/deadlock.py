@@ -29,16 +29,16 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import checked_core, machine_distance
-from nmsolve.hw.detours import route_trees
+from nmsolve.hw.cost import checked_core
+from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph, number_channels
 from nmsolve.hw.routing.walk import walk_back
 from nmsolve.hw.turns import LETTERS, Spec, turn_set
 from nmsolve.model.errors import BackendError, InputError
-from nmsolve.model.graph import READERS, Messages
+from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,46 +139,34 @@ def dependencies(
 
     With one layer (or no dateline) all layers (both channels of a ring) count as one channel.
     """
-    d = machine_distance(machine, "hops")
     k = 4 * layers * (2 if dateline else 1)
-    follow = np.zeros((k * machine.size, k), bool)
-    beside = np.zeros((k * machine.size, k), bool)
-    used = np.zeros(k * machine.size, bool)
-    before: Int32Array = np.zeros((0, 0), np.int32)
-    if machine.faulty_links:
-        before = route_trees(machine).before
-    at, ends, most = checked_core(graph, machine, core), link_ends(machine), 0
+    found = (
+        np.zeros((k * machine.size, k), bool),
+        np.zeros((k * machine.size, k), bool),
+        np.zeros(k * machine.size, bool),
+    )
+    at, links, most = checked_core(graph, machine, core), links_of(machine), 0
     for rows in graph.blocks(READERS):
-        back = _collect(
-            rows.indptr, rows.source, rows.targets, rows.multicast, at, machine.rows, machine.cols, d.x, d.y, d.wrap_x,
-            d.wrap_y, before, ends, layers, 2 if dateline else 1, follow, beside, used,
-        )  # fmt: skip
-        most = max(most, int(back))
-    return Dependencies(follow, beside, used, most)
+        most = max(most, int(_collect(rows.fixed, at, links, layers, 2 if dateline else 1, found)))
+    return Dependencies(*found, most)
 
 
 @nb.njit(cache=True, nogil=True)
 def _collect(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    multicast: BoolArray,
+    nets: Rows,
     core: IntArray,
-    rows: int,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    before: Int32Array,
-    ends: IntArray,
+    links: Links,
     layers: int,
     rings: int,
-    follow: BoolArray,
-    beside: BoolArray,
-    used: BoolArray,
+    found: tuple[BoolArray, BoolArray, BoolArray],
 ) -> int:
-    """Walk the route of every edge; record what follows what, what leaves beside what, and the most turns back."""
+    """Walk the route of every edge; record what follows what, what leaves beside what, and the most turns back.
+
+    ``found`` are the first three arrays of :class:`Dependencies`.
+    """
+    follow, beside, used = found
+    ends, rows, cols = links.ends, links.distance.rows, links.distance.cols
+    source, indptr, targets, multicast = nets.source, nets.indptr, nets.targets, nets.multicast
     per_core = follow.shape[1]
     way = np.empty(rows * cols, np.int64)
     leaves = np.zeros((rows * cols, per_core), np.bool_)
@@ -188,7 +176,7 @@ def _collect(
         p, n_touched = core[source[i]], 0
         for j in range(indptr[i], indptr[i + 1]):
             q = core[targets[j]]
-            hops = walk_back(p, q, False, cols, x, y, wrap_x, wrap_y, before, ends, way)
+            hops = walk_back(p, q, False, links, way)
             last, axis, layer, ring, back = -1, 0, 0, 0, 0
             for h in range(hops - 1, -1, -1):
                 u, d = way[h] // 4, way[h] % 4

@@ -2,38 +2,34 @@
 
 Routes are XY: along the row first (the column changes), then along the column. On a torus each axis goes the
 shorter way round, a tie in the direction of growing numbers. With dead links they follow the route trees of
-:mod:`nmsolve.hw.detours`. Flat arrays only; shapes are those of ``LogicGraph``, ``CoreDistance`` and
-``RouteTrees``.
+:mod:`nmsolve.hw.detours`. Flat arrays only, handed over in ``Rows``, ``CoreDistance`` and
+``Links``, always read-only, so that each kernel is compiled once.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import pair_distance
+from nmsolve.hw.cost import CoreDistance, pair_distance
+from nmsolve.hw.links import Links
+from nmsolve.hw.plain import plain
+from nmsolve.model.graph import Rows
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def pairwise_cost(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    weights: FloatArray,
-    skip: BoolArray,
-    core: IntArray,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    step: float,
-    matrix: FloatArray,
+    rows: Rows, skip: BoolArray, core: IntArray, x: FloatArray, y: FloatArray, distance: CoreDistance
 ) -> float:
     """Sum of ``weight * distance`` over the stored edges of all rows that are not in ``skip``.
 
     ``x``, ``y`` are per *core* here, (P,) each; exact for whole numbers below 2**53.
     """
+    indptr, source, targets, weights = rows.indptr, rows.source, rows.targets, rows.weights
+    wrap_x, wrap_y, step, matrix = distance.wrap_x, distance.wrap_y, distance.step, distance.matrix
     total = 0.0
     dense = matrix.shape[0] > 0
     for i in range(source.shape[0]):
@@ -66,34 +62,49 @@ def goes_up(a: float, b: float, wrap: float) -> bool:
     return ahead <= wrap - ahead + 1e-9 * wrap  # sums of floats must not decide a tie
 
 
+class Union(NamedTuple):
+    """How a message is charged by the union of its routes: ``step`` once for every remote core, and the length of the union.
+
+    With ``dist`` (P, P) the routes are the trees ``before`` (P, P), or, where ``before`` is (0, 0), unknown: each remote
+    core is then charged ``dist`` on its own. With ``dist`` (0, 0) they are XY.
+    """
+
+    step: float
+    dist: FloatArray
+    before: Int32Array
+
+
+class Scratch(NamedTuple):
+    """What :func:`union_row` notes: ``got`` (P,), ``on_tree`` (P,), ``columns`` (2, cols), ``reach`` (2, cols)."""
+
+    got: IntArray
+    on_tree: IntArray
+    columns: IntArray
+    reach: FloatArray
+
+
 @nb.njit(cache=True, nogil=True)
+def new_scratch(distance: CoreDistance, union: Union) -> Scratch:
+    """Scratch for :func:`union_row`, for stamps from 0 on."""
+    cols = distance.cols
+    size = max(union.dist.shape[0], cols * distance.y.shape[0])
+    got, on_tree = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
+    return Scratch(got, on_tree, np.full((2, cols), -1, np.int64), np.zeros((2, cols)))
+
+
+@plain
 def union_row(
-    i: int,
-    stamp: int,
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    core: IntArray,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    step: float,
-    dist: FloatArray,
-    before: Int32Array,
-    got: IntArray,
-    on_tree: IntArray,
-    columns: IntArray,
-    reach: FloatArray,
+    i: int, stamp: int, rows: Rows, core: IntArray, distance: CoreDistance, union: Union, scratch: Scratch
 ) -> float:
     """``step * remote cores + length of the union of the routes`` of row ``i``; see :func:`union_cost`.
 
-    Scratch, all below ``stamp`` at first: ``got`` (P,), ``on_tree`` (P,), ``columns`` (2, cols), ``reach``
-    (2, cols).
+    Everything in ``scratch`` is below ``stamp`` at first.
     """
+    indptr, targets, cols, x, y = rows.indptr, rows.targets, distance.cols, distance.x, distance.y
+    wrap_x, wrap_y, dist, before = distance.wrap_x, distance.wrap_y, union.dist, union.before
+    got, on_tree, columns, reach = scratch.got, scratch.on_tree, scratch.columns, scratch.reach
     tree, dense = before.shape[0] > 0, dist.shape[0] > 0
-    p = core[source[i]]
+    p = core[rows.source[i]]
     got[p] = stamp
     on_tree[p] = stamp
     pr, pc = p // cols, p % cols
@@ -132,55 +143,25 @@ def union_row(
             reach[1, c] = max(reach[1, c], dy if y[r] <= y[pr] else wrap_y - dy)
     for j in range(n_cols):
         length += reach[0, columns[1, j]] + reach[1, columns[1, j]]
-    return step * remote + length + right + left
+    return union.step * remote + length + right + left
 
 
 @nb.njit(cache=True, nogil=True)
 def union_cost(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    rate: FloatArray,
-    multicast: BoolArray,
-    core: IntArray,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    step: float,
-    dist: FloatArray,
-    before: Int32Array,
+    rows: Rows, by_union: BoolArray, core: IntArray, distance: CoreDistance, union: Union
 ) -> float:
-    """Sum over the multicast rows of ``rate * (step * remote cores + length of the union of the routes)``.
-
-    ``x`` (cols,), ``y`` (rows,) as in ``CoreDistance``. With ``dist`` (P, P) the routes are the trees
-    ``before`` (P, P), or, where ``before`` is (0, 0), unknown: each remote core is then charged ``dist``
-    on its own.
-    """
-    size = dist.shape[0] if dist.shape[0] > 0 else cols * y.shape[0]
-    got, on_tree = np.full(size, -1, np.int64), np.full(size, -1, np.int64)
-    columns, reach = np.full((2, cols), -1, np.int64), np.zeros((2, cols))
-    total = 0.0
-    for i in range(source.shape[0]):
-        if multicast[i]:
-            total += rate[i] * union_row(
-                i, i, indptr, source, targets, core, cols, x, y, wrap_x, wrap_y, step, dist, before,
-                got, on_tree, columns, reach,
-            )  # fmt: skip
+    """Sum over the rows ``by_union`` of ``rate * (step * remote cores + length of the union of the routes)``."""
+    scratch, total, rate = new_scratch(distance, union), 0.0, rows.rate
+    for i in range(rows.source.shape[0]):
+        if by_union[i]:
+            total += rate[i] * union_row(i, i, rows, core, distance, union, scratch)
     return total
 
 
 @nb.njit(cache=True, nogil=True)
-def add_traffic(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    weights: FloatArray,
-    core: IntArray,
-    total: FloatArray,
-) -> None:
+def add_traffic(rows: Rows, core: IntArray, total: FloatArray) -> None:
     """Add the traffic of all edges to ``total`` (P, P), sender's core by receiver's."""
+    indptr, source, targets, weights = rows.indptr, rows.source, rows.targets, rows.weights
     for i in range(source.shape[0]):
         p = core[source[i]]
         for k in range(indptr[i], indptr[i + 1]):
@@ -189,29 +170,22 @@ def add_traffic(
 
 @nb.njit(cache=True, nogil=True)
 def walk_routes(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    weights: FloatArray,
-    rate: FloatArray,
-    multicast: BoolArray,
+    rows: Rows,
+    by_union: BoolArray,
     core: IntArray,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    before: Int32Array,
-    ends: IntArray,
+    links: Links,
     slot: IntArray,
     loads: FloatArray,
     share: FloatArray,
 ) -> None:
     """Walk every route backwards and add its traffic to the links it uses.
 
-    Arguments as in :func:`union_cost`; ``ends`` (4 * P,) from ``link_ends``. Adds to ``loads`` (4 * P,)
-    and, for links with ``slot[link] >= 0``, to ``share[row, slot]``. A multicast row loads a link once.
+    Adds to ``loads`` (4 * P,) and, for links with ``slot[link] >= 0``, to ``share[row, slot]``. A row that is ``by_union``
+    loads a link once.
     """
+    indptr, source, targets, weights, rate = rows.indptr, rows.source, rows.targets, rows.weights, rows.rate
+    before, ends, distance = links.before, links.ends, links.distance
+    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
     tree = before.shape[0] > 0
     used = np.full(ends.shape[0], -1, np.int64)
     for i in range(source.shape[0]):
@@ -219,7 +193,7 @@ def walk_routes(
         pr, pc = p // cols, p % cols
         for k in range(indptr[i], indptr[i + 1]):
             q = core[targets[k]]
-            w = rate[i] if multicast[i] else weights[k]
+            w = rate[i] if by_union[i] else weights[k]
             across = 0 if goes_up(x[pc], x[q % cols], wrap_x) else 1
             along = 2 if goes_up(y[pr], y[q // cols], wrap_y) else 3
             v = q
@@ -232,7 +206,7 @@ def walk_routes(
                     d = along if v // cols != pr else across
                     u = ends[4 * v + (d ^ 1)]
                 link = 4 * u + d
-                if multicast[i]:
+                if by_union[i]:
                     if used[link] == i:
                         break  # so is everything before it: the routes of one row form a tree
                     used[link] = i
@@ -243,27 +217,14 @@ def walk_routes(
 
 
 @nb.njit(cache=True, nogil=True)
-def latency_sums(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    weights: FloatArray,
-    rate: FloatArray,
-    multicast: BoolArray,
-    core: IntArray,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    step: float,
-    matrix: FloatArray,
-) -> tuple[float, float, float]:
+def latency_sums(rows: Rows, core: IntArray, distance: CoreDistance) -> tuple[float, float, float]:
     """Sum of traffic * latency, sum of traffic, largest latency, over messages between different cores.
 
-    A multicast row counts once per destination core, with its rate. ``x`` (cols,), ``y`` (rows,) in ns.
+    A multicast row counts once per destination core, with its rate. Distances are latencies.
     """
-    size = matrix.shape[0] if matrix.shape[0] > 0 else cols * y.shape[0]
+    indptr, source, targets, multicast = rows.indptr, rows.source, rows.targets, rows.multicast
+    weights, rate = rows.weights, rows.rate
+    size = distance.rows * distance.cols
     got = np.full(size, -1, np.int64)
     total, traffic, worst = 0.0, 0.0, 0.0
     for i in range(source.shape[0]):
@@ -274,7 +235,7 @@ def latency_sums(
             if q == p or w <= 0.0 or (multicast[i] and got[q] == i):
                 continue
             got[q] = i
-            time = pair_distance(p, q, cols, x, y, wrap_x, wrap_y, step, matrix)
+            time = pair_distance(p, q, distance)
             total += w * time
             traffic += w
             worst = max(worst, time)

@@ -10,13 +10,12 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import machine_distance
-from nmsolve.hw.detours import route_trees
 from nmsolve.hw.kernels import goes_up
-from nmsolve.model.graph import READERS, LogicGraph
-from nmsolve.model.links import link_ends
+from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.plain import plain
+from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import IntArray
 
 
 def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntArray:
@@ -26,53 +25,32 @@ def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntAr
     ------
     InputError : dead links leave two usable cores without a route
     """
-    d, out = machine_distance(machine, "hops"), np.zeros(machine.size, np.int64)
-    before = route_trees(machine).before if machine.faulty_links else np.zeros((0, 0), np.int32)
-    ends, at = link_ends(machine), np.ascontiguousarray(core, np.int64)
+    out, links, at = np.zeros(machine.size, np.int64), links_of(machine), np.ascontiguousarray(core, np.int64)
     for rows in graph.blocks(READERS):
-        _add_entries(
-            rows.indptr,
-            rows.source,
-            rows.targets,
-            at,
-            machine.cols,
-            d.x,
-            d.y,
-            d.wrap_x,
-            d.wrap_y,
-            before,
-            ends,
-            out,
-        )
+        _add_entries(rows.fixed, at, links, out)
     return out
 
 
 @nb.njit(cache=True, nogil=True)
-def _add_entries(
-    indptr: IntArray, source: Int32Array, targets: Int32Array, core: IntArray, cols: int, x: FloatArray, y: FloatArray,
-    wrap_x: float, wrap_y: float, before: Int32Array, ends: IntArray, out: IntArray,
-) -> None:  # fmt: skip
+def _add_entries(rows: Rows, core: IntArray, links: Links, out: IntArray) -> None:
     """Add the entries of all messages of a block to ``out`` (P,)."""
     marks = np.zeros((5, len(out)), np.int64)
-    for i in range(len(source)):
-        found = entries_of_row(
-            i, core[source[i]], indptr, targets, core, cols, x, y, wrap_x, wrap_y, before, ends, marks
-        )
-        for j in range(found):
+    for i in range(len(rows.source)):
+        for j in range(entries_of_row(i, rows, core, links, marks)):
             out[marks[4, j]] += 1
 
 
-@nb.njit(cache=True, nogil=True)
-def entries_of_row(
-    i: int, p: int, indptr: IntArray, targets: Int32Array, core: IntArray, cols: int, x: FloatArray, y: FloatArray,
-    wrap_x: float, wrap_y: float, before: Int32Array, ends: IntArray, marks: IntArray,
-) -> int:  # fmt: skip
-    """Number of routers where row ``i``, sent from core ``p``, needs an entry; they are ``marks[4, :number]``.
+@plain
+def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntArray) -> int:
+    """Number of routers where row ``i`` needs an entry; they are ``marks[4, :number]``.
 
-    ``before``, ``ends`` as in :func:`nmsolve.hw.kernels.walk_routes`; ``marks`` (5, P) is scratch, all 0 before and (but for its
+    ``marks`` (5, P) is scratch, all 0 before and (but for its
     last row) after: [1 if met, direction of arrival, bits of the directions of departure, 1 if it ends here, routers met].
     """
-    met = 1
+    indptr, targets, before, ends = rows.indptr, rows.targets, links.before, links.ends
+    distance = links.distance
+    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
+    p, met = core[rows.source[i]], 1
     marks[0, p], marks[4, 0] = 1, p
     for k in range(indptr[i], indptr[i + 1]):
         q = core[targets[k]]

@@ -12,15 +12,16 @@ from operator import itemgetter
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, checked_core, machine_distance
+from nmsolve.hw.cost import checked_core, machine_distance
 from nmsolve.hw.detours import EAST, NORTH, SOUTH, WEST, route_trees
 from nmsolve.hw.kernels import goes_up, walk_routes
+from nmsolve.hw.links import links_of
 from nmsolve.hw.summed import add_crossings, summed
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, read_only
 
 DIRECTIONS = ("east", "west", "south", "north")
 #: Links whose crossings fit into the bits of one number.
@@ -179,12 +180,7 @@ class LinkLoads:
         _require_routes(machine)
         self.loads: FloatArray = np.zeros(4 * machine.size)
         self._core, self._multicast = checked_core(graph, machine, core), multicast
-        self._cores, self._cols = machine.size, machine.cols
-        self._distance: CoreDistance = machine_distance(machine, "hops")
-        self._before: Int32Array = np.zeros((0, 0), np.int32)
-        if machine.faulty_links:
-            self._before = route_trees(machine).before
-        self._ends = link_ends(machine)
+        self._cores, self._links = machine.size, links_of(machine)
         self._crossed: tuple[bytes, IntArray] | None = None
 
     def add(self, rows: Rows, links: IntArray | None = None) -> FloatArray:
@@ -197,10 +193,7 @@ class LinkLoads:
         share = np.zeros((len(rows.source), len(slots)))
         for first in range(0, len(slots), _BITS):  # one link per bit
             some = slots[first : first + _BITS]
-            add_crossings(
-                rows.indptr, rows.source, rows.targets, rows.weights, self._core, self._crossings(some),
-                share[:, first : first + len(some)],
-            )  # fmt: skip
+            add_crossings(rows.fixed, self._core, self._crossings(some), share[:, first : first + len(some)])
         return share
 
     def add_summed(self, alone: Rows) -> None:
@@ -229,9 +222,5 @@ class LinkLoads:
         slot[slots] = np.arange(len(slots))
         share = np.zeros((len(rows.source), len(slots)))
         by_union = rows.multicast if self._multicast else np.zeros(len(rows.source), bool)
-        d = self._distance
-        walk_routes(
-            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, by_union, core, self._cols,
-            d.x, d.y, d.wrap_x, d.wrap_y, self._before, self._ends, slot, self.loads, share,
-        )  # fmt: skip
+        walk_routes(rows.fixed, read_only(by_union), core, self._links, slot, self.loads, share)
         return share

@@ -26,7 +26,7 @@ from nmsolve.hw.cost import (
 )
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import message_energy
-from nmsolve.hw.kernels import latency_sums, pairwise_cost, union_cost
+from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.reward import reward_loss
 from nmsolve.hw.router_tables import router_entries
@@ -35,7 +35,7 @@ from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import OBJECTIVES, TABLE_ENTRIES, MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
 #: Relative excess over a ceiling that counts as rounding of sums.
 CEILING_SLACK = 1e-12
@@ -52,16 +52,14 @@ class Prepared:
     distance : of the objective; charged for every edge of the rows that are not ``by_union``
     x_of_core, y_of_core : (P,) ``distance.x`` and ``.y`` by core
     by_union : (rows,) bool, rows charged by the union of their routes (:func:`nmsolve.hw.kernels.union_cost`)
-    step, dist, before : of the union: paid once per remote core; (P, P) distances without it; route trees
+    union : what those rows pay
     """
 
     distance: CoreDistance
     x_of_core: FloatArray
     y_of_core: FloatArray
     by_union: BoolArray
-    step: float
-    dist: FloatArray
-    before: Int32Array
+    union: Union
 
 
 _PREPARED: WeakKeyDictionary[MappingProblem, Prepared] = WeakKeyDictionary()
@@ -85,27 +83,20 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
 def _cost(ready: Prepared, rows: Rows, at: IntArray) -> float:
     """What the messages ``rows`` cost; ``at`` is the core of every node."""
-    d, total = ready.distance, 0.0
+    total = 0.0
     by_union = ready.by_union[rows.first : rows.first + len(rows.source)]
     if not by_union.all():
         total += _pairwise(ready, rows, by_union, at)
     if by_union.any():
-        total += union_cost(
-            rows.indptr, rows.source, rows.targets, rows.rate, by_union, at,
-            d.cols, d.x, d.y, d.wrap_x, d.wrap_y, ready.step, ready.dist, ready.before,
-        )  # fmt: skip
+        total += union_cost(rows.fixed, read_only(by_union), at, ready.distance, ready.union)
     return total
 
 
 def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> float:
     """Traffic times distance of the messages that are not in ``skip``."""
-    d = ready.distance
     return float(
-        pairwise_cost(
-            rows.indptr, rows.source, rows.targets, rows.weights, skip, at,
-            ready.x_of_core, ready.y_of_core, d.wrap_x, d.wrap_y, d.step, d.matrix,
-        )
-    )  # fmt: skip
+        pairwise_cost(rows.fixed, read_only(skip), at, ready.x_of_core, ready.y_of_core, ready.distance)
+    )
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
@@ -145,7 +136,8 @@ def _prepare(problem: MappingProblem) -> Prepared:
         if machine.distance_matrix is None:
             trees = route_trees(machine, "energy" if problem.objective == "energy" else "hops")
             dist, before = trees.dist, trees.before
-    return Prepared(distance, distance.x[col], distance.y[row], by_union, step, dist, before)
+    union = Union(float(step), read_only(dist), read_only(before))
+    return Prepared(distance, distance.x[col], distance.y[row], by_union, union)
 
 
 class Latency:
@@ -161,11 +153,7 @@ class Latency:
 
     def add(self, rows: Rows, at: IntArray) -> None:
         """Take more messages; ``at`` is the core of every node."""
-        d = self._distance
-        total, traffic, worst = latency_sums(
-            rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, rows.multicast, at,
-            d.cols, d.x, d.y, d.wrap_x, d.wrap_y, d.step, d.matrix,
-        )  # fmt: skip
+        total, traffic, worst = latency_sums(rows.fixed, at, self._distance)
         self._total += total
         self._traffic += traffic
         self.largest = max(self.largest, float(worst))
@@ -214,7 +202,7 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
             wait.add(rows, at) if alone is None else wait.add(alone, stay)
 
     def add_cores(rows: Rows, alone: Rows | None) -> None:
-        found = add_reach(rows.indptr, rows.source, rows.targets, rows.rate, at, axons)
+        found = add_reach(rows.fixed, at, axons)
         out["connectivity"] += float(found)
 
     adders: list[Callable[[Rows, Rows | None], None]] = [partial(add_cost, name) for name in names]

@@ -7,7 +7,7 @@ import numpy as np
 
 from nmsolve.hw.kernels import add_traffic
 from nmsolve.model.graph import Rows
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 
 def summed(rows: Rows, core: IntArray, cores: int) -> Rows | None:
@@ -22,7 +22,7 @@ def summed(rows: Rows, core: IntArray, cores: int) -> Rows | None:
     if len(rows.targets) <= cores**2 or rows.multicast.any():
         return None
     total = np.zeros((cores, cores))
-    add_traffic(rows.indptr, rows.source, rows.targets, rows.weights, core, total)
+    add_traffic(rows.fixed, core, total)
     start, end = np.nonzero(total)
     indptr = np.searchsorted(start, np.arange(cores + 1)).astype(np.int64)
     source, none = np.arange(cores, dtype=np.int32), np.zeros(cores, bool)
@@ -30,11 +30,9 @@ def summed(rows: Rows, core: IntArray, cores: int) -> Rows | None:
 
 
 @nb.njit(cache=True, nogil=True)
-def add_crossings(
-    indptr: IntArray, source: Int32Array, targets: Int32Array, weights: FloatArray, core: IntArray, crosses: AnyArray,
-    share: FloatArray,
-) -> None:  # fmt: skip
+def add_crossings(rows: Rows, core: IntArray, crosses: AnyArray, share: FloatArray) -> None:
     """Add the traffic of every message to ``share[row, k]`` for each link ``k`` whose bit is set in ``crosses[p, q]``."""
+    indptr, source, targets, weights = rows.indptr, rows.source, rows.targets, rows.weights
     for i in range(source.shape[0]):
         p = core[source[i]]
         for e in range(indptr[i], indptr[i + 1]):
@@ -48,17 +46,11 @@ def add_crossings(
 
 
 @nb.njit(cache=True, nogil=True)
-def add_reach(
-    indptr: IntArray,
-    source: Int32Array,
-    targets: Int32Array,
-    rate: FloatArray,
-    core: IntArray,
-    axons: IntArray,
-) -> float:
+def add_reach(rows: Rows, core: IntArray, axons: IntArray) -> float:
     """Count every message once at each distinct core with targets of it (``axons[0]``) and as often at its sender's core
     (``axons[1]``). Returns the sum of rate times cores other than the sender's: the connectivity.
     """
+    indptr, source, targets, rate = rows.indptr, rows.source, rows.targets, rows.rate
     met, total = np.full(axons.shape[1], -1, np.int64), 0.0
     for i in range(source.shape[0]):
         p, remote = core[source[i]], 0

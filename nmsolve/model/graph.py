@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen, read_only
 
 #: Threads that decode ahead where all messages of a graph on disk are looked at; no result depends on it.
 READERS = min(4, os.cpu_count() or 1)
@@ -24,7 +24,8 @@ class Rows(NamedTuple):
     """Consecutive messages of a graph, as :meth:`LogicGraph.blocks` hands them out.
 
     ``first`` is the number of the first one; ``indptr`` (k + 1,) starts at 0 and cuts ``targets`` and ``weights`` into
-    rows; ``source``, ``multicast`` and ``rate`` (k,) are those of the rows. Types as in :class:`LogicGraph`.
+    rows; ``source``, ``multicast`` and ``rate`` (k,) are those of the rows. Types as in :class:`LogicGraph`. Kernels take it
+    whole.
     """
 
     first: int
@@ -34,6 +35,14 @@ class Rows(NamedTuple):
     weights: FloatArray
     multicast: BoolArray
     rate: FloatArray
+
+    @property
+    def fixed(self) -> Rows:
+        """The same messages in read-only arrays: the one form that kernels are compiled for."""
+        return Rows(
+            self.first, read_only(self.indptr), read_only(self.source), read_only(self.targets), read_only(self.weights),
+            read_only(self.multicast), read_only(self.rate),
+        )  # fmt: skip
 
 
 class Messages(Protocol):

@@ -14,6 +14,14 @@ BoolArray = NDArray[np.bool_]
 AnyArray = NDArray[Any]
 
 
+def read_only(array: AnyArray) -> AnyArray:
+    """A contiguous view of ``array`` that cannot be written through (a copy where it is not contiguous).
+
+    Compiled kernels tell writable arrays from read-only ones: what always reaches them so is compiled for once.
+    """
+    return frozen(np.ascontiguousarray(array).view())
+
+
 def frozen(array: AnyArray) -> AnyArray:
     """Return ``array`` made read-only (problems are never changed after they are built)."""
     array.setflags(write=False)

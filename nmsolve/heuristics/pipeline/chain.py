@@ -9,17 +9,16 @@ monotone (tensors that skip stages), only their compute part is; it cuts the inn
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, solve, transfers
+from nmsolve.heuristics.pipeline.chain_kernels import ANY_LOAD, Chain, Limits, solve, transfers
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import storage_in_ticks
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 
 class ChainAnswer(NamedTuple):
@@ -31,58 +30,6 @@ class ChainAnswer(NamedTuple):
     plan: PipelinePlan | None
     value: float
     proved: bool
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a chain of stages must keep.
-
-    Attributes
-    ----------
-    cores, hosts : at most
-    rows : 1 + most stages if they must be counted, else 1
-    least_stages, least_groups : at least; groups are stages that are no hosts
-    """
-
-    cores: int
-    hosts: int
-    rows: int
-    least_stages: int
-    least_groups: int
-
-    @classmethod
-    def of(cls, problem: PipelineProblem) -> Limits:
-        """The limits of a problem. Cores never slow a stage down, so "use all" only asks for enough groups to hold them."""
-        hosts = 0 if problem.host_time is None else min(problem.hosts, problem.count)
-        cores, most = problem.cores, min(problem.stages, problem.count, problem.cores + hosts)
-        if problem.largest_group == 1 and not hosts and not problem.use_all:
-            cores = most  # a stage is a core
-        groups = -(-cores // problem.largest_group) if problem.use_all else 0
-        groups = 0 if groups == 1 and not hosts else groups
-        stages = problem.stages if problem.exact_stages else 1
-        counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
-        return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
-
-    def uncounted(self) -> Limits:
-        """The same with any number of stages."""
-        return Limits(self.cores, self.hosts, 1, 1, 0)
-
-    def met_by(self, cores: IntArray) -> bool:
-        """Whether stages with so many cores are as many as asked."""
-        groups = int((cores > 0).sum())
-        return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
-
-
-class Arrays(NamedTuple):
-    """One order of the layers as the kernels take it; see ``chain_kernels.probe``."""
-
-    order: IntArray
-    work: IntArray
-    storage: IntArray
-    host: IntArray
-    stuck: IntArray
-    cut: BoolArray
-    rest: FloatArray
 
 
 class ChainPartition:
@@ -114,19 +61,20 @@ class ChainPartition:
         """
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)
-        arrays = Arrays(
-            order, _prefix(self._time[order]), _prefix(self._storage[order]), _prefix(ticks.host[order]),
-            _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
+        chain = Chain(
+            order, _prefix(self._time[order]), self._move, _prefix(self._storage[order]), self._memory,
+            _prefix(ticks.host[order]), _prefix(ticks.impossible[order].astype(np.int64)), self._cuts(order), rest,
+            problem.overlap,
         )  # fmt: skip
-        low, stages = self._solve(arrays, limits.uncounted(), self._floor(float(rest[0])))
+        low, stages = self._solve(chain, limits.uncounted(), self._floor(float(rest[0])))
         if low >= 0 and not limits.met_by(stages[:, 1]):
             low, stages = self._solve(
-                arrays, limits, low
+                chain, limits, low
             )  # what is impossible with any number of stages is so with this one
         if low < 0:
             return None, math.inf
         if fewest_stages:
-            low, stages = self._solve(arrays, replace(limits, rows=len(stages) + 1), low, (1.0,))
+            low, stages = self._solve(chain, limits._replace(rows=len(stages) + 1), low, (1.0,))
         stage = np.empty(problem.count, np.int64)
         stage[order] = np.searchsorted(stages[:, 0], np.arange(problem.count), side="right") - 1
         plan = PipelinePlan(stage, self._with_spare(stages[:, 1].copy()))
@@ -134,7 +82,7 @@ class ChainPartition:
 
     def _solve(
         self,
-        arrays: Arrays,
+        chain: Chain,
         limits: Limits,
         low: int,
         factors: tuple[float, ...] = (1.05, 1.3, 2.5, 8.0, math.inf),
@@ -147,13 +95,9 @@ class ChainPartition:
         stages = np.empty((problem.count, 2), np.int64)
         for factor in factors:
             ceiling = low if factor == 1 else int(min(ANY_LOAD, factor * max(low, 1)))
-            transfers(arrays.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
-                      self._used, arrays.work, ceiling, self._move)  # fmt: skip
-            found = solve(
-                low, ceiling, arrays.work, self._move, arrays.storage, self._memory, arrays.host, arrays.stuck, arrays.cut,
-                arrays.rest, limits.cores, limits.hosts, limits.rows, limits.least_stages, limits.least_groups,
-                problem.overlap, stages,
-            )  # fmt: skip
+            transfers(chain.order, tensors.source, problem.ticks.tensor, self._made_at, self._made, self._used_at,
+                      self._used, chain.work, ceiling, self._move)  # fmt: skip
+            found = solve(low, ceiling, chain, limits, stages)
             if found >= 0 or ceiling == ANY_LOAD:
                 break
         return int(found), stages[stages[:, 0] >= 0][::-1]

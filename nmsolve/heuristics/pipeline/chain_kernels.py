@@ -5,13 +5,81 @@ Positions ``0..L - 1`` count layers along the order at hand; the run ``[i, j)`` 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
+from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: A ceiling above every load: sums of ticks stay below 2^62.
 ANY_LOAD = 2**62
+
+
+class Limits(NamedTuple):
+    """What a chain of stages must keep.
+
+    Attributes
+    ----------
+    cores, hosts : at most
+    rows : 1 + most stages if they must be counted, else 1
+    least_stages, least_groups : at least; groups are stages that are no hosts
+    """
+
+    cores: int
+    hosts: int
+    rows: int
+    least_stages: int
+    least_groups: int
+
+    @classmethod
+    def of(cls, problem: PipelineProblem) -> Limits:
+        """The limits of a problem. Cores never slow a stage down, so "use all" only asks for enough groups to hold them."""
+        hosts = 0 if problem.host_time is None else min(problem.hosts, problem.count)
+        cores, most = problem.cores, min(problem.stages, problem.count, problem.cores + hosts)
+        if problem.largest_group == 1 and not hosts and not problem.use_all:
+            cores = most  # a stage is a core
+        groups = -(-cores // problem.largest_group) if problem.use_all else 0
+        groups = 0 if groups == 1 and not hosts else groups
+        stages = problem.stages if problem.exact_stages else 1
+        counted = stages > 1 or groups > 0 or most < min(problem.count, cores + hosts)
+        return cls(cores, hosts, most + 1 if counted else 1, stages, groups)
+
+    def uncounted(self) -> Limits:
+        """The same with any number of stages."""
+        return Limits(self.cores, self.hosts, 1, 1, 0)
+
+    def met_by(self, cores: IntArray) -> bool:
+        """Whether stages with so many cores are as many as asked."""
+        groups = int((cores > 0).sum())
+        return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
+
+
+class Chain(NamedTuple):
+    """One order of the layers.
+
+    Attributes
+    ----------
+    order : (L,) the layers
+    work : (L + 1, C) time on groups of every size; storage, host, stuck : (L + 1,); all are sums over prefixes
+    move : (L, L + 1) what :func:`transfers` fills
+    memory : of a core, 0 if it holds nothing
+    cut : (L + 1,) where a stage may begin
+    rest : (L + 1,) time of cores and hosts that the layers from a position on need at least
+    overlap : whether a group moves data while it computes
+    """
+
+    order: IntArray
+    work: IntArray
+    move: IntArray
+    storage: IntArray
+    memory: int
+    host: IntArray
+    stuck: IntArray
+    cut: BoolArray
+    rest: FloatArray
+    overlap: bool
 
 
 @nb.njit(cache=True, nogil=True)
@@ -31,7 +99,7 @@ def transfers(
 
     Tensors made by layer l are ``made[made_at[l]:made_at[l + 1]]``, those it uses likewise; sources may come after uses. A
     run that grows by one layer changes what that layer's tensors cost only: O(L * uses) for all runs. Runs whose layers alone
-    take longer than ``ceiling`` on the largest group (``work``: see ``probe``) are left out.
+    take longer than ``ceiling`` on the largest group (``work``: see :class:`Chain`) are left out.
     """
     count, tensors = order.shape[0], source.shape[0]
     place = np.empty(count, np.int64)
@@ -97,30 +165,16 @@ def least_cores(
 
 @nb.njit(cache=True, nogil=True)
 def probe(
-    ceiling: int,
-    work: IntArray,
-    move: IntArray,
-    storage: IntArray,
-    memory: int,
-    host: IntArray,
-    stuck: IntArray,
-    cut: BoolArray,
-    rest: FloatArray,
-    cores: int,
-    hosts: int,
-    rows: int,
-    fewer_is_fine: bool,
-    overlap: bool,
-    need: IntArray,
-    origin: IntArray,
+    ceiling: int, chain: Chain, limits: Limits, fewer_is_fine: bool, need: IntArray, origin: IntArray
 ) -> None:
     """Fewest cores for every prefix so that no load is above ``ceiling``: ``need[s, j]``, ``cores + 1`` if impossible.
 
-    State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``rows - 1``, or not at all with ``rows == 1``.
-    ``work`` (L + 1, C), ``storage``, ``host``, ``stuck`` (L + 1,) are sums over prefixes; ``cut`` (L + 1,) tells where a
-    stage may begin; ``rest`` (L + 1,) is time of cores and hosts that the layers from a position on need at least.
+    State ``s = stages * (hosts + 1) + hosts in use``; stages are counted up to ``limits.rows - 1``, or not at all if that is 0.
     ``origin`` (states, L + 1, 3): position and state where the last stage begins, and its cores.
     """
+    work, move, storage, memory = chain.work, chain.move, chain.storage, chain.memory
+    host, stuck, cut, overlap = chain.host, chain.stuck, chain.cut, chain.overlap
+    cores, hosts, rows = limits.cores, limits.hosts, limits.rows
     count, largest = work.shape[0] - 1, work.shape[1]
     no, wide = cores + 1, hosts + 1
     need[:] = no
@@ -154,7 +208,7 @@ def probe(
                     need[to + 1, j] = have
                     origin[to + 1, j, 0], origin[to + 1, j, 1], origin[to + 1, j, 2] = i, s, 0
         if j < count:
-            _prune(j, ceiling, rest[j], no, hosts, fewer_is_fine, need)
+            _prune(j, ceiling, chain.rest[j], no, hosts, fewer_is_fine, need)
 
 
 @nb.njit(cache=True, nogil=True)
@@ -178,24 +232,17 @@ def _prune(
 
 
 @nb.njit(cache=True, nogil=True)
-def heaviest(
-    state: int,
-    work: IntArray,
-    move: IntArray,
-    host: IntArray,
-    overlap: bool,
-    origin: IntArray,
-    stages: IntArray,
-) -> int:
+def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> int:
     """Read the plan that ends in ``state`` backwards into ``stages`` (L, 2), first position and cores per stage.
 
     Returns its largest load.
     """
+    work, move, host = chain.work, chain.move, chain.host
     j, rows, worst = work.shape[0] - 1, 0, 0
     while j > 0:
         i, before, c = origin[state, j, 0], origin[state, j, 1], origin[state, j, 2]
         if c > 0:
-            worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], overlap))
+            worst = max(worst, run_load(work[j, c - 1] - work[i, c - 1], move[i, j], chain.overlap))
         else:
             worst = max(worst, host[j] - host[i])
         stages[rows, 0], stages[rows, 1] = i, c
@@ -206,61 +253,39 @@ def heaviest(
 
 
 @nb.njit(cache=True, nogil=True)
-def chosen_state(
-    need: IntArray, cores: int, hosts: int, rows: int, least_stages: int, least_groups: int
-) -> int:
+def chosen_state(need: IntArray, limits: Limits) -> int:
     """A complete plan with enough stages and groups, -1 if none: with fewest stages, or if they are not counted, cores."""
-    best, least = -1, cores + 1
+    hosts, best, least = limits.hosts, -1, limits.cores + 1
     for s in range(need.shape[0]):
         stages, on_hosts = s // (hosts + 1), s % (hosts + 1)
-        if rows > 1 and (stages < least_stages or stages - on_hosts < least_groups):
+        if limits.rows > 1 and (stages < limits.least_stages or stages - on_hosts < limits.least_groups):
             continue
         if need[s, need.shape[1] - 1] < least:
             best, least = s, need[s, need.shape[1] - 1]
-            if rows > 1:
+            if limits.rows > 1:
                 break
     return best
 
 
 @nb.njit(cache=True, nogil=True)
-def solve(
-    low: int,
-    ceiling: int,
-    work: IntArray,
-    move: IntArray,
-    storage: IntArray,
-    memory: int,
-    host: IntArray,
-    stuck: IntArray,
-    cut: BoolArray,
-    rest: FloatArray,
-    cores: int,
-    hosts: int,
-    rows: int,
-    least_stages: int,
-    least_groups: int,
-    overlap: bool,
-    stages: IntArray,
-) -> int:
+def solve(low: int, ceiling: int, chain: Chain, limits: Limits, stages: IntArray) -> int:
     """Least ceiling that a probe can keep, in ticks, and its plan in ``stages``; -1 if ``ceiling`` cannot be kept.
 
     ``low``: a ceiling below which nothing is possible. Bisection; every success jumps down to the largest load of the plan
     found, and once nothing new turns up the probe just below that load is tried, which ends the search when it fails.
     """
-    count = work.shape[0] - 1
-    need = np.empty((rows * (hosts + 1), count + 1), np.int64)
-    origin = np.empty((rows * (hosts + 1), count + 1, 3), np.int64)
+    count, states = chain.work.shape[0] - 1, limits.rows * (limits.hosts + 1)
+    need, origin = np.empty((states, count + 1), np.int64), np.empty((states, count + 1, 3), np.int64)
     trial = np.empty_like(stages)
-    fewer_is_fine = least_stages <= 1 and least_groups == 0
+    fewer_is_fine = limits.least_stages <= 1 and limits.least_groups == 0
     high, failures = -1, 0
     while high < 0 or low < high:
         if high >= 0:
             ceiling = high - 1 if failures >= 4 else low + (high - low) // 2
-        probe(ceiling, work, move, storage, memory, host, stuck, cut, rest, cores, hosts, rows,
-              fewer_is_fine, overlap, need, origin)  # fmt: skip
-        state = chosen_state(need, cores, hosts, rows, least_stages, least_groups)
+        probe(ceiling, chain, limits, fewer_is_fine, need, origin)
+        state = chosen_state(need, limits)
         if state >= 0:
-            high, failures = heaviest(state, work, move, host, overlap, origin, trial), 0
+            high, failures = heaviest(state, chain, origin, trial), 0
             stages[:] = trial
         elif high < 0:
             return -1

@@ -7,6 +7,7 @@ estimate is too low. ``trusted`` says whether it may be believed; docs/energy.md
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -111,11 +112,12 @@ def estimate_latency(
     turn, children = _turns_at_forks(routes)
     start = float(config.routing + config.vc_allocation)
     copy = config.packet_flits + (start if config.virtual_channels == 1 else 0.0)
-    late = turn * np.where(routes.parent >= 0, config.vc_allocation, copy)
+    late = np.asarray(turn * np.where(routes.parent >= 0, config.vc_allocation, copy), np.float64)
+    reach = children * np.full(1, float(config.vc_allocation))
+    times = Times(step, behind, late, reach, queue, wait, tail, start, config.zero_load(0) - tail)
     _add_up(
-        flows.source, flows.indptr, flows.targets.astype(np.int64), routes.indptr, routes.links, routes.parent,
-        link_ends(machine), step, behind, tail, start, config.zero_load(0) - tail, queue, wait, late,
-        children * float(config.vc_allocation), latency, zero,
+        flows.indptr, flows.targets.astype(np.int64), routes.indptr, routes.links, routes.parent, link_ends(machine), times,
+        latency, zero,
     )  # fmt: skip
     rate = np.repeat(flows.rate, np.diff(flows.indptr))
     core, port = divmod(int(np.argmax(held)), 5)
@@ -161,51 +163,56 @@ def _missing_flits(config: RouterConfig, crossing: bool) -> int:
     return max(0, -(-taken * config.packet_flits // follow) - config.virtual_channels * config.buffer_flits)
 
 
+class Times(NamedTuple):
+    """What makes up a latency, in cycles.
+
+    Attributes
+    ----------
+    step, behind : (K,) of a router and the link after it; that the last flit leaves a router after the first one at least
+    turn, arrive : (K,) until a channel's turn comes at its fork, and until that of the core it leads to
+    queue, wait : (P, 5) and (P, 5, 5) waits in buffers and at their fronts (:func:`nmsolve.hw.routing.queues.waits`)
+    tail, start, base : that a packet's last flit is behind its first; that a head starts in a router; paid at the source
+    """
+
+    step: FloatArray
+    behind: FloatArray
+    turn: FloatArray
+    arrive: FloatArray
+    queue: FloatArray
+    wait: FloatArray
+    tail: float
+    start: float
+    base: float
+
+
 @nb.njit(cache=True, nogil=True)
 def _add_up(
-    source: IntArray,
-    indptr: IntArray,
-    targets: IntArray,
-    begin: IntArray,
-    link: IntArray,
-    parent: IntArray,
-    ends: IntArray,
-    step: FloatArray,
-    behind: FloatArray,
-    tail: float,
-    start: float,
-    base: float,
-    queue: FloatArray,
-    wait: FloatArray,
-    turn: FloatArray,
-    arrive: FloatArray,
-    latency: FloatArray,
-    zero: FloatArray,
-) -> None:
+    indptr: IntArray, targets: IntArray, begin: IntArray, link: IntArray, parent: IntArray, ends: IntArray, times: Times,
+    latency: FloatArray, zero: FloatArray,
+) -> None:  # fmt: skip
     """Latency of every target: along the tree of its flow, waits in buffers and at their fronts added to the hops' times.
 
-    ``turn``, ``arrive`` (K,): cycles until a channel's turn comes at its fork, and until that of the core it leads to. ``step``,
-    ``behind`` (K,): cycles of a router and the link after it; cycles that the last flit leaves a router after the first one at
-    least. A tail that fell behind on a slow link catches up while the head starts (``start`` cycles) in a router.
+    A tail that fell behind on a slow link catches up while the head starts in a router.
     """
+    step, turn, queue, wait, tail = times.step, times.turn, times.queue, times.wait, times.tail
     here = np.zeros(
         (3, link.shape[0])
     )  # head's time with and without traffic over a channel, and how far the tail is behind
     at = np.full(ends.shape[0] // 4, -1, np.int64)  # the channel of the flow over which a core was entered
-    for f in range(source.shape[0]):
+    for f in range(begin.shape[0] - 1):
         for k in range(begin[f], begin[f + 1]):
             core, d, above = link[k] // 4, link[k] % 4, parent[k]
-            port, busy, free, late = 4, base, base, tail
+            port, busy, free, late = 4, times.base, times.base, tail
             if above >= 0:
                 port, busy, free, late = link[above] % 4, here[0, above], here[1, above], here[2, above]
             here[0, k] = busy + turn[k] + step[k] + queue[core, port] + wait[core, port, d]
             here[1, k] = free + turn[k] + step[k]
-            here[2, k] = max(behind[k], late - start)
+            here[2, k] = max(times.behind[k], late - times.start)
             at[ends[link[k]]] = k
         for t in range(indptr[f], indptr[f + 1]):
             core = targets[t]
             k = at[core]
             port = link[k] % 4
-            late = max(tail, here[2, k] - start)
-            latency[t] = here[0, k] + arrive[k] + queue[core, port] + wait[core, port, 4] + late
-            zero[t] = here[1, k] + arrive[k] + late
+            late = max(tail, here[2, k] - times.start)
+            latency[t] = here[0, k] + times.arrive[k] + queue[core, port] + wait[core, port, 4] + late
+            zero[t] = here[1, k] + times.arrive[k] + late

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.hw.cost import machine_distance
-from nmsolve.hw.detours import route_trees
+from nmsolve.hw.cost import CoreDistance
 from nmsolve.hw.kernels import walk_routes
+from nmsolve.hw.links import Links, links_of
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
+from nmsolve.model.graph import Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import AnyArray, FloatArray
+from nmsolve.model.types import AnyArray, FloatArray, read_only
 
 #: Orders of the two dimensions: along the row first, or along the column first.
 ORDERS = ("xy", "yx")
@@ -37,18 +37,17 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
     InputError : a machine given by a distance matrix, an unknown rule, ``yx`` with dead links
     """
     check_rule(machine, rule)
-    d, ends = machine_distance(machine, quantity), link_ends(machine)
-    before = route_trees(machine, quantity).before if machine.faulty_links else np.zeros((0, 0), np.int32)
+    links = links_of(machine, quantity)
+    d, ends = links.distance, links.ends
     size = np.diff(flows.indptr)
     many, rate = size > 1, np.repeat(flows.rate, size)
     loads, cores = np.zeros(4 * machine.size), np.arange(machine.size)
     none = np.full(4 * machine.size, -1, np.int64), np.zeros((flows.count, 0))
     if rule == "xy":
         x, y = (d.x, d.y) if machine.faulty_links else _strict(machine, d.x, d.y)
-        walk_routes(
-            flows.indptr, flows.source, flows.targets, rate, flows.rate, many, cores, machine.cols,
-            x, y, d.wrap_x, d.wrap_y, before, ends, none[0], loads, none[1],
-        )  # fmt: skip
+        rows = Rows(0, flows.indptr, flows.source, flows.targets, rate, many, flows.rate).fixed
+        along = links._replace(distance=d._replace(x=read_only(x), y=read_only(y)))
+        walk_routes(rows, rows.multicast, cores, along, none[0], loads, none[1])
         return loads
     # YX is XY on the machine mirrored at its diagonal: rows become columns, east becomes south.
     mirror = cores.reshape(machine.rows, machine.cols).T.ravel().argsort()
@@ -56,10 +55,13 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
     mirrored = np.full_like(ends, -1)
     mirrored[link] = np.where(ends >= 0, mirror[ends], -1)
     x, y = _strict(machine, d.x, d.y)
-    walk_routes(
-        flows.indptr, mirror[flows.source].astype(np.int32), mirror[flows.targets].astype(np.int32), rate, flows.rate, many,
-        cores, machine.rows, y, x, d.wrap_y, d.wrap_x, before, mirrored, none[0], loads, none[1],
-    )  # fmt: skip
+    source, targets = (mirror[of].astype(np.int32) for of in (flows.source, flows.targets))
+    rows = Rows(0, flows.indptr, source, targets, rate, many, flows.rate).fixed
+    turned = CoreDistance(
+        machine.cols, machine.rows, read_only(y), read_only(x), d.wrap_y, d.wrap_x, d.step, d.matrix
+    )
+    along = Links(turned, links.before, read_only(mirrored))
+    walk_routes(rows, rows.multicast, cores, along, none[0], loads, none[1])
     out: FloatArray = loads[link]
     return out
 

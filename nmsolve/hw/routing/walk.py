@@ -5,15 +5,14 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import machine_distance
-from nmsolve.hw.detours import route_trees
 from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.plain import plain
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray, read_only
 
 
 def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) -> Routes:
@@ -26,9 +25,9 @@ def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) ->
     ------
     InputError : dead links leave no route between two cores
     """
-    before: Int32Array = np.zeros((0, 0), np.int32)
+    links = links_of(machine)
     if machine.faulty_links:
-        before = route_trees(machine).before
+        before = links.before
         source = np.repeat(flows.source, np.diff(flows.indptr))
         cut = np.flatnonzero(before[source, flows.targets] == flows.targets)
         if len(cut):
@@ -36,29 +35,17 @@ def walked_routes(machine: Machine, flows: Flows, column_first: bool = False) ->
             raise InputError(
                 f"faulty links leave no route from core {p} to core {q}", machine.name, "a route"
             )
-    d = machine_distance(machine, "hops")
     indptr, channel, parent = _trees(
-        flows.source, flows.indptr, flows.targets, column_first, machine.rows, machine.cols, d.x, d.y, d.wrap_x, d.wrap_y,
-        before, link_ends(machine),
-    )  # fmt: skip
+        read_only(flows.source), read_only(flows.indptr), read_only(flows.targets), column_first, links
+    )
     return Routes(1, indptr, channel, parent)
 
 
-@nb.njit(cache=True, nogil=True)
-def walk_back(
-    p: int,
-    q: int,
-    column_first: bool,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    before: Int32Array,
-    ends: IntArray,
-    way: IntArray,
-) -> int:
+@plain
+def walk_back(p: int, q: int, column_first: bool, links: Links, way: IntArray) -> int:
     """Write the links of the route from ``p`` to ``q`` to ``way``, the last one first; returns how many."""
+    before, ends, distance = links.before, links.ends, links.distance
+    cols, x, y, wrap_x, wrap_y = distance.cols, distance.x, distance.y, distance.wrap_x, distance.wrap_y
     across = 0 if goes_up(x[p % cols], x[q % cols], wrap_x) else 1
     along = 2 if goes_up(y[p // cols], y[q // cols], wrap_y) else 3
     v, hops = np.int64(q), 0
@@ -81,21 +68,11 @@ def walk_back(
 
 @nb.njit(cache=True, nogil=True)
 def _trees(
-    source: Int32Array,
-    indptr: IntArray,
-    targets: Int32Array,
-    column_first: bool,
-    rows: int,
-    cols: int,
-    x: FloatArray,
-    y: FloatArray,
-    wrap_x: float,
-    wrap_y: float,
-    before: Int32Array,
-    ends: IntArray,
+    source: Int32Array, indptr: IntArray, targets: Int32Array, column_first: bool, links: Links
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Union of the routes of every flow: (F + 1,) offsets, links, parents."""
-    n, flows = rows * cols, source.shape[0]
+    ends, distance = links.ends, links.distance
+    n, flows = distance.rows * distance.cols, source.shape[0]
     out, link, parent = np.zeros(flows + 1, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     way, entry = (
         np.empty(n, np.int64),
@@ -106,9 +83,7 @@ def _trees(
         if k + n > link.shape[0]:
             link, parent = _longer(link, n), _longer(parent, n)
         for j in range(indptr[f], indptr[f + 1]):
-            hops = walk_back(
-                source[f], targets[j], column_first, cols, x, y, wrap_x, wrap_y, before, ends, way
-            )
+            hops = walk_back(source[f], targets[j], column_first, links, way)
             for h in range(hops - 1, -1, -1):
                 end = ends[way[h]]
                 if entry[end] < 0:

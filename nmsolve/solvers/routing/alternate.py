@@ -20,6 +20,7 @@ from nmsolve.heuristics.mapping.links.moves import search
 from nmsolve.heuristics.mapping.links.moves import value as norm
 from nmsolve.heuristics.mapping.links.state import build, reset, supports
 from nmsolve.heuristics.routing.mend import mend
+from nmsolve.hw.cost import by_matrix
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.bound import Bound, Result, gap
@@ -31,7 +32,7 @@ from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import hang_up
-from nmsolve.model.types import Int32Array, IntArray, frozen
+from nmsolve.model.types import Int32Array, IntArray, frozen, read_only
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
@@ -218,7 +219,10 @@ class _Run:
         """The mapping that a short annealing finds from the best one, if every core p sends along the tree ``before[p]``."""
         problem = self.reduction.reduced
         start = self.reduction.restrict(self.core)
-        state = build(problem, start)._replace(tree=before, dist=frozen(np.zeros(before.shape)))
+        state = build(problem, start)
+        nowhere_far = by_matrix(problem.machine.rows, problem.machine.cols, np.zeros(before.shape))
+        links = state.links._replace(distance=nowhere_far, before=read_only(before))
+        state = state._replace(links=links)
         state.heat[1:3] = max(self.best, 1e-300), NORM
         reset(state)
         best, rng = np.array(start), new_rng(self.seed, len(self.rounds))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
+from nmsolve.hw.links import Links
+from nmsolve.hw.plain import plain
+from nmsolve.model.graph import Rows
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Part of the tries that go to any core, and of the others the part that starts from any node.
@@ -18,11 +20,7 @@ class Places(Protocol):
     """The part of a kernel's state that is read here: messages, the rows of every node, cores and their links."""
 
     @property
-    def indptr(self) -> IntArray: ...
-    @property
-    def source(self) -> Int32Array: ...
-    @property
-    def targets(self) -> Int32Array: ...
+    def nets(self) -> Rows: ...
     @property
     def row_ptr(self) -> IntArray: ...
     @property
@@ -32,30 +30,30 @@ class Places(Protocol):
     @property
     def capacity(self) -> IntArray: ...
     @property
-    def ends(self) -> IntArray: ...
+    def links(self) -> Links: ...
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def partner(s: Places, u: int, rng: AnyArray) -> np.int64:
     """A node to go to: one of a random message of ``u``, or any."""
     rows = s.row_ptr[u + 1] - s.row_ptr[u]
     if rows == 0 or uniform(rng) < ANYWHERE:
         return np.int64(below(rng, len(s.core)))
     i = s.rows[s.row_ptr[u] + np.int64(below(rng, rows))]
-    pins = s.indptr[i + 1] - s.indptr[i]
-    if s.source[i] != u or pins == 0:
-        return np.int64(s.source[i])
-    return np.int64(s.targets[s.indptr[i] + np.int64(below(rng, pins))])
+    pins = s.nets.indptr[i + 1] - s.nets.indptr[i]
+    if s.nets.source[i] != u or pins == 0:
+        return np.int64(s.nets.source[i])
+    return np.int64(s.nets.targets[s.nets.indptr[i] + np.int64(below(rng, pins))])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def goal(s: Places, u: int, rng: AnyArray) -> np.int64:
     """A core to try: of a partner, next to it, or any."""
     if uniform(rng) < FAR:
         return np.int64(below(rng, len(s.capacity)))
     q = s.core[partner(s, u, rng)]
     if uniform(rng) < 0.5:
-        near = s.ends[4 * q + np.int64(below(rng, 4))]
+        near = s.links.ends[4 * q + np.int64(below(rng, 4))]
         if near >= 0:
             return np.int64(near)
     return np.int64(q)

@@ -8,13 +8,15 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.nets.tables import ring_in
-from nmsolve.hw.cost import machine_distance, pair_distance
+from nmsolve.hw.cost import pair_distance
 from nmsolve.hw.deltas import rows_of_node
-from nmsolve.hw.detours import link_weights, route_trees
+from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.links import Links, links_of
+from nmsolve.hw.plain import plain
 from nmsolve.hw.router_tables import entries_of_row
-from nmsolve.model.links import link_ends
+from nmsolve.model.graph import Rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -28,10 +30,8 @@ SUMS = ("hops", "multicast-hops", "cut", "connectivity", "energy")
 class LinkState(NamedTuple):
     """Flat arrays for the kernels; ``core``, ``load``, ``loads``, ``sums``, ``heat`` and ``used`` change.
 
-    Rows are the messages of the graph: ``indptr``, ``source``, ``targets``, ``weights``, ``rate``, ``multicast``;
-    ``row_ptr``/``rows`` the rows each node takes part in. Routes: ``cols``, ``x``, ``y``, ``wrap_x``, ``wrap_y``,
-    ``ends`` as in :func:`nmsolve.hw.kernels.walk_routes`; with dead links ``tree`` and ``dist`` of the route trees, else
-    (0, 0). Rings of the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes``, ``capacity``, ``domain_of``,
+    ``nets`` are the messages of the graph, ``row_ptr``/``rows`` those that each node takes part in, ``links`` the routes.
+    Rings of the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes``, ``capacity``, ``domain_of``,
     ``domains``, ``apart_ptr``, ``apart`` as in ``MappingProblem``; ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums
     that count (the objective first, unless it is max-link), ``most`` (K,) their ceilings, inf for the objective.
 
@@ -42,22 +42,10 @@ class LinkState(NamedTuple):
     (limit inf: not counted), ``marks`` scratch of :func:`nmsolve.hw.router_tables.entries_of_row`.
     """
 
-    indptr: IntArray
-    source: Int32Array
-    targets: Int32Array
-    weights: FloatArray
-    rate: FloatArray
-    multicast: BoolArray
+    nets: Rows
     row_ptr: IntArray
     rows: Int32Array
-    cols: int
-    x: FloatArray
-    y: FloatArray
-    wrap_x: float
-    wrap_y: float
-    tree: Int32Array
-    dist: FloatArray
-    ends: IntArray
+    links: Links
     sizes: IntArray
     capacity: IntArray
     domain_of: Int32Array
@@ -87,15 +75,11 @@ class LinkState(NamedTuple):
 def build(problem: MappingProblem, core: IntArray) -> LinkState:
     """The state of the legal mapping ``core`` (n,); call :func:`reset` after changing ``heat``."""
     graph, machine = problem.graph, problem.machine
-    d = machine_distance(machine, "hops")
-    tree, dist = np.zeros((0, 0), np.int32), np.zeros((0, 0))
-    if machine.faulty_links:
-        tree, dist = route_trees(machine).before, route_trees(machine).dist
+    (nets,) = graph.blocks()
     row_ptr, rows = rows_of_node(graph)
     factor, link, most, ceiling = _objectives(problem)
     state = LinkState(
-        graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, graph.multicast, row_ptr, rows,
-        machine.cols, d.x, d.y, d.wrap_x, d.wrap_y, tree, dist, link_ends(machine), problem.sizes, problem.capacity,
+        nets.fixed, row_ptr, rows, links_of(machine), problem.sizes, problem.capacity,
         problem.domain_of, problem.domains, problem.apart[0], problem.apart[1], factor, link, most,
         np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
         np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros(4 * machine.size),
@@ -139,23 +123,23 @@ def reset(s: LinkState) -> None:
         ring_in(s, u, s.core[u])
         for r in range(s.sizes.shape[1]):
             s.load[s.core[u], r] += s.sizes[u, r]
-    for i in range(len(s.source)):
+    for i in range(len(s.nets.source)):
         add_row(s, i, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def add_row(s: LinkState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything row ``i`` contributes with the present mapping."""
     s.stamp[0] += 1
     stamp = s.stamp[0]
-    p = s.core[s.source[i]]
+    p = s.core[s.nets.source[i]]
     s.got[p] = stamp
-    cast, rate = s.multicast[i], s.rate[i]
-    for k in range(s.indptr[i], s.indptr[i + 1]):
-        q = s.core[s.targets[k]]
+    cast, rate = s.nets.multicast[i], s.nets.rate[i]
+    for k in range(s.nets.indptr[i], s.nets.indptr[i + 1]):
+        q = s.core[s.nets.targets[k]]
         if q == p:
             continue
-        weight = s.weights[k]
+        weight = s.nets.weights[k]
         first = s.got[q] != stamp
         s.got[q] = stamp
         s.sums[CUT] += sign * weight
@@ -165,36 +149,35 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
             s.sums[ONCE] += sign * rate
         elif not cast:
             s.sums[ONCE] += sign * weight
-        away = pair_distance(p, q, s.cols, s.x, s.y, s.wrap_x, s.wrap_y, 0.0, s.dist)
+        away = pair_distance(p, q, s.links.distance)
         s.sums[HOPS] += sign * weight * away
         if first or not cast:
             _add_route(s, p, q, sign * (rate if cast else weight), stamp if cast else 0)
     if s.tables[0] < np.inf:
-        found = entries_of_row(
-            i, p, s.indptr, s.targets, s.core, s.cols, s.x, s.y, s.wrap_x, s.wrap_y, s.tree, s.ends, s.marks
-        )
-        for j in range(found):
+        for j in range(entries_of_row(i, s.nets, s.core, s.links, s.marks)):
             c = s.marks[4, j]
             s.tables[1] -= max(0.0, s.entries[c] - s.tables[0])
             s.entries[c] += 1 if sign > 0.0 else -1
             s.tables[1] += max(0.0, s.entries[c] - s.tables[0])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
     """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once."""
-    pr, pc = p // s.cols, p % s.cols
-    across = 0 if goes_up(s.x[pc], s.x[q % s.cols], s.wrap_x) else 1
-    along = 2 if goes_up(s.y[pr], s.y[q // s.cols], s.wrap_y) else 3
+    tree, ends, distance = s.links.before, s.links.ends, s.links.distance
+    cols, x, y = distance.cols, distance.x, distance.y
+    pr, pc = p // cols, p % cols
+    across = 0 if goes_up(x[pc], x[q % cols], distance.wrap_x) else 1
+    along = 2 if goes_up(y[pr], y[q // cols], distance.wrap_y) else 3
     v = q
     while v != p:
-        if s.tree.shape[0] > 0:
-            u, d = int(s.tree[p, v]), 0
-            while s.ends[4 * u + d] != v:
+        if tree.shape[0] > 0:
+            u, d = int(tree[p, v]), 0
+            while ends[4 * u + d] != v:
                 d += 1
         else:
-            d = along if v // s.cols != pr else across
-            u = int(s.ends[4 * v + (d ^ 1)])
+            d = along if v // cols != pr else across
+            u = int(ends[4 * v + (d ^ 1)])
         link = 4 * u + d
         if stamp > 0:
             if s.used[link] == stamp:
@@ -209,7 +192,7 @@ def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
         v = u
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _power(s: LinkState, load: float) -> float:
     """``(load / unit)^(2^power)``."""
     value = load / s.heat[1]

@@ -9,7 +9,7 @@ import numpy as np
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.graph import compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, read_only
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def placement_data(problem: MappingProblem) -> PlacementData:
         back=back,
         dx=_line(d.x, d.wrap_x) if d.separable else np.zeros((d.cols, 1), np.float32),
         dy=_line(d.y, d.wrap_y) if d.separable else np.zeros((d.rows, 1), np.float32),
-        matrix=np.ascontiguousarray(matrix),
+        matrix=read_only(matrix),
         symmetric=symmetric,
         domain=problem.domain_of.copy(),
         domains=problem.domains.copy(),

@@ -19,7 +19,7 @@ from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
 from nmsolve.heuristics.mapping.placement.proposals import QUANTILES, scramble
 from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import FloatArray, IntArray, read_only
 
 #: Tables are used up to this many bytes for lines and neighbour bits; beyond, the caches no longer hold them.
 TABLE_BYTES = 2**24
@@ -95,7 +95,7 @@ def _core(seats: Seats, cols: int) -> IntArray:
 
 
 def _links(data: PlacementData) -> Links:
-    across = data.matrix if data.symmetric else np.ascontiguousarray(data.matrix.T)
+    across = data.matrix if data.symmetric else read_only(data.matrix.T)
     return Links(
         data.indptr, data.indices, data.weights, data.out, data.back, data.matrix, across, data.symmetric
     )

@@ -13,29 +13,21 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below
-from nmsolve.hw.cost import core_distance, pair_distance
-from nmsolve.hw.deltas import arcs, pair_move_delta, pair_swap_delta
+from nmsolve.hw.cost import CoreDistance, core_distance, pair_distance
+from nmsolve.hw.deltas import Arcs, arcs, pair_move_delta, pair_swap_delta
+from nmsolve.hw.plain import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 
 class Arena(NamedTuple):
-    """The problem as flat arrays: arcs by node (:func:`nmsolve.hw.deltas.arcs`), distances, capacities, allowed cores.
+    """The problem as flat arrays: who talks to whom, distances, capacities, allowed cores.
 
     sizes (n, R) and capacity (cores, R) int64; domain (n,) row of domains (D, cores); free (P,) cores some node may use.
     """
 
-    indptr: IntArray
-    other: Int32Array
-    sent: FloatArray
-    received: FloatArray
-    cols: int
-    x: FloatArray
-    y: FloatArray
-    wrap_x: float
-    wrap_y: float
-    step: float
-    matrix: FloatArray
+    arcs: Arcs
+    distance: CoreDistance
     sizes: IntArray
     capacity: IntArray
     domain: Int32Array
@@ -53,9 +45,8 @@ class Mapping(NamedTuple):
 
 def new_arena(problem: MappingProblem) -> Arena:
     """Flatten a problem with a pairwise objective."""
-    d = core_distance(problem)
     return Arena(
-        *arcs(problem.graph), d.cols, d.x, d.y, d.wrap_x, d.wrap_y, d.step, np.ascontiguousarray(d.matrix),
+        arcs(problem.graph), core_distance(problem),
         problem.sizes, problem.capacity, problem.domain_of, problem.domains,
         np.flatnonzero(problem.domains.any(axis=0)).astype(np.int64),
     )  # fmt: skip
@@ -82,21 +73,19 @@ def assign(to: Mapping, other: Mapping) -> None:
     to.cost[:] = other.cost
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def cost_of(a: Arena, core: IntArray) -> float:
     """The objective: every edge's traffic times its distance."""
+    indptr, other, sent, distance = a.arcs.indptr, a.arcs.other, a.arcs.sent, a.distance
     total = 0.0
     for u in range(len(core)):
-        for k in range(a.indptr[u], a.indptr[u + 1]):
-            if a.sent[k] != 0.0:
-                p, q = core[u], core[a.other[k]]
-                total += a.sent[k] * pair_distance(
-                    p, q, a.cols, a.x, a.y, a.wrap_x, a.wrap_y, a.step, a.matrix
-                )
+        for k in range(indptr[u], indptr[u + 1]):
+            if sent[k] != 0.0:
+                total += sent[k] * pair_distance(core[u], core[other[k]], distance)
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
     """True if core q may and can take node u once node ``leaving`` (-1: nobody) has gone."""
     if not a.domains[a.domain[u], q]:
@@ -110,7 +99,7 @@ def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def partner(a: Arena, m: Mapping, u: int, q: int, rng: AnyArray) -> int:
     """Who changes places when u is sent to q: -1 nobody (there is room), -2 it cannot be done, else a random node of q."""
     p = m.core[u]
@@ -127,25 +116,15 @@ def partner(a: Arena, m: Mapping, u: int, q: int, rng: AnyArray) -> int:
     return -2
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def change(a: Arena, m: Mapping, u: int, q: int, v: int) -> float:
     """What sending u to q changes in the objective; v is its :func:`partner`."""
     if v < 0:
-        return float(
-            pair_move_delta(
-                u, q, -1, a.indptr, a.other, a.sent, a.received, m.core,
-                a.cols, a.x, a.y, a.wrap_x, a.wrap_y, a.step, a.matrix,
-            )
-        )  # fmt: skip
-    return float(
-        pair_swap_delta(
-            u, v, a.indptr, a.other, a.sent, a.received, m.core,
-            a.cols, a.x, a.y, a.wrap_x, a.wrap_y, a.step, a.matrix,
-        )
-    )  # fmt: skip
+        return float(pair_move_delta(u, q, -1, a.arcs, m.core, a.distance))
+    return float(pair_swap_delta(u, v, a.arcs, m.core, a.distance))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def send(a: Arena, m: Mapping, u: int, q: int, v: int, delta: float) -> None:
     """Send u to q, its partner v (-1: nobody) to where u was; ``delta`` is their :func:`change`."""
     p = m.core[u]
@@ -167,7 +146,7 @@ def pick(rng: AnyArray, end: int) -> int:
     return int(np.int64(below(rng, end)))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def step_of(a: Arena, m: Mapping, rng: AnyArray) -> tuple[int, int, int]:
     """A random step ``(u, q, partner)``: half of them exchange two random nodes, half aim at a random core."""
     u = pick(rng, len(m.core))
@@ -183,7 +162,7 @@ def step_of(a: Arena, m: Mapping, rng: AnyArray) -> tuple[int, int, int]:
     return u, q, -1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def shake(a: Arena, m: Mapping, steps: int, rng: AnyArray) -> None:
     """Make random steps, good or bad."""
     for _ in range(steps):
@@ -192,7 +171,7 @@ def shake(a: Arena, m: Mapping, steps: int, rng: AnyArray) -> None:
             send(a, m, u, q, v, change(a, m, u, q, v))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def descend(a: Arena, m: Mapping, steps: int, rng: AnyArray) -> None:
     """Try random steps, make those that gain (first improvement)."""
     for _ in range(steps):

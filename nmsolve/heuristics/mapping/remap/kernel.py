@@ -7,7 +7,9 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, Trees, change, relocate
+from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, change, relocate
+from nmsolve.hw.deltas import Charged
+from nmsolve.hw.plain import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
@@ -22,7 +24,7 @@ def anneal(
     s: State,
     rules: Rules,
     prices: Prices,
-    trees: Trees | None,
+    trees: Charged | None,
     heat: float,
     tries: int,
     rng: AnyArray,
@@ -78,15 +80,16 @@ def _some_node(s: State, rules: Rules, rng: AnyArray) -> int:
     return np.int64(below(rng, len(s.core)))  # type: ignore[return-value]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
     """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
     if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
         return rules.home[u]  # type: ignore[no-any-return]
-    degree = prices.indptr[u + 1] - prices.indptr[u]
+    arcs = prices.arcs
+    degree = arcs.indptr[u + 1] - arcs.indptr[u]
     if degree == 0 or uniform(rng) >= NEIGHBOUR:
         return rules.places[below(rng, len(rules.places))]  # type: ignore[no-any-return]
-    p = s.core[prices.other[prices.indptr[u] + np.int64(below(rng, degree))]]
+    p = s.core[arcs.other[arcs.indptr[u] + np.int64(below(rng, degree))]]
     if rules.mesh and uniform(rng) < BESIDE:
         side = np.int64(below(rng, 4))
         row, col = p // rules.cols, p % rules.cols
@@ -103,7 +106,7 @@ def step(
     s: State,
     rules: Rules,
     prices: Prices,
-    trees: Trees | None,
+    trees: Charged | None,
     u: int,
     p: int,
     trail: IntArray,
@@ -121,7 +124,7 @@ def step(
         v = _partner(s, u, p, rng)
         if v < 0:
             return length, 0.0
-    total = change(s, prices, trees, rules.cols, u, p, v)
+    total = change(s, prices, trees, u, p, v)
     relocate(s, rules, u, p)
     trail[length, 0], trail[length, 1] = u, q
     if v >= 0:

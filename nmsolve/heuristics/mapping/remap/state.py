@@ -9,10 +9,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import put, room_of
 from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
-from nmsolve.hw.deltas import deltas_of, net_delta, pair_move_delta, pair_swap_delta
+from nmsolve.hw.cost import CoreDistance
+from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_delta, pair_swap_delta
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
 
 class Rules(NamedTuple):
@@ -32,34 +33,10 @@ class Rules(NamedTuple):
 
 
 class Prices(NamedTuple):
-    """Pairs that talk and core distances: arguments of :func:`nmsolve.hw.deltas.pair_move_delta`."""
+    """What pairs that talk cost."""
 
-    indptr: IntArray
-    other: Int32Array
-    sent: FloatArray
-    received: FloatArray
-    x: FloatArray
-    y: FloatArray
-    wrap_x: float
-    wrap_y: float
-    step: float
-    matrix: FloatArray
-
-
-class Trees(NamedTuple):
-    """Messages charged by their route: the other arguments of :func:`nmsolve.hw.deltas.net_delta`."""
-
-    row_ptr: IntArray
-    row_ind: Int32Array
-    indptr: IntArray
-    source: Int32Array
-    targets: Int32Array
-    weights: FloatArray
-    rate: FloatArray
-    by_union: BoolArray
-    step: float
-    dist: FloatArray
-    before: Int32Array
+    arcs: Arcs
+    distance: CoreDistance
 
 
 class State(NamedTuple):
@@ -95,24 +72,10 @@ def rules_of(problem: MappingProblem) -> Rules:
     return Rules(*every)
 
 
-def prices_of(problem: MappingProblem) -> tuple[Prices, Trees | None]:
-    """What moves cost, for every objective that is a sum; no trees where it is one over pairs.
-
-    Arrays are copied, because numba compiles anew for read-only ones.
-    """
+def prices_of(problem: MappingProblem) -> tuple[Prices, Charged | None]:
+    """What moves cost, for every objective that is a sum; no messages charged by routes where it is one over pairs."""
     d = deltas_of(problem)
-    graph, ready, distance = problem.graph, d.ready, d.ready.distance
-    around = (float(distance.wrap_x), float(distance.wrap_y), float(distance.step))
-    pairs: tuple[Any, ...] = (
-        *map(np.array, (*d.pairs, distance.x, distance.y)), *around, np.array(distance.matrix),
-    )  # fmt: skip
-    prices = Prices(*pairs)
-    if not ready.by_union.any():
-        return prices, None
-    rows = (graph.indptr, graph.source, graph.targets, graph.weights, graph.rate, ready.by_union)
-    unions = (float(ready.step), np.array(ready.dist), np.array(ready.before))
-    every: tuple[Any, ...] = (*map(np.array, (*d.rows, *rows)), *unions)
-    return prices, Trees(*every)
+    return Prices(d.arcs, d.distance), d.nets if d.by_nets else None
 
 
 def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
@@ -164,30 +127,13 @@ def relocate(s: State, rules: Rules, u: int, p: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def change(s: State, c: Prices, t: Trees | None, cols: int, u: int, p: int, v: int) -> float:
+def change(s: State, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
     """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
 
-    Compiled without the net kernel where ``t`` is None.
+    Compiled without the net kernel where ``nets`` is None.
     """
-    if t is not None:
-        return net_delta(  # type: ignore[no-any-return]
-            u, p, v, t.row_ptr, t.row_ind, t.indptr, t.source, t.targets, t.weights, t.rate, t.by_union, s.core,
-            cols, c.x, c.y, c.wrap_x, c.wrap_y, c.step, c.matrix, t.step, t.dist, t.before,
-        )  # fmt: skip
-    tail = (
-        c.indptr,
-        c.other,
-        c.sent,
-        c.received,
-        s.core,
-        cols,
-        c.x,
-        c.y,
-        c.wrap_x,
-        c.wrap_y,
-        c.step,
-        c.matrix,
-    )
+    if nets is not None:
+        return net_delta(u, p, v, nets, s.core, prices.distance)  # type: ignore[no-any-return]
     if v >= 0:
-        return pair_swap_delta(u, v, *tail)  # type: ignore[no-any-return]
-    return pair_move_delta(u, p, -1, *tail)  # type: ignore[no-any-return]
+        return pair_swap_delta(u, v, prices.arcs, s.core, prices.distance)  # type: ignore[no-any-return]
+    return pair_move_delta(u, p, -1, prices.arcs, s.core, prices.distance)  # type: ignore[no-any-return]

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.kernels import goes_up
+from nmsolve.hw.plain import plain
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def add_message(s: RewardState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything that the multicast row ``i`` contributes with the present mapping."""
-    if s.rate[i] <= 0.0:
+    if s.nets.rate[i] <= 0.0:
         return
     s.stamp[0] += 1
-    stamp, p = s.stamp[0], s.core[s.source[i]]
+    stamp, p = s.stamp[0], s.core[s.nets.source[i]]
     s.got[p] = s.entered[p] = stamp
     adds, remote, length, key = sign > 0.0, 0, 0, _mix(np.uint64(p), np.uint64(1))
-    for k in range(s.indptr[i], s.indptr[i + 1]):
-        q = s.core[s.targets[k]]
+    for k in range(s.nets.indptr[i], s.nets.indptr[i + 1]):
+        q = s.core[s.nets.targets[k]]
         if s.got[q] == stamp:
             continue
         s.got[q] = stamp
         remote += 1
-        s.total[LOSS] += exchange(s.side, s.lines, s.price, p, q, sign * s.rate[i], 0.0)
+        s.total[LOSS] += exchange(s.side, s.lines, s.price, p, q, sign * s.nets.rate[i], 0.0)
         if adds:
             key += _mix(np.uint64(q), np.uint64(2))
             length += _new_links(s, p, q, stamp)
@@ -41,25 +41,26 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
         s.key[i] = np.uint64(0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     """Links of the route from ``p`` to ``q`` that the tree marked by ``stamp`` does not have yet; they are marked."""
-    cols = s.lines[0]
-    across = 0 if goes_up(s.x[p % cols], s.x[q % cols], s.wrap[0]) else 1
-    along = 2 if goes_up(s.y[p // cols], s.y[q // cols], s.wrap[1]) else 3
+    before, ends, distance = s.links.before, s.links.ends, s.links.distance
+    cols, x, y = distance.cols, distance.x, distance.y
+    across = 0 if goes_up(x[p % cols], x[q % cols], distance.wrap_x) else 1
+    along = 2 if goes_up(y[p // cols], y[q // cols], distance.wrap_y) else 3
     v, new = np.int64(q), 0
     while s.entered[v] != stamp:  # a tree enters every core once
         s.entered[v] = stamp
         new += 1
-        if s.tree.shape[0] > 0:
-            v = np.int64(s.tree[p, v])
+        if before.shape[0] > 0:
+            v = np.int64(before[p, v])
         else:
             d = along if v // cols != p // cols else across
-            v = s.ends[4 * v + (d ^ 1)]
+            v = ends[4 * v + (d ^ 1)]
     return new
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _mix(value: int, salt: int) -> int:
     """64 bits that look random (splitmix64); sums of them over sets of cores collide about once in 2^64."""
     z = (np.uint64(2) * value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + salt * np.uint64(
@@ -70,7 +71,7 @@ def _mix(value: int, salt: int) -> int:
     return z ^ (z >> np.uint64(31))  # type: ignore[return-value]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _change(s: RewardState, key: int, by: int) -> int:
     """Count one message more or less of flow ``key``; how many there are now."""
     mask = np.uint64(len(s.keys) - 1)
@@ -85,7 +86,7 @@ def _change(s: RewardState, key: int, by: int) -> int:
     return s.many[slot]  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def rebuild(s: RewardState) -> None:
     """Make the table of flows anew, without those that no message has any more."""
     s.keys[:] = np.uint64(0)

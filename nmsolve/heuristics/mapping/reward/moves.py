@@ -40,8 +40,8 @@ def reset(s: RewardState) -> None:
         s.total[LOSS] += _pairs(
             u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.core, s.side, s.lines, s.price, True
         )
-    for i in range(len(s.source)):
-        if s.multicast[i]:
+    for i in range(len(s.nets.source)):
+        if s.nets.multicast[i]:
             add_message(s, i, 1.0)
 
 
@@ -63,7 +63,7 @@ def _count(s: RewardState, u: int, sign: float) -> None:
     )
     if s.casts:
         for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
-            if s.multicast[s.rows[j]]:
+            if s.nets.multicast[s.rows[j]]:
                 add_message(s, s.rows[j], sign)
 
 

@@ -7,12 +7,10 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.deltas import rows_of_node
-from nmsolve.hw.detours import route_trees
+from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.reward import own_turns
-from nmsolve.model.graph import LogicGraph, compress_rows
-from nmsolve.model.links import link_ends
+from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -23,10 +21,10 @@ LOSS, CHANNELS = range(2)
 class RewardState(NamedTuple):
     """Flat arrays for the kernels.
 
-    Messages: ``indptr``, ``source``, ``targets``, ``rate``, ``multicast`` as in the graph, ``casts`` if any is multicast;
+    Messages: ``nets`` as in the graph, ``casts`` if any is multicast;
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
-    else 0, rows likewise]; ``x``, ``y``, ``wrap``, ``tree``, ``ends`` as in :func:`nmsolve.hw.kernels.walk_routes`. Rings of
+    else 0, rows likewise]; ``links`` its routes. Rings of
     the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes`` to ``apart`` as in ``MappingProblem``.
     ``price`` = [weight of what goes along rows, along columns, prohibited turns times their weight].
 
@@ -35,11 +33,7 @@ class RewardState(NamedTuple):
     ``filled`` slots of it.
     """
 
-    indptr: IntArray
-    source: Int32Array
-    targets: Int32Array
-    rate: FloatArray
-    multicast: BoolArray
+    nets: Rows
     casts: bool
     row_ptr: IntArray
     rows: Int32Array
@@ -48,11 +42,7 @@ class RewardState(NamedTuple):
     sent: FloatArray
     received: FloatArray
     lines: IntArray
-    x: FloatArray
-    y: FloatArray
-    wrap: FloatArray
-    tree: Int32Array
-    ends: IntArray
+    links: Links
     sizes: IntArray
     capacity: IntArray
     domain_of: Int32Array
@@ -80,8 +70,7 @@ class RewardState(NamedTuple):
 def build(problem: MappingProblem, core: IntArray) -> RewardState:
     """The state of the mapping ``core`` (n,), empty: call :func:`nmsolve.heuristics.mapping.reward.moves.reset`."""
     graph, machine, terms = problem.graph, problem.machine, problem.terms
-    d = machine_distance(machine, "hops")
-    tree = route_trees(machine).before if machine.faulty_links else np.zeros((0, 0), np.int32)
+    (nets,) = graph.blocks()
     ring = [length if machine.torus and length > 2 else 0 for length in (machine.cols, machine.rows)]
     slots = 16
     while slots < 4 * int(graph.multicast.sum()):
@@ -89,9 +78,9 @@ def build(problem: MappingProblem, core: IntArray) -> RewardState:
     row_ptr, rows = rows_of_node(graph)
     pair_ptr, other, sent, received = _pairs(graph)
     return RewardState(
-        graph.indptr, graph.source, graph.targets, graph.rate, graph.multicast, bool(graph.multicast.any()),
+        nets.fixed, bool(graph.multicast.any()),
         row_ptr, rows, pair_ptr, other, sent, received,
-        np.array([machine.cols, machine.rows, *ring]), d.x, d.y, np.array([d.wrap_x, d.wrap_y]), tree, link_ends(machine),
+        np.array([machine.cols, machine.rows, *ring]), links_of(machine),
         problem.sizes, problem.capacity, problem.domain_of, problem.domains, *problem.apart,
         np.array([terms.horizontal, terms.vertical, terms.deadlock * own_turns(machine)]),
         np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import Rows, pieces
@@ -133,9 +133,7 @@ def _least_profile(
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     if not distance.separable:
         m = np.minimum(distance.matrix, distance.matrix.T)
-        distance = CoreDistance(
-            distance.rows, distance.cols, distance.x, distance.y, 0.0, 0.0, distance.step, m
-        )
+        distance = by_matrix(distance.rows, distance.cols, m)
     empty = np.zeros(problem.n + 1, np.int64)
     form = PairForm(problem.n, empty, np.zeros(0, np.int32), np.zeros(0), cores, distance, 0.0)
     profile = np.full(count, np.inf)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance, core_distance, counts_exactly
+from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, counts_exactly
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
@@ -109,9 +109,7 @@ def pair_form(problem: MappingProblem) -> PairForm:
         symmetric = _traffic_is_symmetric(graph)
         m = distance.matrix
         merged = (m + m.T) / 2 if symmetric else np.minimum(m, m.T)
-        distance = CoreDistance(
-            distance.rows, distance.cols, distance.x, distance.y, 0.0, 0.0, distance.step, merged
-        )
+        distance = by_matrix(distance.rows, distance.cols, merged)
     # halves that add up to whole pairs are no whole data: re-checks do not round those up
     whole = bool((graph.weights == np.rint(graph.weights)).all())
     lattice = (

@@ -7,6 +7,8 @@ known so far: an upper model of the true, exact value, which :mod:`pool` compute
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
@@ -20,6 +22,48 @@ PATIENCE, CUT = 12, 0.7
 ROW_RATE, PRICE_RATE = 0.08, 64.0
 #: How much an idle part counts in a pair's mean distance, as part of the mean weight of an edge.
 IDLE = 0.02
+
+
+class Point(NamedTuple):
+    """Multipliers: ``share`` of set entries then star entries, ``tau`` of metric rows, ``price`` of classes of cores."""
+
+    share: FloatArray
+    tau: FloatArray
+    price: FloatArray
+
+    def toward(self, other: Point, part: float) -> Point:
+        """The point at ``part`` of the way to ``other``; feasible as both are."""
+        mix = [(1 - part) * a + part * b for a, b in zip(self, other, strict=True)]
+        return Point(*mix)
+
+    def copy(self) -> Point:
+        """Independent arrays."""
+        return Point(*(a.copy() for a in self))
+
+
+class Parts(NamedTuple):
+    """The parts of a form: sets with the placements known so far, and stars.
+
+    Attributes
+    ----------
+    full, weight, row, star_ptr, near, cores (``count`` there) : as in :class:`~.form.Form`; weights as float64
+    set_ptr, pool, filled : entries of every set, (entries, places) distances in known placements, how many are known
+    step_cost : ``Form.step``
+    pair_ptr, entry : the entries (of sets, then of stars) of every pair
+    """
+
+    full: bool
+    weight: FloatArray
+    row: IntArray
+    set_ptr: IntArray
+    pool: IntArray
+    filled: IntArray
+    star_ptr: IntArray
+    near: IntArray
+    cores: IntArray
+    step_cost: int
+    pair_ptr: IntArray
+    entry: IntArray
 
 
 @nb.njit(cache=True, nogil=True)
@@ -152,10 +196,16 @@ def _means(
 
 @nb.njit(cache=True, nogil=True)
 def _norm(
-    ptr: IntArray, entry: IntArray, share: FloatArray, smooth: FloatArray, mean: FloatArray, tau: FloatArray,
-    slope: FloatArray, price: FloatArray, crowd: FloatArray, rate: float, full: bool,
-) -> float:  # fmt: skip
+    parts: Parts,
+    point: Point,
+    smooth: FloatArray,
+    mean: FloatArray,
+    slope: FloatArray,
+    crowd: FloatArray,
+    rate: float,
+) -> float:
     """Square of the length of a step: of multipliers, shares and prices, but for those at a limit that stay there."""
+    share, tau, price, ptr, entry = point.share, point.tau, point.price, parts.pair_ptr, parts.entry
     norm = 0.0
     for t in range(len(tau)):
         if slope[t] > 0 or tau[t] > 0:
@@ -167,40 +217,24 @@ def _norm(
             if move > 0 or share[e] > 0:
                 norm += move * move
     for c in range(len(price)):
-        if full or crowd[c] < 0 or price[c] < 0:
+        if parts.full or crowd[c] < 0 or price[c] < 0:
             norm += rate * crowd[c] ** 2
     return norm
 
 
 @nb.njit(cache=True, nogil=True)
 def ascend(
-    steps: int,
-    upper: float,
-    theta: float,
-    full: bool,
-    weight: FloatArray,
-    row: IntArray,
-    set_ptr: IntArray,
-    pool: IntArray,
-    filled: IntArray,
-    star_ptr: IntArray,
-    near: IntArray,
-    count: IntArray,
-    step_cost: int,
-    pair_ptr: IntArray,
-    entry: IntArray,
-    share: FloatArray,
-    tau: FloatArray,
-    price: FloatArray,
-    smooth: FloatArray,
-    crowd: FloatArray,
+    steps: int, upper: float, theta: float, parts: Parts, point: Point, smooth: FloatArray, crowd: FloatArray
 ) -> tuple[float, float]:
     """Raise the model's value by subgradient steps of Polyak's length, ``theta`` times that towards ``upper``.
 
     Returns the best value and the factor that was left after the cuts.
-    ``share`` (set entries, then star entries), ``tau`` and ``price`` are moved to where it was reached; ``smooth`` and
-    ``crowd`` hold the running means of distances and of cores left over (all 0 at first).
+    ``point`` is moved to where it was reached; ``smooth`` and ``crowd`` hold the running means of distances and of
+    cores left over (all 0 at first).
     """
+    share, tau, price = point.share, point.tau, point.price
+    weight, row, near, count = parts.weight, parts.row, parts.near, parts.cores
+    set_ptr, star_ptr, pair_ptr, entry = parts.set_ptr, parts.star_ptr, parts.pair_ptr, parts.entry
     sets = set_ptr[-1]
     distance, taken = np.zeros(len(share)), np.zeros(len(price))
     mean, capacity = np.zeros(len(weight)), np.zeros(len(weight))
@@ -209,7 +243,7 @@ def ascend(
     stale, rate = 0, PRICE_RATE / (len(star_ptr) - 1)
     longest = weight.sum()
     for at in range(steps):
-        value = set_values(set_ptr, share[:sets], pool, filled, step_cost, distance[:sets])
+        value = set_values(set_ptr, share[:sets], parts.pool, parts.filled, parts.step_cost, distance[:sets])
         value += star_values(star_ptr, share[sets:], near, price, count, distance[sets:], taken)
         if value > best * (1 + 1e-7) or at == 0:
             best, stale = value, 0
@@ -227,7 +261,7 @@ def ascend(
         _means(pair_ptr, entry, share, smooth, idle, mean)
         for t in range(len(tau)):
             slope[t] = mean[row[t, 2]] - mean[row[t, 0]] - mean[row[t, 1]]
-        norm = _norm(pair_ptr, entry, share, smooth, mean, tau, slope, price, crowd, rate, full)
+        norm = _norm(parts, point, smooth, mean, slope, crowd, rate)
         if norm < 1e-12:
             break
         length = theta * max(0.001 * best, upper - value) / norm
@@ -239,7 +273,7 @@ def ascend(
                 share[entry[i]] += length * (smooth[entry[i]] - mean[q])
         for c in range(len(price)):
             price[c] += length * rate * crowd[c]
-            if not full:
+            if not parts.full:
                 price[c] = min(0.0, price[c])
         capacities(weight, row, tau, capacity)
         share_out(capacity, pair_ptr, entry, share)

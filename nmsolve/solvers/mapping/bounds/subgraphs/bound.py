@@ -11,9 +11,16 @@ import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
-from nmsolve.solvers.mapping.bounds.subgraphs.ascent import ascend, capacities, set_values, share_out
+from nmsolve.solvers.mapping.bounds.subgraphs.ascent import (
+    Parts,
+    Point,
+    ascend,
+    capacities,
+    set_values,
+    share_out,
+)
 from nmsolve.solvers.mapping.bounds.subgraphs.choose import grown_sets
 from nmsolve.solvers.mapping.bounds.subgraphs.form import Form, build_form
 from nmsolve.solvers.mapping.bounds.subgraphs.pool import Pool, component_of, joined, make_pool, price
@@ -36,28 +43,6 @@ BATCH = 16
 #: A stage ends, after so many rounds at least, when the last few together gain less than a part; a bound is told when
 #: it gained so much.
 LEAST_ROUNDS, WINDOW, LEAST_GAIN, TOLD_GAIN = 25, 10, 0.001, 0.002
-
-
-@dataclass
-class Point:
-    """Multipliers: ``share`` of set entries then star entries, ``tau`` of metric rows, ``price`` of classes of cores."""
-
-    share: FloatArray
-    tau: FloatArray
-    price: FloatArray
-
-    def toward(self, other: Point, part: float) -> Point:
-        """The point at ``part`` of the way to ``other``; feasible as both are."""
-        mix = [(1 - part) * a + part * b for a, b in zip(self.parts(), other.parts(), strict=True)]
-        return Point(*mix)
-
-    def parts(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The three arrays."""
-        return self.share, self.tau, self.price
-
-    def copy(self) -> Point:
-        """Independent arrays."""
-        return Point(*(a.copy() for a in self.parts()))
 
 
 class Decomposition:
@@ -113,17 +98,19 @@ class Decomposition:
     def climb(self, point: Point, upper: float, steps: int) -> float:
         """Move ``point`` to a better one of the model; its value there."""
         form, pool = self.form, self.pool
+        parts = Parts(
+            form.full, self.weight, form.row, pool.ptr, pool.distance, pool.filled, form.star_ptr, form.near, form.count,
+            form.step, self.pair_ptr, self.entry,
+        )  # fmt: skip
         value, self.theta = ascend(
-            steps, upper, self.theta, form.full, self.weight, form.row, pool.ptr, pool.distance, pool.filled,
-            form.star_ptr, form.near, form.count, form.step, self.pair_ptr, self.entry, *point.parts(),
-            self._smooth, self._crowd,
+            steps, upper, self.theta, parts, point, self._smooth, self._crowd
         )  # fmt: skip
         return float(value)
 
     def whole(self, point: Point) -> tuple[IntArray, IntArray, IntArray]:
         """Whole shares, row multipliers and prices near a point, such that no pair gives more than it has."""
         form = self.form
-        if not all(np.isfinite(a).all() and np.abs(a).max(initial=0.0) < LARGEST for a in point.parts()):
+        if not all(np.isfinite(a).all() and np.abs(a).max(initial=0.0) < LARGEST for a in point):
             point = self.start()
         tau = np.floor(point.tau).astype(np.int64)
         capacity = form.weight.copy()
