@@ -140,7 +140,6 @@ MANY_OPTIONS = {
 }
 #: Kernels that still take their state field by field; the list may only shrink.
 FIELD_BY_FIELD = {
-    "heuristics/mapping/communities/louvain.py _pass",
     "heuristics/mapping/external/clustering.py _propose",
     "heuristics/mapping/external/nets_clusters.py _wishes",
     "heuristics/mapping/external/nets_sweep.py propose",
@@ -149,7 +148,6 @@ FIELD_BY_FIELD = {
     "heuristics/mapping/external/propose.py propose_cut",
     "heuristics/mapping/multilevel/fm.py _grow",
     "heuristics/mapping/multilevel/fm.py _pass",
-    "heuristics/mapping/nets/changes.py _as_destination",
     "heuristics/mapping/nets/moves.py _destination_change",
     "heuristics/mapping/placement/tables.py make_swap",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -14,6 +15,14 @@ from nmsolve.model.types import FloatArray, Int32Array, IntArray
 LEAST_GAIN = 1e-6
 #: Connections looked at in one kernel call; keeps a call well under 0.2 s.
 SLICE = 2_000_000
+
+
+class Communities(NamedTuple):
+    """``label`` (n,) the community of every vertex; strength and sizes of every community: ``volume``, ``load`` (n, R)."""
+
+    label: Int32Array
+    volume: FloatArray
+    load: IntArray
 
 
 def louvain(
@@ -64,16 +73,15 @@ def _local_moving(
     double = float(strength.sum())
     if double <= 0.0:
         return False
-    volume, load = strength.copy(), top.sizes.copy()
+    s = Communities(label, strength.copy(), top.sizes.copy())
     some = False
     while True:
         order = rng.permutation(top.n)
         gain, at = 0.0, 0
         while at < top.n:
             more, at = _pass(
-                top.indptr, top.indices, top.weights, top.sizes, most, strength, double, volume, load,
-                label, order, at, SLICE,
-            )  # fmt: skip
+                top.indptr, top.indices, top.weights, top.sizes, most, strength, double, s, order, at, SLICE
+            )
             gain += more
             poll()
         some = some or gain > 0.0
@@ -83,11 +91,20 @@ def _local_moving(
 
 @nb.njit(cache=True, nogil=True)
 def _pass(
-    indptr: IntArray, indices: Int32Array, weights: FloatArray, sizes: IntArray, most: IntArray,
-    strength: FloatArray, double: float, volume: FloatArray, load: IntArray, label: Int32Array,
-    order: IntArray, at: int, budget: int,
-) -> tuple[float, int]:  # fmt: skip
+    indptr: IntArray,
+    indices: Int32Array,
+    weights: FloatArray,
+    sizes: IntArray,
+    most: IntArray,
+    strength: FloatArray,
+    double: float,
+    s: Communities,
+    order: IntArray,
+    at: int,
+    budget: int,
+) -> tuple[float, int]:
     """Visit ``order[at:]`` until ``budget`` is used up; the modularity gained and where to go on."""
+    volume, load, label = s.volume, s.load, s.label
     pull = np.zeros(len(label))
     touched = np.empty(len(label), np.int64)
     gain = 0.0

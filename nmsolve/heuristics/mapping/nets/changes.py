@@ -10,7 +10,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.counts import slot
 from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import FloatArray, Int32Array
 
 
 class Ramps(NamedTuple):
@@ -49,18 +49,10 @@ def all_changes(s: NetState, ramps: Ramps, u: int, out: FloatArray) -> int:
     cols = len(s.x)
     out[:] = 0.0
     work: int = max(1, len(out) // 4)  # a visit is never free, or a slice would not end
-    work += _as_destination(
-        s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], s.core[u], s.rate, s.step, s.tall, cols, s.origin,
-        s.base, s.keys, s.hits, s.row_bits, s.col_bits, ramps.row_low, ramps.row_high,
-        ramps.cell_low, ramps.cell_high, ramps.col_low, ramps.col_high, out,
-    )  # fmt: skip
-    work += _as_source(
-        s.out_net[s.out_ptr[u] : s.out_ptr[u + 1]], s.rate, s.step, s.tall, cols, s.row_bits, s.col_bits,
-        ramps.row_low, ramps.row_high, ramps.col_low, ramps.col_high, out,
-    )  # fmt: skip
+    work += _as_destination(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], s.core[u], s, cols, ramps, out)
+    work += _as_source(s.out_net[s.out_ptr[u] : s.out_ptr[u + 1]], s, cols, ramps, out)
     if s.tall:
-        _spread(s.x, s.y, ramps.row_low, ramps.row_high, ramps.cell_low, ramps.cell_high,
-                ramps.col_low, ramps.col_high, ramps.line, out)  # fmt: skip
+        _spread(s, ramps, out)
     here = out[s.core[u]]
     for q in range(len(out)):
         out[q] -= here
@@ -68,13 +60,13 @@ def all_changes(s: NetState, ramps: Ramps, u: int, out: FloatArray) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _as_destination(
-    nets: Int32Array, p: int, rate: FloatArray, step: float, tall: bool, cols: int, origin: Int32Array,
-    base: IntArray, keys: Int32Array, count: Int32Array, row_bits: AnyArray, col_bits: AnyArray,
-    row_low: FloatArray, row_high: FloatArray, cell_low: FloatArray, cell_high: FloatArray,
-    col_low: FloatArray, col_high: FloatArray, out: FloatArray,
-) -> int:  # fmt: skip
+def _as_destination(nets: Int32Array, p: int, s: NetState, cols: int, ramps: Ramps, out: FloatArray) -> int:
     """Enter the nets that end on a node of core ``p``, as if the node were gone from them."""
+    rate, step, tall = s.rate, s.step, s.tall
+    origin, base, keys = s.origin, s.base, s.keys
+    count, row_bits, col_bits = s.hits, s.row_bits, s.col_bits
+    row_low, row_high, cell_low = ramps.row_low, ramps.row_high, ramps.cell_low
+    cell_high, col_low, col_high = ramps.cell_high, ramps.col_low, ramps.col_high
     one = np.uint64(1)
     work = 0
     row_words, col_words = row_bits.shape[2], col_bits.shape[1]
@@ -126,12 +118,11 @@ def _as_destination(
 
 
 @nb.njit(cache=True, nogil=True)
-def _as_source(
-    nets: Int32Array, rate: FloatArray, step: float, tall: bool, cols: int, row_bits: AnyArray,
-    col_bits: AnyArray, row_low: FloatArray, row_high: FloatArray, col_low: FloatArray,
-    col_high: FloatArray, out: FloatArray,
-) -> int:  # fmt: skip
+def _as_source(nets: Int32Array, s: NetState, cols: int, ramps: Ramps, out: FloatArray) -> int:
     """Enter the nets that start from a node: only the cores and lines their destinations reach matter."""
+    rate, step, tall = s.rate, s.step, s.tall
+    row_bits, col_bits, row_low = s.row_bits, s.col_bits, ramps.row_low
+    row_high, col_low, col_high = ramps.row_high, ramps.col_low, ramps.col_high
     one = np.uint64(1)
     work = 0
     for e in nets:
@@ -167,11 +158,11 @@ def _as_source(
 
 
 @nb.njit(cache=True, nogil=True)
-def _spread(
-    x: FloatArray, y: FloatArray, row_low: FloatArray, row_high: FloatArray, cell_low: FloatArray,
-    cell_high: FloatArray, col_low: FloatArray, col_high: FloatArray, line: FloatArray, out: FloatArray,
-) -> None:  # fmt: skip
+def _spread(s: NetState, ramps: Ramps, out: FloatArray) -> None:
     """Add the values of all ramps to ``out`` and clear them."""
+    x, y, row_low = s.x, s.y, ramps.row_low
+    row_high, cell_low, cell_high = ramps.row_high, ramps.cell_low, ramps.cell_high
+    col_low, col_high, line = ramps.col_low, ramps.col_high, ramps.line
     cols = len(x)
     _add_ramps(col_low, col_high, x, line, 0, 1)
     for c in range(cols):
