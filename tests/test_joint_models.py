@@ -59,6 +59,15 @@ def proved(engine: CpSat | Mip, problem: MappingProblem) -> tuple[float, float]:
     return recorder.value, max(b.value for b in recorder.bounds)
 
 
+@pytest.mark.parametrize("engine", [CpSat(), Mip()])
+def test_a_ceiling_on_what_costs_the_same_everywhere_is_kept(engine):
+    graph = LogicGraph.from_edges(2, [0], [1], [0.3])
+    problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2)), "hops", (), 1, ceilings=(("cut", 0.2),))
+    assert proved(engine, problem) == (np.inf, np.inf)
+    loose = replace(problem, ceilings=(("cut", 0.3),))
+    assert proved(engine, loose) == pytest.approx((0.3, 0.3))
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_max_link_and_ceilings_agree_with_trying_everything(seed):
     problem = small(seed)

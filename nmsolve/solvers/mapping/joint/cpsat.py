@@ -118,8 +118,11 @@ def build(
         measures[name] = total_cost(data, v), data.claim
     for name, most in problem.ceilings:
         expression, scale = measures[name]
+        row = scale.ceiling_row(most)
         if not isinstance(expression, int):
-            model.add(expression <= scale.ceiling_row(most))
+            model.add(expression <= row)
+        elif expression > row:
+            model.add_bool_or()  # it costs the same wherever nodes are, and too much: no mapping
     cost, scale = measures[problem.objective]
     model.minimize(cost)
     row = scale.floor_row(bound)
