@@ -60,7 +60,7 @@ SCALED = 1e-6
 #: What HiGHS may be off by, as part of all traffic together (its tolerances are absolute, its rows are scaled).
 LOOSE = 4e-6
 #: What whole numbers below 2^50 lose of weights that lie far apart, as part of all traffic together.
-WHOLE = 2.0**-46
+WHOLE = 2.0**-42
 
 
 @dataclass(frozen=True)
@@ -350,9 +350,9 @@ def _exactness(g: Ground, name: str, context: Recorder) -> Iterator[Finding]:
 def loose_of(case: Case, name: str) -> float:
     """What a bound or an optimum of an exact engine may be off by; 2e-9 is the margin of every claim."""
     traffic = sum(sum(r["weights"]) + (r["rate"] if r["multicast"] else 0) for r in case["rows"])
-    # distances of a matrix become whole by a factor of up to 100, which is missing for the weights; so are sums over links
+    # distances of a matrix become whole by a factor of up to 100, which is missing for the weights
     far = max(max(map(float, row)) for row in case["machine"]["distances"] or [[0.0]])
-    apart = 8.0 if name.startswith("joint") else max(1.0, 6.25 * far * case["n"])
+    apart = max(1.0, far * case["n"])
     return (LOOSE if "mip" in name else WHOLE * apart) * float(traffic) + 2e-9
 
 
