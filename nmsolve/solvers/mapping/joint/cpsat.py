@@ -118,10 +118,10 @@ def build(
         measures[name] = total_cost(data, v), data.claim
     for name, most in problem.ceilings:
         expression, scale = measures[name]
-        row = scale.ceiling_row(most)
+        ceiling = scale.ceiling_row(most)
         if not isinstance(expression, int):
-            model.add(expression <= row)
-        elif expression > row:
+            model.add(expression <= ceiling)
+        elif expression > ceiling:
             model.add_bool_or()  # it costs the same wherever nodes are, and too much: no mapping
     cost, scale = measures[problem.objective]
     model.minimize(cost)

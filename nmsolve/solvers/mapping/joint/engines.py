@@ -126,14 +126,17 @@ class TreeSearch:
             return
         routing = TreeRoutes(problem)
         core = problem.split(start)[0]
-        routing.offer(context, core, "best trees")
-        ways = [_Way(problem, table, core) for table in (routing.trees.cost, *routing.legal_costs())]
+        legal = routing.offer(context, core, "best trees")
+        ways = [_Way(problem, routing.trees.cost, core)]
         rng, tries = new_rng(context.seed), TRIES * problem.mapping.n
         while not context.should_stop():
             for way in ways:
                 if way.anneal(tries, rng, context):
-                    routing.offer(context, way.best, "annealing")
-            ways = [ways[0], *sorted(ways[1:], key=lambda way: way.low)[:WAYS]]
+                    legal &= routing.offer(context, way.best, "annealing")
+            if not legal and len(ways) == 1:
+                ways += [_Way(problem, table, core) for table in routing.legal_costs()]
+            else:
+                ways = [ways[0], *sorted(ways[1:], key=lambda way: way.low)[:WAYS]]
             tries = int(LONGER * tries)
 
 
@@ -182,14 +185,15 @@ class TreeRoutes:
         joined = np.arange(1 << cores)[:, None] | 1 << np.arange(cores)
         return [c.cost[:, len(c.weight) :] + step * (np.bitwise_count(joined) - 1.0) for c in self.climbs]
 
-    def offer(self, context: Context, core: IntArray, move: str) -> None:
-        """Offer a mapping with best trees, else with legal ones if any are found."""
+    def offer(self, context: Context, core: IntArray, move: str) -> bool:
+        """Offer a mapping with best trees, else with legal ones if any are found; whether the best ones are legal."""
         problem = self.problem
-        used: BoolArray | None = routes_by_trees(problem, self.trees, core)
-        if used is not None and problem.complaint(core, used) is not None:
-            used = climbing_routes(problem, self.climbs, core)
+        best = routes_by_trees(problem, self.trees, core)
+        legal = problem.complaint(core, best) is None
+        used = best if legal else climbing_routes(problem, self.climbs, core)
         if used is not None:
             context.offer(problem.join(core, used), move)
+        return legal
 
 
 def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> BoolArray:
