@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.hw.verify import TOLERANCE
+from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
-    from nmsolve.model.bound import Bound, BoundCheck, Stage
+    from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 

@@ -17,7 +17,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.external.nets_incidence import next_gap
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
 #: Prices are kept in bytes: multiples of ``unit``. They choose moves; whether a move pays is computed exactly.
 TOP = 255
@@ -127,7 +127,8 @@ def empty_tables(
     limits = problem.axons if inner is not None else None
     distance, machine = core_distance(problem), problem.machine
     tall = problem.objective != "connectivity"
-    x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
+    flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
+    x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     rows, cores = len(rate), machine.size
     source = vertices.label[problem.graph.source]
     out_ptr = np.zeros(vertices.n + 1, np.int64)

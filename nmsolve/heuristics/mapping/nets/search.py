@@ -13,7 +13,7 @@ from nmsolve.heuristics.mapping.nets.model import NetState, nets_of, words
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, reset
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, frozen
 
 
 class Search:
@@ -53,7 +53,8 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
     base = np.zeros(many + 1, np.int64)
     np.cumsum(size, out=base[1:])
     tall = problem.objective != "connectivity"
-    x, y = (distance.x, distance.y) if tall else (np.zeros(1), np.zeros(machine.size))
+    flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
+    x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     hashed = bool((size < machine.size).any())
     at = np.array(core, np.int64)
     state = NetState(
