@@ -350,9 +350,10 @@ def _exactness(g: Ground, name: str, context: Recorder) -> Iterator[Finding]:
 def loose_of(case: Case, name: str) -> float:
     """What a bound or an optimum of an exact engine may be off by; 2e-9 is the margin of every claim."""
     traffic = sum(sum(r["weights"]) + (r["rate"] if r["multicast"] else 0) for r in case["rows"])
-    # distances of a matrix become whole by a factor of up to 100, which is missing for the weights
+    # distances of a matrix become whole by a factor of up to 100, which is missing for the weights; so are prices of energy
     far = max(max(map(float, row)) for row in case["machine"]["distances"] or [[0.0]])
-    apart = max(1.0, far * case["n"])
+    dear = sum(case["machine"]["energy"].values()) if case["objective"] == "energy" else 0.0
+    apart = max(1.0, far * case["n"], 2.0 * float(dear))
     return (LOOSE if "mip" in name else WHOLE * apart) * float(traffic) + 2e-9
 
 
