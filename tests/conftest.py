@@ -5,12 +5,11 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from nmsolve.cli.main import main
-from nmsolve.model.contained import read_by
 
 Called = Callable[..., tuple[int, str, str]]
 
@@ -18,13 +17,6 @@ Called = Callable[..., tuple[int, str, str]]
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-
-
-@pytest.fixture(autouse=True)
-def _no_time_limit() -> Iterator[None]:
-    """A test that reads the options of a command, without running it, leaves its time limit to readers of later tests."""
-    yield
-    read_by()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from nmsolve.cli.check import run_verify
 from nmsolve.cli.commands import VerifyOptions
 from nmsolve.cli.main import app
 from nmsolve.cli.map_answer import Beside, write_answer
-from nmsolve.cli.pareto import write_front
+from nmsolve.cli.pareto import say_front, write_front
 from nmsolve.cli.patience import Patience
 from nmsolve.heuristics.mapping.links.moves import move
 from nmsolve.heuristics.mapping.links.state import build
@@ -36,7 +36,7 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import stages_from_json, stages_to_json
-from nmsolve.solvers.mapping.several import Solve, lexicographic, pareto_front, stage_of
+from nmsolve.solvers.mapping.several import Solve, lexicographic, pareto_front, stage_of, word_of
 
 NAMES = ("hops", "max-link")
 
@@ -328,3 +328,25 @@ def test_of_recomputed_bounds_a_front_keeps_one_of_a_method() -> None:
     ]  # fmt: skip
     read = stages_from_json(stages_to_json(stages))
     assert read == [replace(stages[1], bounds=(strong, word)), stages[2]]
+
+
+@pytest.mark.parametrize(("bounds", "word"), [
+    ((Bound(7.0, "cpsat"), Bound(6.0, "star")), "cpsat"),
+    ((Bound(7.0, "cpsat"), Bound(7.0, "star")), ""),
+    ((Bound(9.0, "star", "placement"), Bound(7.0, "mip"), Bound(7.0, "branch-bound")), "mip or branch-bound"),
+    ((), ""),
+])  # fmt: skip
+def test_a_proof_says_on_whose_word_it_is(bounds: tuple[Bound, ...], word: str) -> None:
+    assert word_of(Result("optimal", "gap", "hops", None, 7.0, 7.0, 0.0, bounds)) == word
+
+
+def test_terminal_and_page_name_the_solver_of_a_proof(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
+    front = pareto_front(problem, NAMES, 3, 5.0, by_word)
+    write_front(tmp_path, problem, front, {}, Patience())
+    say_front(front, tmp_path)
+    assert front.points[0].proven
+    assert "proved, on the word of cpsat" in capsys.readouterr().out
+    assert "proved, on the word of cpsat" in (tmp_path / "pareto.html").read_text()

@@ -72,6 +72,13 @@ def _row(front: Front, point: Point) -> dict[str, Any]:
     }
 
 
+def _proof(point: Point) -> str:
+    """What is proved of a point, and on whose word."""
+    if not point.proven:
+        return ""
+    return f"proved, on the word of {point.word}" if point.word else "proved"
+
+
 def draw_front(front: Front) -> str:
     """SVG: points (filled where proved), the staircase of what they dominate, dominated points, ideal point, bounds."""
     return pictures.pareto(
@@ -86,7 +93,7 @@ def draw_front(front: Front) -> str:
 
 def _page(front: Front, picture: str, title: str) -> str:
     """One file without network: the picture and a table."""
-    rows = [[*(number(v) for v in p.values), "proved" if p.proven else ""] for p in front.points]
+    rows = [[*(number(v) for v in p.values), _proof(p)] for p in front.points]
     return fill("pareto.html.j2", title=title, names=front.names, rows=rows, picture=picture)
 
 
@@ -94,8 +101,7 @@ def say_front(front: Front, out: Path) -> None:
     """The front as a table for people."""
     print(f"{'':10} {front.names[0]:>16} {front.names[1]:>16}")
     for k, p in enumerate(front.points, 1):
-        text = "proved" if p.proven else ""
-        print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {text}")
+        print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {_proof(p)}")
     low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
     if low:
         print(f"no mapping goes below: {low}")

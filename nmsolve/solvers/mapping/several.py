@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Result, Stage
+from nmsolve.model.bound import Result, Stage, meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.types import IntArray
@@ -35,6 +35,7 @@ class Point:
     ceiling : what the second objective was allowed, or None
     bound : no mapping within the ceiling has less of the first objective
     proven : True if proved that no mapping is as good in both and better in one
+    word : the solvers on whose word that rests, "" where it can be recomputed
     """
 
     values: tuple[float, float]
@@ -42,6 +43,7 @@ class Point:
     ceiling: float | None
     bound: float | None
     proven: bool
+    word: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +58,16 @@ class Front:
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     stages: tuple[Stage, ...]
+
+
+def word_of(result: Result) -> str:
+    """The solver on whose word an optimum rests, "" where a bound that meets it can be recomputed."""
+    from nmsolve.solvers.mapping.certificates import RECHECKS
+
+    full = [b for b in result.bounds if b.scope == "full"]
+    best = max((b.value for b in full), default=0.0)
+    methods = [b.method for b in full if meets(b.value, best)] if best > 0 else []
+    return "" if RECHECKS.keys() & set(methods) else " or ".join(methods)
 
 
 def stage_of(problem: MappingProblem, result: Result) -> Stage:
@@ -179,7 +191,9 @@ class _Search:
             objective_value(replace(self.problem, objective=name, ceilings=()), core) for name in self.names
         )
         proven = one.status == "optimal" and two is not None and two.status == "optimal"
-        point = Point((values[0], values[1]), core, ceiling, one.bound if k == 0 else None, proven)
+        words = [word_of(r) for r in (one, two) if proven and r is not None]
+        word = ", ".join(dict.fromkeys(word for word in words if word))
+        point = Point((values[0], values[1]), core, ceiling, one.bound if k == 0 else None, proven, word)
         self.found.append(point)
         return point
 

@@ -76,25 +76,25 @@ def solve_joint(
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
-    task = JointTask(problem)
-    plan_of(task.referee.problem, engines)  # whoever is to be refused is refused before the ordinary run
+    referee = JointReferee(merge_together(problem))
+    plan_of(referee.problem, engines)  # whoever is to be refused is refused before the ordinary run
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
-    task.ordinary = solve(
+    ordinary = solve(
         replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory
     )
+    task = JointTask(problem, referee, ordinary)
     result = run_task(task, options)
-    return replace(result, cpu_seconds=result.cpu_seconds + task.ordinary.cpu_seconds), task.two_phase
+    return replace(result, cpu_seconds=result.cpu_seconds + ordinary.cpu_seconds), task.two_phase
 
 
 class JointTask(Task[RoutedMapping]):
     """Starts from the ``ordinary`` result of the mapping with the machine's own routes."""
 
-    ordinary: Result[IntArray]
+    referee: JointReferee
 
-    def __init__(self, problem: MappingProblem) -> None:
+    def __init__(self, problem: MappingProblem, referee: JointReferee, ordinary: Result[IntArray]) -> None:
         self.problem, self.objective = problem, problem.objective
-        self.reduction = merge_together(problem)
-        self.referee = JointReferee(self.reduction)
+        self.referee, self.ordinary = referee, ordinary
         self.two_phase: float | None = None
 
     def words(self, seed: int) -> str:
@@ -106,7 +106,7 @@ class JointTask(Task[RoutedMapping]):
         if self.ordinary.stop_reason == "interrupt":
             run.budget.interrupt()
         if self.ordinary.core is not None:
-            core = self.reduction.restrict(self.ordinary.core)
+            core = self.referee.reduction.restrict(self.ordinary.core)
             self.two_phase = _offer_two_phase(self.referee.problem, run.incumbent, core)
         return plan_of(self.referee.problem, run.options.engines)
 
@@ -114,12 +114,12 @@ class JointTask(Task[RoutedMapping]):
         """The mapping with its routes, and what both are worth."""
         joint, problem = self.referee.problem, self.problem
         inner, used = joint.split(lifted)
-        core = self.reduction.lift(inner)
+        core = self.referee.reduction.lift(inner)
         scores = score(problem.graph, problem.machine, core)
         scores |= {name: joint.value(name, inner, used) for name in ROUTED}
         scores.pop("hysmap", None)
         scores["total-link"] = float((joint.rate @ used).sum()) if len(joint.messages) else 0.0
-        return RoutedMapping(core, message_routes(self.reduction, joint, used)), scores
+        return RoutedMapping(core, message_routes(self.referee.reduction, joint, used)), scores
 
 
 def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) -> float | None:
