@@ -15,7 +15,7 @@ import nmsolve
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping import api, auto, needs
+from nmsolve.solvers.mapping import api, auto, memory_estimate
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.memory import held_now
 
@@ -184,7 +184,7 @@ def test_an_impossible_packing_is_proved_impossible():
 
 
 def test_a_solver_without_memory_costs_only_itself(monkeypatch):
-    monkeypatch.setattr(needs, "FIXED", 0)
+    monkeypatch.setattr(memory_estimate, "FIXED", 0)
     machine, graph = sized([6, 4, 6, 4])
     nmsolve.map(graph, machine, engines=["first-fit"], time_limit=60)  # loads what this process needs itself
     memory = held_now() + 50 * 2**20  # the child cannot even load its solver

@@ -14,7 +14,7 @@ from nmsolve.model.generators import generate
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import open_graph
 from nmsolve.solvers.mapping.api import make_problem, solve
-from nmsolve.solvers.mapping.needs import search_bytes
+from nmsolve.solvers.mapping.memory_estimate import search_bytes
 from nmsolve.solvers.search.memory import held_now
 
 

@@ -30,7 +30,7 @@ def run_info(o: InfoOptions) -> int:
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine
     from nmsolve.model.graph import READERS
-    from nmsolve.solvers.mapping.needs import load_within
+    from nmsolve.solvers.mapping.memory_estimate import load_within
 
     if o.bind is not None or o.strict:
         raise InputError("--bind and --strict are for models of operators", str(path), "a .onnx file")

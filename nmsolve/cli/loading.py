@@ -157,7 +157,7 @@ def instance(
     """
     from nmsolve.hw.machines import load_machine
     from nmsolve.model.formats.implied import implied_machine
-    from nmsolve.solvers.mapping.needs import load_within
+    from nmsolve.solvers.mapping.memory_estimate import load_within
 
     loaded = load_within(graph, memory)
     implied = implied_machine(loaded, str(graph))
@@ -307,7 +307,7 @@ def _mapping_of(run: Path) -> Path:
 def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGraph, IntArray]:
     """Graph and mapping of an earlier run; whatever else was on the machine then is said by its own run."""
     from nmsolve.model.mapping.files import read_mapping
-    from nmsolve.solvers.mapping.needs import load_within
+    from nmsolve.solvers.mapping.memory_estimate import load_within
 
     inputs = stated_inputs(file.parent / "report.json")
     if inputs.graph is None:

@@ -17,7 +17,7 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.mapping.needs import advice, search_bytes
+from nmsolve.solvers.mapping.memory_estimate import advice, search_bytes
 from nmsolve.solvers.mapping.task import MappingTask
 from nmsolve.solvers.run import Options
 from nmsolve.solvers.run import solve as run

@@ -12,7 +12,7 @@ from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.needs import loaded_bytes
+from nmsolve.solvers.mapping.memory_estimate import loaded_bytes
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.entries import steps_for
 from nmsolve.solvers.search.portfolio import Step
