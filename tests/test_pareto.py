@@ -36,7 +36,7 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import stages_from_json, stages_to_json
-from nmsolve.solvers.mapping.several import Solve, lexicographic, pareto_front, stage_of, word_of
+from nmsolve.solvers.mapping.multi_objective import Solve, lexicographic, pareto_front, stage_of, word_of
 
 NAMES = ("hops", "max-link")
 

@@ -33,7 +33,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.certificates import check_bound
-from nmsolve.solvers.mapping.several import objective_names
+from nmsolve.solvers.mapping.multi_objective import objective_names
 
 FAST = settings(max_examples=40, deadline=None)
 SEED = st.integers(0, 2**32 - 1)

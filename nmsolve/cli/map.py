@@ -19,7 +19,7 @@ from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import DoesNotFitError, InputError
-from nmsolve.solvers.mapping.several import objective_names
+from nmsolve.solvers.mapping.multi_objective import objective_names
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
@@ -168,7 +168,7 @@ def _map_once(run: Run) -> int:
 
 def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
     """One objective after the other; the files are those of the last one. Returns the exit code."""
-    from nmsolve.solvers.mapping.several import lexicographic, stage_of
+    from nmsolve.solvers.mapping.multi_objective import lexicographic, stage_of
 
     stages = lexicographic(run.problem, names, run.left(), run.stage)
     *earlier, (last, result) = stages
@@ -201,7 +201,7 @@ def _front_names(text: str, points: int) -> tuple[str, str]:
 def _map_front(run: Run, names: tuple[str, str]) -> int:
     """The front of two objectives; returns the exit code."""
     from nmsolve.cli.pareto import say_front, write_front
-    from nmsolve.solvers.mapping.several import pareto_front
+    from nmsolve.solvers.mapping.multi_objective import pareto_front
 
     o = run.o
     front = pareto_front(run.problem, names, o.points, clock.left(run.limit), run.stage)

@@ -17,7 +17,7 @@ from nmsolve.model.mapping.files import write_mapping
 if TYPE_CHECKING:
     from nmsolve.cli.patience import Patience
     from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.solvers.mapping.several import Front, Point
+    from nmsolve.solvers.mapping.multi_objective import Front, Point
 
 
 #: Names that files of a front may have.

@@ -1,4 +1,4 @@
-"""Several objectives: one after the other (lexicographic), and the front of two (epsilon constraints).
+"""Multi-objective runs: objectives one after the other (lexicographic), and the front of two (epsilon constraints).
 
 Every step is one ordinary problem with ceilings on the other objectives (Haimes, Lasdon and Wismer 1971), so bounds, exact
 models and checks are those of single objectives.
