@@ -19,9 +19,9 @@ from nmsolve.solvers.mapping.bounds import ascent, eigen, joint, placement_bound
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, projection_bounds
-from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 from nmsolve.solvers.mapping.recheck import operator
 
@@ -54,7 +54,7 @@ def found(single: MappingProblem, several: MappingProblem) -> list[tuple[Mapping
     """One bound of every method, all above 0."""
     nets = replace(several, objective="connectivity", node_limit=3, machine=Machine("m", (1, 1), (6, 6)))
     out = [
-        (single, star_bound(single)),
+        (single, neighbour_bound(single)),
         (single, gilmore_lawler_bound(single)),
         (single, projection_bound(single, rounds=20)),
         (several, joint.joint_bound(several, rounds=20)),
@@ -122,7 +122,7 @@ def test_a_solver_status_is_said_to_be_its_word(single: MappingProblem) -> None:
     assert not check_bound(single, replace(bound, value=1e9), np.arange(30)).ok
     assert check_bound(single, bound, about=single.hash).ok
     assert "given about" in check_bound(single, bound, about="0" * 16).text
-    assert not check_bound(single, star_bound(single)).trusted
+    assert not check_bound(single, neighbour_bound(single)).trusted
 
 
 def test_words_about_other_routes_say_nothing(single: MappingProblem) -> None:
@@ -133,7 +133,7 @@ def test_words_about_other_routes_say_nothing(single: MappingProblem) -> None:
         assert check_bound(single, bound, np.arange(30), single.hash, free_routes=free).trusted
         assert "routes" in check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).text
         assert not check_bound(single, bound, np.arange(30), single.hash, free_routes=not free).ok
-    assert check_bound(single, star_bound(single), np.arange(30), free_routes=True).ok
+    assert check_bound(single, neighbour_bound(single), np.arange(30), free_routes=True).ok
 
 
 def test_words_within_ceilings_say_so_and_hold_for_no_others(single: MappingProblem) -> None:
@@ -152,7 +152,7 @@ def test_words_within_ceilings_say_so_and_hold_for_no_others(single: MappingProb
     assert plain.value > 0
     values = [check_bound(p, plain, core, held.hash).value for p in others[:-1]]
     assert all(v == values[0] >= plain.value for v in values)
-    assert "not the objective" in check_bound(held, star_bound(single)).text
+    assert "not the objective" in check_bound(held, neighbour_bound(single)).text
 
 
 def test_nobody_is_believed_whose_name_is_not_an_engines(single: MappingProblem) -> None:

@@ -18,14 +18,14 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds import joint
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
-from nmsolve.solvers.mapping.bounds.engines import GilmoreLawler, Joint, Projection, Star
+from nmsolve.solvers.mapping.bounds.engines import GilmoreLawler, Joint, NeighbourCounting, Projection
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.joint import joint_bound, refuses_joint
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
-from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (1, 5), (2, 2), (3, 2), (2, 2), (2, 4), (3, 3))
@@ -119,7 +119,7 @@ def _random_machine(rng: np.random.Generator, kind: str, rows: int, cols: int, c
 
 
 BOUNDS = (
-    (refuses_pairs, star_bound),
+    (refuses_pairs, neighbour_bound),
     (refuses_gilmore_lawler, gilmore_lawler_bound),
     (refuses_projection, lambda p: projection_bound(p, rounds=6)),
     (refuses_joint, lambda p: joint_bound(p, rounds=6)),
@@ -269,7 +269,7 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
     single, several = MappingProblem(graph, mesh, node_limit=1), MappingProblem(graph, mesh, node_limit=2)
     nets = MappingProblem(graph, mesh, "connectivity", node_limit=2)
     for engine, taken, refused in (
-        (Star(), (single, several, nets), ()),
+        (NeighbourCounting(), (single, several, nets), ()),
         (GilmoreLawler(), (single, several), (nets,)),
         (Projection(), (single,), (several, nets)),
         (Joint(), (several,), (single, nets)),

@@ -34,7 +34,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.bounds.star import star_bound
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.certificates import stages_from_json, stages_to_json
 from nmsolve.solvers.mapping.multi_objective import Solve, lexicographic, pareto_front, stage_of, word_of
 
@@ -153,10 +153,10 @@ def test_command_line_front_order_and_bad_input(tmp_path):
 
 
 def by_word(problem: MappingProblem, seconds: float, start: np.ndarray | None) -> Result:
-    """The least value of all, proved by CP-SAT as it says; beside it the star bound of hops."""
+    """The least value of all, proved by CP-SAT as it says; beside it the neighbour-counting bound of hops."""
     found = by_trying(problem, seconds, start)
     word = Bound(float(found.objective or 0), "cpsat", "full", {"status": "OPTIMAL"})
-    bounds = (word, *((star_bound(problem),) if problem.objective == "hops" else ()))
+    bounds = (word, *((neighbour_bound(problem),) if problem.objective == "hops" else ()))
     return replace(found, bounds=bounds, scores=score(problem.graph, problem.machine, found.core))
 
 
@@ -274,7 +274,7 @@ def test_no_forged_front_is_believed(what: str, made: Callable[[Make, Solve], Pa
 def test_a_front_claims_no_more_than_its_certificates_prove(
     made: Callable[[Make, Solve], Path], tmp_path: Path
 ) -> None:
-    """Without words the star bound is all that is proved: nothing above it, and no point."""
+    """Without words the neighbour-counting bound is all that is proved: nothing above it, and no point."""
     folder = made(front_folder, by_star)
     changes: list[Change] = [
         lambda f, c: f["points"][0].update(proven=True, bound=None),

@@ -31,10 +31,10 @@ from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import pair_form, refuses_pairs
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
-from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 from nmsolve.solvers.mapping.certificates import check_bound
 from nmsolve.solvers.mapping.recheck.parts import granularity
@@ -73,7 +73,7 @@ def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
         yield from islice(find(reduced), 8)
         return
     for refuses, one in (
-        (refuses_pairs, star_bound),
+        (refuses_pairs, neighbour_bound),
         (refuses_nets, fan_out_bound),
         (refuses_gilmore_lawler, gilmore_lawler_bound),
     ):
@@ -142,7 +142,7 @@ def test_halves_that_add_up_to_whole_numbers_are_rounded_up_by_both_or_by_none(t
     graph = LogicGraph.from_edges(3, [0, 0, 2, 1], [1, 2, 0, 0], [1.5, 1.5, 0.5, 0.5])
     rules = (SideConstraint("t", "together", (1, 2), ()),) if together else ()
     problem = MappingProblem(graph, Machine("m", (1, 1), (1, 3)), "hops", rules, 2)
-    bound = star_bound(merge_together(problem).reduced)
+    bound = neighbour_bound(merge_together(problem).reduced)
     check = check_bound(problem, bound)
     assert check.ok and 0 < bound.value <= check.value
     assert granularity(contracted(problem)) == pair_form(merge_together(problem).reduced).lattice

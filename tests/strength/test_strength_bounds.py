@@ -18,11 +18,11 @@ from nmsolve.solvers.mapping.bounds.engines import (
     GilmoreLawler,
     Joint,
     LinkLoad,
+    NeighbourCounting,
     Parts,
     Projection,
     Slots,
     Split,
-    Star,
     Subgraphs,
     TreeParts,
 )
@@ -46,12 +46,12 @@ FEW = MappingProblem(casts(40, 3), board(2, 3), "connectivity", (), 8)
 
 def test_star() -> None:
     """Fails if the bound is 10 % weaker."""
-    at_least(proved(Star(), SPARSE), 481)
+    at_least(proved(NeighbourCounting(), SPARSE), 481)
 
 
 def test_fan_out() -> None:
     """Fails if the bound is 10 % weaker."""
-    at_least(proved(Star(), placement(casts(36, 5), board(6, 6), "multicast-hops")), 881)
+    at_least(proved(NeighbourCounting(), placement(casts(36, 5), board(6, 6), "multicast-hops")), 881)
 
 
 def test_gilmore_lawler() -> None:

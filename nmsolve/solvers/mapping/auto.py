@@ -44,8 +44,8 @@ LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: One node per core: from so many nodes on, and with less than so many seconds for each, annealing from nowhere does not
 #: get as far as bisection and refinement (measured on layered networks of 4,096 and 65,536 clusters).
 MANY, PER_NODE = 2000, 0.005
-#: Largest part of the time for the star bound, which says little where cores hold many nodes.
-MOST_STAR = 0.05
+#: Largest part of the time for neighbour counting, which says little where cores hold many nodes.
+MOST_NEIGHBOURS = 0.05
 #: From so many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -234,7 +234,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
     least = 1.1 * least_seconds(name, problem)
     most = AFTER + AFTER_PER_SECOND * seconds if name in ("split", "tree-parts") else _most_part(problem)
-    most = MOST_STAR if name == "star" else most
+    most = MOST_NEIGHBOURS if name == "star" else most
     if least <= min(MOST_AFTER, most) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"

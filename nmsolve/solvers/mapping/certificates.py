@@ -20,7 +20,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
 from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.eigenvalues import FACTORED
 from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
@@ -36,7 +36,7 @@ from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 RECHECKS = {
-    "star": recheck_star,
+    "star": recheck_neighbours,
     "fan-out": recheck_fan_out,
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,

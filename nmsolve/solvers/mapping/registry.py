@@ -26,7 +26,7 @@ REGISTRY: dict[str, Entry] = {
     "kaminpar": Entry(_H + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
     "mtkahypar": Entry(_H + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
     "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True, budgeted=True),
-    "star": Entry(_S + "bounds.engines:Star", "star bound", quick=True, stored=True),
+    "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, stored=True),
     "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),

@@ -16,13 +16,13 @@ from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exc
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES, refuses_pairs
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
-from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.bounds.subgraphs.bound import subgraph_bounds
 from nmsolve.solvers.mapping.bounds.subgraphs.form import refuses_form
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -56,14 +56,14 @@ def _upper(context: Context) -> Callable[[], float]:
     return lambda: context.incumbent()[1]
 
 
-def _refuses_star(problem: MappingProblem) -> str | None:
+def _refuses_neighbours(problem: MappingProblem) -> str | None:
     return refuses_nets(problem) if uses_nets(problem) else refuses_pairs(problem)
 
 
-def _star(problem: MappingProblem, context: Context) -> list[Bound]:
-    """Star bound of pairwise objectives, fan-out bound of net objectives and on large graphs: any size."""
+def _neighbours(problem: MappingProblem, context: Context) -> list[Bound]:
+    """Neighbour counting for pairwise objectives; the fan-out bound for net objectives and large graphs. Any size."""
     large = problem.graph.on_disk or problem.graph.m > MOST_EDGES
-    find = fan_out_bound if uses_nets(problem) or large else star_bound
+    find = fan_out_bound if uses_nets(problem) or large else neighbour_bound
     return [find(problem, context.should_stop)]
 
 
@@ -126,7 +126,7 @@ def _cover(problem: MappingProblem, context: Context) -> Iterable[Bound]:
     return cover_bounds(problem, _upper(context), context.should_stop)
 
 
-Star = partial(BoundEngine, "star", _refuses_star, _star)
+NeighbourCounting = partial(BoundEngine, "star", _refuses_neighbours, _neighbours)
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
 Projection = partial(BoundEngine, "projection", refuses_projection, _projection)
 Split = partial(BoundEngine, "split", refuses_split, _split)

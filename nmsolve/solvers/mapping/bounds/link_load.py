@@ -27,12 +27,12 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
-from nmsolve.solvers.mapping.bounds.star import star_bound
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
 
 METHOD = "link-load"
@@ -133,7 +133,7 @@ def sum_bounds(
     if refuses_nets(problem) is None:
         yield fan_out_bound(problem, should_stop)
     if refuses_pairs(problem) is None:
-        yield star_bound(problem, should_stop)
+        yield neighbour_bound(problem, should_stop)
     if refuses_gilmore_lawler(problem) is None:
         yield gilmore_lawler_bound(problem, should_stop)
     rest: list[Callable[[float], Iterator[Bound]]] = []

@@ -14,9 +14,9 @@ from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
 from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
-from nmsolve.solvers.mapping.bounds.star import star_bound
 
 #: Edges that are summed at once.
 PIECE = 2**20
@@ -40,7 +40,7 @@ def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
 def placement_bound(
     problem: MappingProblem, core: IntArray, upper: float = np.inf, should_stop: ShouldStop = never
 ) -> Bound | None:
-    """Best of star, Gilmore-Lawler and projection on the parts of ``core``; scope ``placement``.
+    """Best of neighbour counting, Gilmore-Lawler and projection on the parts of ``core``; scope ``placement``.
 
     None for net objectives. Takes about a second at 1,024 cores. The certificate is the inner bound's; to re-check it
     one needs the mapping as well.
@@ -50,7 +50,7 @@ def placement_bound(
     parts = part_problem(problem, np.asarray(core, np.int64))
     if refuses_pairs(parts):
         return None
-    best = star_bound(parts, should_stop)
+    best = neighbour_bound(parts, should_stop)
     if refuses_gilmore_lawler(parts) is None and not should_stop():
         best = max(best, gilmore_lawler_bound(parts, should_stop), key=lambda b: b.value)
     if refuses_projection(parts) is None and not should_stop():

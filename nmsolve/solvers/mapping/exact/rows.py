@@ -1,4 +1,4 @@
-"""Valid inequalities every exact model takes: star (Gilmore-Lawler) rows, least distances, triangles.
+"""Valid inequalities every exact model takes: star rows (Gilmore-Lawler on a node and its edges), least distances, triangles.
 
 Without them the linear relaxation of a mapping model is about zero: half a node on every core makes all
 distances 0. Gilmore 1962 and Lawler 1963 give the weighted star; the plain star counts distances alone.

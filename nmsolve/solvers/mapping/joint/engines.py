@@ -208,7 +208,7 @@ def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> Bool
 
 
 class AnyRouteBounds:
-    """Bounds of the mapping problem that hold whatever routes are taken: fan-out or star, covering; loads of links."""
+    """Bounds of the mapping problem that hold for any routes: fan-out or neighbour counting, core traffic, loads of links."""
 
     name = "bounds"
     finds = "bounds"
@@ -221,9 +221,9 @@ class AnyRouteBounds:
         """Raise all of them; the covering bound last, it takes longest."""
         from nmsolve.hw.cost import uses_links, uses_nets
         from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+        from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
-        from nmsolve.solvers.mapping.bounds.star import star_bound
 
         mapping = any_route(problem.mapping)
         if uses_links(mapping):
@@ -235,7 +235,7 @@ class AnyRouteBounds:
         if uses_nets(mapping) and refuses_nets(mapping) is None:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
         elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
-            context.raise_bound(star_bound(mapping, context.should_stop))
+            context.raise_bound(neighbour_bound(mapping, context.should_stop))
         if refuses_cover(mapping) is None:
             for bound in cover_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
                 context.raise_bound(bound)

@@ -1,4 +1,4 @@
-"""Re-checks of the counting bounds star and Gilmore-Lawler. One node at a time, no shared code.
+"""Re-checks of neighbour counting and the Gilmore-Lawler bound. One node at a time, no shared code.
 
 Whole data give exact sums. Otherwise distances are rounded down, and every sum of products of numbers >= 0 loses what its
 roundings can have added; prices, which may be of any size, are charged for by their own magnitudes (docs/bounds.md).
@@ -45,7 +45,7 @@ def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: F
     )
 
 
-def recheck_star(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+def recheck_neighbours(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Half the sum over nodes of (traffic, falling) x (least distance of each slot over the node's domain, rising)."""
     expect(problem, "pairs", fewest=1)
     cores, w = usable_cores(problem), both_ways(problem)

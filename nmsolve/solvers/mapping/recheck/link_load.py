@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_star
+from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, below, granularity, risen, room_of
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
@@ -19,7 +19,7 @@ from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_part
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 INNER = {
-    "star": recheck_star,
+    "star": recheck_neighbours,
     "fan-out": recheck_fan_out,
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,

@@ -48,7 +48,7 @@ def refuses_slots(problem: MappingProblem) -> str | None:
         return f"objective {problem.objective} is no sum over pairs or messages"
     if problem.one_per_core:
         if not uses_nets(problem) or problem.objective == "connectivity":
-            return "one node per core: the split and star bounds are made for that"
+            return "one node per core: the split bound and neighbour counting are made for that"
         if problem.machine.distance_matrix is not None:
             return "distances are given by a matrix"
         if not 3 <= usable <= MAX_SINGLE or problem.n > usable:

@@ -1,4 +1,4 @@
-"""The star bound: every node's neighbours sit as near to it as they fit.
+"""The neighbour-counting bound (engine ``star``): every node's neighbours sit as near to it as they fit.
 
 ``cost >= 1/2 sum_u min_{p in domain(u)} sum_j w_(j) near_p(slot(j))`` with the weights of u falling and the slots of p
 rising. Valid for every mapping: each node's share is bounded on its own. The minimum over p is taken slot by slot,
@@ -26,8 +26,8 @@ from nmsolve.solvers.mapping.bounds.pairs import (
 MAX_DOMAINS = 512
 
 
-def star_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:
-    """Star bound of a pairwise problem; certificate: the method alone, the checker recomputes it.
+def neighbour_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:
+    """Neighbour-counting bound of a pairwise problem; certificate: the method alone, the checker recomputes it.
 
     Stopped early it returns 0, which is always valid. Cost: one sort of the edges and of every core's distances.
     """
