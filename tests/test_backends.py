@@ -14,10 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.backends import engine as module
-from nmsolve.heuristics.mapping.backends.partitioners import write_parhip
-from nmsolve.heuristics.mapping.backends.place import placement_problem
-from nmsolve.heuristics.mapping.backends.task import MOST, Task, make_task, whole_sizes, whole_weights
+from nmsolve.heuristics.mapping.published.backends import engine as module
+from nmsolve.heuristics.mapping.published.backends.partitioners import write_parhip
+from nmsolve.heuristics.mapping.published.backends.place import placement_problem
+from nmsolve.heuristics.mapping.published.backends.task import (
+    MOST,
+    Task,
+    make_task,
+    whole_sizes,
+    whole_weights,
+)
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
@@ -221,8 +227,8 @@ def test_an_installed_tool_beats_consecutive_nodes(name):
     pytest.importorskip(TOOLS[name])
     code = f"""
 import numpy as np
-from nmsolve.heuristics.mapping.backends import partitioners
-from nmsolve.heuristics.mapping.backends.task import make_task
+from nmsolve.heuristics.mapping.published.backends import partitioners
+from nmsolve.heuristics.mapping.published.backends.task import make_task
 from nmsolve.hw.scores import objective_value
 from test_backends import by_index, communities
 for objective, nets in (("cut", False), ("connectivity", True)):

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.communities import Communities, communities_to_chips
-from nmsolve.heuristics.mapping.communities.chips import (
+from nmsolve.heuristics.mapping.published.communities import Communities, communities_to_chips
+from nmsolve.heuristics.mapping.published.communities.chips import (
     assign_processors,
     available,
     parameters,
     processor_order,
 )
-from nmsolve.heuristics.mapping.communities.count import communities
-from nmsolve.heuristics.mapping.communities.louvain import louvain
-from nmsolve.heuristics.mapping.m2.topology import topology_of
+from nmsolve.heuristics.mapping.published.communities.count import communities
+from nmsolve.heuristics.mapping.published.communities.louvain import louvain
+from nmsolve.heuristics.mapping.published.m2.topology import topology_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint

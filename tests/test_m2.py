@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.m2 import M2
-from nmsolve.heuristics.mapping.m2.bisection import bisection, split_into, split_until_fit
-from nmsolve.heuristics.mapping.m2.coarsening import FRACTION, coarsening
-from nmsolve.heuristics.mapping.m2.forces import force_directed_refinement
-from nmsolve.heuristics.mapping.m2.placement import placement_by_bisection
-from nmsolve.heuristics.mapping.m2.region import target_region
-from nmsolve.heuristics.mapping.m2.repair import repair
-from nmsolve.heuristics.mapping.m2.topology import Topology, contract, induced, topology_of
-from nmsolve.heuristics.mapping.m2.uncoarsening import uncoarsening
+from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.published.m2 import M2
+from nmsolve.heuristics.mapping.published.m2.bisection import bisection, split_into, split_until_fit
+from nmsolve.heuristics.mapping.published.m2.coarsening import FRACTION, coarsening
+from nmsolve.heuristics.mapping.published.m2.forces import force_directed_refinement
+from nmsolve.heuristics.mapping.published.m2.placement import placement_by_bisection
+from nmsolve.heuristics.mapping.published.m2.region import target_region
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced, topology_of
+from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import LogicGraph

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from test_m2 import Recorder, dense, no_poll, topology
 
-from nmsolve.heuristics.mapping.m2 import M2
-from nmsolve.heuristics.mapping.m2.bisection import bisection
-from nmsolve.heuristics.mapping.m2.coarsening import coarsening
-from nmsolve.heuristics.mapping.m2.engine import ROUNDS
-from nmsolve.heuristics.mapping.m2.forces import force_directed_refinement
-from nmsolve.heuristics.mapping.m2.topology import Topology, topology_of
-from nmsolve.heuristics.mapping.m2.uncoarsening import uncoarsening
+from nmsolve.heuristics.mapping.published.m2 import M2
+from nmsolve.heuristics.mapping.published.m2.bisection import bisection
+from nmsolve.heuristics.mapping.published.m2.coarsening import coarsening
+from nmsolve.heuristics.mapping.published.m2.engine import ROUNDS
+from nmsolve.heuristics.mapping.published.m2.forces import force_directed_refinement
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, topology_of
+from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem

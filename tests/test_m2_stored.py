@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from test_m2 import Recorder, dense, hops, no_poll, random_graph
 
-from nmsolve.heuristics.mapping.m2 import M2
-from nmsolve.heuristics.mapping.m2.coarsening import coarsening
-from nmsolve.heuristics.mapping.m2.stored import StoredTopology, stored_topology
-from nmsolve.heuristics.mapping.m2.topology import contract, topology_of
-from nmsolve.heuristics.mapping.m2.uncoarsening import uncoarsening
+from nmsolve.heuristics.mapping.published.m2 import M2
+from nmsolve.heuristics.mapping.published.m2.coarsening import coarsening
+from nmsolve.heuristics.mapping.published.m2.stored import StoredTopology, stored_topology
+from nmsolve.heuristics.mapping.published.m2.topology import contract, topology_of
+from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.formats import save_graph

@@ -170,7 +170,7 @@ def test_a_slice_reports_the_change_it_made_and_stays_legal(objective, heat):
             SideConstraint("c", "apart", (5, 6, 7)),
         ),
     )  # fmt: skip
-    from nmsolve.heuristics.mapping.m2.repair import repair
+    from nmsolve.heuristics.mapping.common.repair import repair
 
     core = repair(problem, np.arange(30) % 8)
     state = build(problem, core)

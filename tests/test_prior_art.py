@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import nmsolve
 from nmsolve.heuristics.mapping.common.rng import new_rng
-from nmsolve.heuristics.mapping.prior_art import genetic
-from nmsolve.heuristics.mapping.prior_art.annealing import Annealing
-from nmsolve.heuristics.mapping.prior_art.ant_colony import ANTS, EVAPORATION, AntColony, _build
-from nmsolve.heuristics.mapping.prior_art.arena import (
+from nmsolve.heuristics.mapping.published.prior_art import genetic
+from nmsolve.heuristics.mapping.published.prior_art.annealing import Annealing
+from nmsolve.heuristics.mapping.published.prior_art.ant_colony import ANTS, EVAPORATION, AntColony, _build
+from nmsolve.heuristics.mapping.published.prior_art.arena import (
     change,
     copied,
     cost_of,
@@ -25,8 +25,8 @@ from nmsolve.heuristics.mapping.prior_art.arena import (
     send,
     shake,
 )
-from nmsolve.heuristics.mapping.prior_art.genetic import Genetic, _cross
-from nmsolve.heuristics.mapping.prior_art.particle_swarm import ParticleSwarm
+from nmsolve.heuristics.mapping.published.prior_art.genetic import Genetic, _cross
+from nmsolve.heuristics.mapping.published.prior_art.particle_swarm import ParticleSwarm
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_instance

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from strength_cases import at_most, board, casts, found, grid, near, run
 
-from nmsolve.heuristics.mapping.communities import Communities
 from nmsolve.heuristics.mapping.external.engine import External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
-from nmsolve.heuristics.mapping.m2 import M2
 from nmsolve.heuristics.mapping.multilevel.engine import Multilevel
+from nmsolve.heuristics.mapping.published.communities import Communities
+from nmsolve.heuristics.mapping.published.m2 import M2
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 

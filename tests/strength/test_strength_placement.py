@@ -7,7 +7,7 @@ from strength_cases import at_most, board, found, near, placement
 from nmsolve.heuristics.mapping.lns.engine import Lns
 from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.heuristics.mapping.placement.tabu import Tabu
-from nmsolve.heuristics.mapping.prior_art.engines import (
+from nmsolve.heuristics.mapping.published.prior_art.engines import (
     ant_colony,
     genetic_algorithm,
     particle_swarm,

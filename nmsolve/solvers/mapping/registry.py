@@ -6,6 +6,7 @@ from nmsolve.model.engine import Engine
 from nmsolve.solvers.search.entries import Entry, look_up
 
 _H, _S = "heuristics.mapping.", "solvers.mapping."
+_PUB = _H + "published."
 REGISTRY: dict[str, Entry] = {
     "first-fit": Entry(_H + "first_fit:FirstFit", "some feasible mapping at once", axons=True, stored=True),
     "multilevel": Entry(_H + "multilevel.engine:Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
@@ -16,15 +17,15 @@ REGISTRY: dict[str, Entry] = {
     "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
     "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
     "reward": Entry(_H + "reward:Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
-    "m2": Entry(_H + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
-    "communities": Entry(_H + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
-    "simple-annealing": Entry(_H + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
-    "genetic": Entry(_H + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
-    "ant-colony": Entry(_H + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),
-    "particle-swarm": Entry(_H + "prior_art.engines:particle_swarm", "particle swarm, to compare", repeat=True),
-    "metis": Entry(_H + "backends.engine:metis", "METIS (extra), its parts placed, to compare", child=True),
-    "kaminpar": Entry(_H + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
-    "mtkahypar": Entry(_H + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
+    "m2": Entry(_PUB + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
+    "communities": Entry(_PUB + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
+    "simple-annealing": Entry(_PUB + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
+    "genetic": Entry(_PUB + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
+    "ant-colony": Entry(_PUB + "prior_art.engines:ant_colony", "MAX-MIN ants, to compare", repeat=True),
+    "particle-swarm": Entry(_PUB + "prior_art.engines:particle_swarm", "particle swarm, to compare", repeat=True),
+    "metis": Entry(_PUB + "backends.engine:metis", "METIS (extra), its parts placed, to compare", child=True),
+    "kaminpar": Entry(_PUB + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
+    "mtkahypar": Entry(_PUB + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
     "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True, budgeted=True),
     "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, stored=True),
     "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),

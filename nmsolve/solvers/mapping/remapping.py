@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.repair import within_axons
-from nmsolve.heuristics.mapping.m2.repair import repair
+from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.mapping.problem import MappingProblem

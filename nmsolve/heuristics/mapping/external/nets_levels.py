@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.repair import placed
 from nmsolve.heuristics.mapping.external.nets_axons import inner_rows
 from nmsolve.heuristics.mapping.external.nets_clusters import clusters
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, charged_rows, incidence, one_list
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
-from nmsolve.heuristics.mapping.m2.repair import placed
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 

@@ -76,8 +76,8 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
 
     With limits on axon or routers' tables, a good one that may exceed these if none is known.
     """
-    from nmsolve.heuristics.mapping.m2.engine import M2
-    from nmsolve.heuristics.mapping.m2.repair import repair
+    from nmsolve.heuristics.mapping.common.repair import repair
+    from nmsolve.heuristics.mapping.published.m2.engine import M2
 
     core, _ = context.incumbent()
     if core is None and (problem.axons is not None or problem.table_limit is not None):

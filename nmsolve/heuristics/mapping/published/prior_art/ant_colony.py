@@ -11,7 +11,15 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
-from nmsolve.heuristics.mapping.prior_art.arena import Arena, Mapping, assign, copied, cost_of, descend, fits
+from nmsolve.heuristics.mapping.published.prior_art.arena import (
+    Arena,
+    Mapping,
+    assign,
+    copied,
+    cost_of,
+    descend,
+    fits,
+)
 from nmsolve.model.types import AnyArray, FloatArray
 
 #: Ants per iteration, evaporation, steps of the local search per node; every so many iterations the best ever lays trail.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Topology
+from nmsolve.heuristics.mapping.published.m2.topology import Topology
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Share of the parts that may move in one round (step S9 of the source).

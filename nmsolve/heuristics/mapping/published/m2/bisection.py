@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Topology, induced
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Connections looked at in one kernel call; keeps a call well under 0.2 s.

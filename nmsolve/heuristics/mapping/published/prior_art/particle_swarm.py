@@ -10,7 +10,7 @@ from __future__ import annotations
 import numba as nb
 
 from nmsolve.heuristics.mapping.common.rng import uniform
-from nmsolve.heuristics.mapping.prior_art.arena import (
+from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
     assign,

@@ -11,7 +11,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
-from nmsolve.heuristics.mapping.prior_art.arena import (
+from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
     assign,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Level
+from nmsolve.heuristics.mapping.published.m2.topology import Level
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: A merged vertex may take at most this fraction of a core (steps S2 of the source).
@@ -39,7 +39,7 @@ def coarsening(
     -----
     Deviations: the size rule holds for every resource; of several equally heavy connections one that allows
     a pair is taken (the source says nothing about ties; unit weights would otherwise not coarsen at all);
-    see also :func:`nmsolve.heuristics.mapping.m2.topology.kinds`.
+    see also :func:`nmsolve.heuristics.mapping.published.m2.topology.kinds`.
     """
     levels: list[tuple[Level, Int32Array]] = []
     while True:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.communities.count import communities
-from nmsolve.heuristics.mapping.m2.topology import Topology, contract, topology_of
+from nmsolve.heuristics.mapping.published.communities.count import communities
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, topology_of
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.bisection import SLICE
-from nmsolve.heuristics.mapping.m2.topology import Level
+from nmsolve.heuristics.mapping.published.m2.bisection import SLICE
+from nmsolve.heuristics.mapping.published.m2.topology import Level
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 

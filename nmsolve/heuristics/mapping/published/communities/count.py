@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.communities.louvain import louvain
-from nmsolve.heuristics.mapping.m2.bisection import bisection
-from nmsolve.heuristics.mapping.m2.topology import Topology, contract, induced
+from nmsolve.heuristics.mapping.published.communities.louvain import louvain
+from nmsolve.heuristics.mapping.published.m2.bisection import bisection
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Piece, Topology, kinds
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, kinds
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store.block import Block
@@ -38,7 +38,7 @@ class Disk:
 
 @dataclass(frozen=True)
 class StoredTopology:
-    """A :class:`~nmsolve.heuristics.mapping.m2.topology.Topology` whose connections are in level ``depth``'s file.
+    """A :class:`~nmsolve.heuristics.mapping.published.m2.topology.Topology` whose connections are in level ``depth``'s file.
 
     Vertices are visited shard by shard in random order, in random order within a shard: the random order of the method, as
     far as it can be had without reading the file once per vertex.

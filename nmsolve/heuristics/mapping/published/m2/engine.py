@@ -7,15 +7,15 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.bisection import split_into, split_until_fit
-from nmsolve.heuristics.mapping.m2.coarsening import coarsening
-from nmsolve.heuristics.mapping.m2.forces import force_directed_refinement
-from nmsolve.heuristics.mapping.m2.placement import placement_by_bisection
-from nmsolve.heuristics.mapping.m2.region import target_region
-from nmsolve.heuristics.mapping.m2.repair import repair
-from nmsolve.heuristics.mapping.m2.stored import stored_topology
-from nmsolve.heuristics.mapping.m2.topology import Level, Stopped, topology_of
-from nmsolve.heuristics.mapping.m2.uncoarsening import uncoarsening
+from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.published.m2.bisection import split_into, split_until_fit
+from nmsolve.heuristics.mapping.published.m2.coarsening import coarsening
+from nmsolve.heuristics.mapping.published.m2.forces import force_directed_refinement
+from nmsolve.heuristics.mapping.published.m2.placement import placement_by_bisection
+from nmsolve.heuristics.mapping.published.m2.region import target_region
+from nmsolve.heuristics.mapping.published.m2.stored import stored_topology
+from nmsolve.heuristics.mapping.published.m2.topology import Level, Stopped, topology_of
+from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem

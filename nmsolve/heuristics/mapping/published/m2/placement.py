@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.bisection import bisection
-from nmsolve.heuristics.mapping.m2.topology import Topology, induced
+from nmsolve.heuristics.mapping.published.m2.bisection import bisection
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced
 from nmsolve.model.types import BoolArray, IntArray
 
 

@@ -1,5 +1,5 @@
 """Method M2, multilevel topology mapping, as its source describes it: a file per requirement."""
 
-from nmsolve.heuristics.mapping.m2.engine import M2
+from nmsolve.heuristics.mapping.published.m2.engine import M2
 
 __all__ = ["M2"]

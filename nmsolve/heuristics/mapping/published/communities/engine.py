@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.communities.chips import communities_to_chips
-from nmsolve.heuristics.mapping.m2.engine import partition, place
-from nmsolve.heuristics.mapping.m2.repair import repair
-from nmsolve.heuristics.mapping.m2.topology import Stopped, induced, topology_of
+from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.published.communities.chips import communities_to_chips
+from nmsolve.heuristics.mapping.published.m2.engine import partition, place
+from nmsolve.heuristics.mapping.published.m2.topology import Stopped, induced, topology_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.problem import MappingProblem

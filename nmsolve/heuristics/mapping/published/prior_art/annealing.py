@@ -10,7 +10,15 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import uniform
-from nmsolve.heuristics.mapping.prior_art.arena import Arena, Mapping, assign, change, copied, send, step_of
+from nmsolve.heuristics.mapping.published.prior_art.arena import (
+    Arena,
+    Mapping,
+    assign,
+    change,
+    copied,
+    send,
+    step_of,
+)
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Steps sampled for the temperatures; steps of the first run in multiples of the nodes (each later run doubles it).

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.m2.topology import Topology, contract
+from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: A level ends when a pass over all vertices improves modularity by less than this.

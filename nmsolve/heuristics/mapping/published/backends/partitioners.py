@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.backends.task import Task
+from nmsolve.heuristics.mapping.published.backends.task import Task
 from nmsolve.model.types import IntArray
 
 

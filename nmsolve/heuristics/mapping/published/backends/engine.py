@@ -9,10 +9,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.backends import partitioners
-from nmsolve.heuristics.mapping.backends.place import place_parts
-from nmsolve.heuristics.mapping.backends.task import Task, make_task
-from nmsolve.heuristics.mapping.m2.repair import repair
+from nmsolve.heuristics.mapping.common.repair import repair
+from nmsolve.heuristics.mapping.published.backends import partitioners
+from nmsolve.heuristics.mapping.published.backends.place import place_parts
+from nmsolve.heuristics.mapping.published.backends.task import Task, make_task
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError

@@ -1,6 +1,0 @@
-"""Networks over several chips by communities, as their source has it: M1.3 (how many), M1.4 (where)."""
-
-from nmsolve.heuristics.mapping.communities.chips import communities_to_chips
-from nmsolve.heuristics.mapping.communities.engine import Communities
-
-__all__ = ["Communities", "communities_to_chips"]
