@@ -27,7 +27,7 @@ from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
-from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
+from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
@@ -79,8 +79,8 @@ def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
     ):
         if refuses(reduced) is None:
             yield one(reduced)
-    if refuses_cover(reduced) is None:
-        yield from islice(cover_bounds(reduced, goal, rounds=20), 3)
+    if refuses_core_traffic(reduced) is None:
+        yield from islice(core_traffic_bounds(reduced, goal, rounds=20), 3)
     if refuses_parts(reduced) is None:
         yield from islice(parts_bounds(reduced, goal, 3), 3)
     if uses_nets(reduced) and refuses_tree_parts(reduced) is None:

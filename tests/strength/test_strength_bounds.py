@@ -10,10 +10,10 @@ from strength_cases import at_least, at_most, board, casts, near, placement, pro
 
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds.cover import covering
-from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
+from nmsolve.solvers.mapping.bounds.core_traffic import traffic_nets
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.engines import (
-    Cover,
+    CoreTraffic,
     Exchange,
     GilmoreLawler,
     Joint,
@@ -111,12 +111,12 @@ def test_exchange() -> None:
 
 def test_cover() -> None:
     """Fails if the ascent ends after five rounds."""
-    at_least(proved(Cover(), FEW, stops=120, upper=217), 98)
+    at_least(proved(CoreTraffic(), FEW, stops=120, upper=217), 98)
 
 
 def test_cover_pricing() -> None:
     """Fails if the search for the cheapest set does not know what messages cost that it has not touched yet."""
-    c = covering(FEW)
+    c = traffic_nets(FEW)
     volume = np.bincount(np.repeat(np.arange(FEW.n), np.diff(c.net_ptr)), c.rate[c.nets], FEW.n)
     price = np.rint(1.4 * volume * c.rate.sum() / volume.sum())
     member = np.zeros(c.room, np.int64)

@@ -20,8 +20,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.recheck.core_traffic import recheck_core_traffic
 from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, recheck_neighbours
-from nmsolve.solvers.mapping.recheck.cover import recheck_cover
 from nmsolve.solvers.mapping.recheck.eigenvalues import FACTORED
 from nmsolve.solvers.mapping.recheck.exchange import recheck_exchange
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
@@ -44,7 +44,7 @@ RECHECKS = {
     "subgraphs": recheck_subgraphs,
     "joint": recheck_joint,
     "parts": recheck_parts,
-    "cover": recheck_cover,
+    "cover": recheck_core_traffic,
     "tree-parts": recheck_tree_parts,
     "link-load": recheck_link_load,
     "slots": recheck_slots,

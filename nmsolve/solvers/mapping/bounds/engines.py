@@ -11,7 +11,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.claim import claimable
-from nmsolve.solvers.mapping.bounds.cover import cover_bounds, refuses_cover
+from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
@@ -122,8 +122,8 @@ def _exchange(problem: MappingProblem, context: Context) -> Iterable[Bound]:
     return exchange_bounds(problem, context.incumbent()[0], context.should_stop, context.time_left())
 
 
-def _cover(problem: MappingProblem, context: Context) -> Iterable[Bound]:
-    return cover_bounds(problem, _upper(context), context.should_stop)
+def _core_traffic(problem: MappingProblem, context: Context) -> Iterable[Bound]:
+    return core_traffic_bounds(problem, _upper(context), context.should_stop)
 
 
 NeighbourCounting = partial(BoundEngine, "star", _refuses_neighbours, _neighbours)
@@ -137,4 +137,4 @@ TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, _tree_parts)
 Slots = partial(BoundEngine, "slots", refuses_slots, _slots)
 LinkLoad = partial(BoundEngine, "link-load", refuses_link_load, _link_load)
 Exchange = partial(BoundEngine, "exchange", refuses_exchange, _exchange)
-Cover = partial(BoundEngine, "cover", refuses_cover, _cover)
+CoreTraffic = partial(BoundEngine, "cover", refuses_core_traffic, _core_traffic)

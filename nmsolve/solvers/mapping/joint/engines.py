@@ -15,8 +15,13 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.cover import MAX_WORK, cover_bounds, covering, refuses_cover
-from nmsolve.solvers.mapping.bounds.cover_kernel import cheapest_set
+from nmsolve.solvers.mapping.bounds.core_traffic import (
+    MAX_WORK,
+    core_traffic_bounds,
+    refuses_core_traffic,
+    traffic_nets,
+)
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
 from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
@@ -47,7 +52,7 @@ PIECE = 20_000
 MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
 #: Most sets of nodes that are looked at, most of them that are kept, and steps in one kernel call.
 MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
-#: The cheapest set is looked for as long as so many pricings of the covering bound may take, about a second.
+#: The cheapest set is looked for as long as so many pricings of the core-traffic bound may take, about a second.
 PRICINGS = 3
 
 
@@ -218,7 +223,7 @@ class AnyRouteBounds:
         return None
 
     def run(self, problem: JointProblem, context: Context) -> None:
-        """Raise all of them; the covering bound last, it takes longest."""
+        """Raise all of them; the core-traffic bound last, it takes longest."""
         from nmsolve.hw.cost import uses_links, uses_nets
         from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
         from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
@@ -236,8 +241,8 @@ class AnyRouteBounds:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
         elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
             context.raise_bound(neighbour_bound(mapping, context.should_stop))
-        if refuses_cover(mapping) is None:
-            for bound in cover_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
+        if refuses_core_traffic(mapping) is None:
+            for bound in core_traffic_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
                 context.raise_bound(bound)
 
 
@@ -292,14 +297,14 @@ class TreeBranching:
 
 
 class TreePartitions:
-    """Exact: all partitions that the covering bound does not rule out, each placed at best, with best trees."""
+    """Exact: all partitions that the core-traffic bound does not rule out, each placed at best, with best trees."""
 
     name = "tree-partitions"
     finds = "both"
 
     def refuses(self, problem: JointProblem) -> str | None:
-        """What annealing with best trees or the covering bound refuses, and too many sets of nodes."""
-        reason = TreeSearch().refuses(problem) or refuses_cover(problem.mapping)
+        """What annealing with best trees or the core-traffic bound refuses, and too many sets of nodes."""
+        reason = TreeSearch().refuses(problem) or refuses_core_traffic(problem.mapping)
         if reason is not None:
             return reason
         n, room = problem.mapping.n, room_per_core(problem.mapping)
@@ -312,7 +317,7 @@ class TreePartitions:
         start, limit = context.incumbent()
         mapping = any_route(problem.mapping)
         prices = None
-        for bound in cover_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
+        for bound in core_traffic_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
             context.raise_bound(bound)
             prices = bound.certificate["price"]
         if start is None or prices is None or context.should_stop():
@@ -338,7 +343,7 @@ def partition_walk(
     problem: JointProblem, mapping: MappingProblem, prices: FloatArray, limit: float
 ) -> tuple[Walk, TreeState] | None:
     """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
-    c, n = covering(mapping), mapping.n
+    c, n = traffic_nets(mapping), mapping.n
     known, most = 1e-9 if c.least == 0 else np.inf, PRICINGS * int(MAX_WORK / (n + len(c.nets)))
     cheapest, tree, _ = cheapest_set(
         c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, prices, known, most, np.zeros(c.room, np.int64)

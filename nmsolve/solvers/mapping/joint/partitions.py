@@ -1,7 +1,7 @@
 """All partitions that could still beat a known answer, by reduced cost, and the best placement of each.
 
-With the prices pi of the covering bound (docs/bounds.md) every set S of nodes has a reduced cost
-r(S) = cover(S) - pi(S) - p >= 0, p the cheapest. A mapping whose cores hold S_1, S_2, ... costs at least
+With the prices pi of the core-traffic bound (docs/bounds.md) every set S of nodes has a reduced cost
+r(S) = traffic(S) - pi(S) - p >= 0, p the cheapest. A mapping whose cores hold S_1, S_2, ... costs at least
 ``unit * (root + sum r(S_i))``, so only partitions with ``sum r(S_i) <= budget`` are worth placing, and where the bound is good
 these are few. Sets are bit sets of nodes.
 """

@@ -1,4 +1,4 @@
-"""The cheapest set of nodes for one core, by branch and bound: the pricing problem of the covering bound."""
+"""The cheapest set of nodes for one core, by branch and bound: the pricing problem of the core-traffic bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Second implementation of the covering bound (docs/bounds.md): nets, least distance and cheapest set from scratch.
+"""Second implementation of the core-traffic bound (docs/bounds.md): nets, least distance and cheapest set from scratch.
 
 The cheapest set is found by another search than the finder's: sets grow in one fixed order of the nodes, and what can
 still be gained is read off the nodes that come later in it.
@@ -35,7 +35,7 @@ MAX_WORK = 1e10
 MAX_PRICE = 1e6
 
 
-def recheck_cover(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+def recheck_core_traffic(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
     """Least cost of a remote core x (sum of prices + cores x cheapest set - sum of rates)."""
     expect(problem)
     room = room_of(problem)

@@ -1,17 +1,17 @@
-"""The covering bound: what every core must at least receive and send, whatever nodes it holds.
+"""The core-traffic bound (engine ``cover``): what every core must at least receive and send, whatever nodes it holds.
 
 Every message (or pair of nodes) that touches k cores costs at least ``d0 * rate * (k - 1)`` (:func:`least_apart`). Let
-cover(S) be the sum of the rates of the messages with a node in S. Then any mapping with the node sets S_p on its P cores
+traffic(S) be the sum of the rates of the messages with a node in S. Then any mapping with the node sets S_p on its P cores
 costs at least
 
-``d0 * (sum_p cover(S_p) - sum of all rates)``,
+``d0 * (sum_p traffic(S_p) - sum of all rates)``,
 
 and for any prices pi_u of the nodes, as every node is on one core,
 
-``sum_p cover(S_p) = sum_u pi_u + sum_p (cover(S_p) - pi(S_p)) >= sum_u pi_u + P * min_S (cover(S) - pi(S))``
+``sum_p traffic(S_p) = sum_u pi_u + sum_p (traffic(S_p) - pi(S_p)) >= sum_u pi_u + P * min_S (traffic(S) - pi(S))``
 
 over sets S that fit on a core (here: of at most as many nodes as the smallest sizes allow, and at least what the other
-cores leave over). The minimum is found exactly by branch and bound (:mod:`.cover_kernel`), the prices by a subgradient
+cores leave over). The minimum is found exactly by branch and bound (:mod:`.core_traffic_kernel`), the prices by a subgradient
 method. This is the Lagrangian (Dantzig-Wolfe) bound of partitioning; it knows nothing of distances but the least.
 The certificate is pi.
 """
@@ -27,7 +27,7 @@ from nmsolve.hw.cost import uses_links, uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.cover_kernel import MARGIN, cheapest_set, cost_of
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, cheapest_set, cost_of
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, ShouldStop, never, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
@@ -41,7 +41,7 @@ GRAIN = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
-class Covering:
+class TrafficNets:
     """The nets of a problem: CSR over nodes (``net_ptr``, ``nets``), ``pins`` and ``rate`` (nets,), ``unit`` (d0).
 
     ``parts`` cores, each with ``least`` to ``room`` nodes.
@@ -57,7 +57,7 @@ class Covering:
     room: int
 
 
-def refuses_cover(problem: MappingProblem) -> str | None:
+def refuses_core_traffic(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
     if uses_links(problem):
         return f"objective {problem.objective} is no sum over messages"
@@ -71,7 +71,7 @@ def refuses_cover(problem: MappingProblem) -> str | None:
     return None
 
 
-def covering(problem: MappingProblem) -> Covering:
+def traffic_nets(problem: MappingProblem) -> TrafficNets:
     """The nets with two or more nodes, equal ones merged."""
     form = pair_form(problem)
     found: dict[tuple[int, ...], float] = {}
@@ -98,20 +98,20 @@ def covering(problem: MappingProblem) -> Covering:
     net_ptr = np.zeros(problem.n + 1, np.int64)
     np.cumsum(np.bincount(node, minlength=problem.n), out=net_ptr[1:])
     room, parts = room_per_core(problem), int(problem.machine.usable.sum())
-    return Covering(
+    return TrafficNets(
         net_ptr, np.repeat(np.arange(len(kept)), pins)[order], pins, np.array([rate for _, rate in kept]),
         least_apart(problem, form), parts, max(0, problem.n - (parts - 1) * room), room,
     )  # fmt: skip
 
 
-def cover_bounds(
+def core_traffic_bounds(
     problem: MappingProblem,
     upper: Callable[[], float],
     should_stop: ShouldStop = never,
     rounds: int = 2000,
 ) -> Iterator[Bound]:
-    """Ever better covering bounds; ``upper`` tells the best objective known (inf if none)."""
-    c = covering(problem)
+    """Yield ever better bounds; ``upper`` tells the best objective known (inf if none)."""
+    c = traffic_nets(problem)
     if len(c.rate) == 0 or not c.unit > 0:
         return
     grain = GRAIN * float(2.0 ** np.ceil(np.log2(c.rate.max())))
