@@ -1,6 +1,6 @@
 """Engines on one-node-per-core instances, in this process, by CPU seconds without kernel compilation.
 
-    python bench/mapper_one.py [--engine anneal|tabu|lns|PLAN] [--seconds 10] [--seeds 1,2,3] [--trace] FILE[=RxC] ...
+    python bench/mapper_one.py [--engine anneal|tabu|PLAN] [--seconds 10] [--seeds 1,2,3] [--trace] FILE[=RxC] ...
 
 A PLAN like ``anneal:0.3,tabu:0.7`` runs one engine after the other on the same answer, with these shares of the seconds. A
 file that does not say its mesh needs ``=RxC``. Prints mean, worst and best objective over the seeds; every answer is

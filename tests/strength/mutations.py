@@ -45,7 +45,7 @@ MUTATIONS = [
              "        axes = spectral_axes(self._walker.data)\n", "        return\n"),
     Mutation("tabu", "tenure 0", _PLACE + "tabu", _H + "placement/tabu_kernel.py",
              "if made >= barred[seat[v]] or made >= until[v, here] or row[v] < goal:", "if True:"),
-    Mutation("lns", "large moves are never kept", _PLACE + "lns", _H + "lns/search.py",
+    Mutation("anneal", "large moves are never kept", _PLACE + "large_moves", _H + "placement/neighbourhoods.py",
              "        if change < 0:\n            self._keep(kind)", "        walker.place(self._core)"),
     Mutation("simple-annealing", "never cools", _PLACE + "simple_annealing", _H + "published/prior_art/annealing.py",
              "            schedule[0] /= 1.0 + schedule[1] * schedule[0]\n", ""),

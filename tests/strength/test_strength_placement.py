@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from strength_cases import at_most, board, found, near, placement
+from counted import Counted
+from strength_cases import at_most, board, found, mapped, near, placement
 
-from nmsolve.heuristics.mapping.lns.engine import Lns
+from nmsolve.heuristics.mapping.first_fit import first_fit
+from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.engine import Anneal
+from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
+from nmsolve.heuristics.mapping.placement.schedule import temperature_scale
 from nmsolve.heuristics.mapping.placement.tabu import Tabu
+from nmsolve.heuristics.mapping.placement.walker import new_walker
 from nmsolve.heuristics.mapping.published.prior_art.engines import (
     ant_colony,
     genetic_algorithm,
@@ -28,9 +33,15 @@ def test_tabu() -> None:
     at_most(found(Tabu(), SMALL, 3, stops=60), 613.7)
 
 
-def test_lns() -> None:
+def test_large_moves() -> None:
     """Fails if large moves are never kept."""
-    at_most(found(Lns(), LARGE, 3, seconds=0.05, stops=300), 1852)
+    data, core = placement_data(LARGE), first_fit(LARGE, 3)
+    context, scale = (
+        Counted(mapped(LARGE), seconds=0.05, stops=100, seed=3, start=core),
+        temperature_scale(data),
+    )
+    Neighbourhoods(new_walker(data, 3), core, context, 0.3 * scale, 0.01 * scale, 2e6).run()
+    at_most(context.value, 1900)
 
 
 def test_simple_annealing() -> None:

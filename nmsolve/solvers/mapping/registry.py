@@ -13,7 +13,6 @@ REGISTRY: dict[str, Entry] = {
     "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, stored=True, axons=True),
     "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
-    "lns": Entry(_H + "lns.engine:Lns", "large-neighbourhood search from the best mapping, one node per core", repeat=True),
     "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
     "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
     "reward": Entry(_H + "reward:Reward", "local search on the reward of method M1 (M1.7)", repeat=True),

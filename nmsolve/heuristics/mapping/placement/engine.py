@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
-from nmsolve.heuristics.mapping.lns.search import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.mapping.placement.walker import new_walker, walker_cost

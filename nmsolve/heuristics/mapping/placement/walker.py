@@ -12,7 +12,6 @@ from typing import Protocol
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
-from nmsolve.heuristics.mapping.lns.pieces import new_piece, search_pieces
 from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
@@ -31,11 +30,8 @@ SLICE = 2e7
 PROPOSAL, ACCEPTED = 9.0, 100.0
 #: Nominal ns of a round of block moves, and of the repair around each of its swaps.
 ROUND, REPAIRED = 2000.0, 600.0
-#: Nominal ns of picking a piece, of a neighbour entry looked up for its costs, and of a search node.
-PIECE, LOOKED_UP, VISITED = 2000.0, 1.2, 100.0
-#: Large moves: blocks in the order of :func:`block_move`, pieces in that of :mod:`pieces`.
+#: Large moves, in the order of :func:`block_move`.
 BLOCKS = ("strip", "block swap", "mirror")
-PIECES = ("window", "graph piece", "assignment")
 #: Nominal ns per node of forgetting a placement.
 SCRAMBLED = 200.0
 #: Rebuild the tables after this many slices, to clear rounding.
@@ -101,38 +97,6 @@ def _links(data: PlacementData) -> Links:
     )
 
 
-class _Pieces:
-    """Piece moves (:mod:`nmsolve.heuristics.mapping.lns.pieces`) on the seats of a walker."""
-
-    def __init__(self, data: PlacementData, rng: IntArray, grid: Grid) -> None:
-        self._rng, self._grid, self._links = rng, grid, _links(data)
-        self._piece = new_piece(data.n)
-        self._least = 1e-9 * float(data.weights.sum()) / data.n + 1e-12
-
-    def search(
-        self, kind: int, rounds: int, seats: Seats, net: Net, tables: Tables, stats: FloatArray
-    ) -> None:
-        """Try ``rounds`` pieces; see :func:`search_pieces`."""
-        search_pieces(
-            kind,
-            rounds,
-            self._least,
-            self._rng,
-            self._links,
-            self._grid,
-            seats,
-            net,
-            tables,
-            self._piece,
-            stats,
-        )
-
-    @staticmethod
-    def work(stats: FloatArray) -> float:
-        """Nominal ns of the counts in ``stats``, exchanges on tables left out."""
-        return float(stats[0] * PIECE + stats[4] * LOOKED_UP + stats[5] * VISITED)
-
-
 class TableWalker:
     """Separable distances by position tables: proposals cost the same whatever the degree."""
 
@@ -146,7 +110,6 @@ class TableWalker:
             np.zeros((data.n, lines), np.float32), _neighbour_bits(data), np.zeros(lines, np.float32)
         )
         self._round = new_round(data.n)
-        self._pieces = _Pieces(data, self._rng, self._grid)
         self._slices = 0
         # Lines that overflow the second-level cache (1 MiB) take up to twice as long.
         spread = 1.0 + min(1.0, data.n * lines * 4 / 2**20)
@@ -215,8 +178,8 @@ class TableWalker:
                     return
 
     def kinds(self) -> tuple[str, ...]:
-        """The large moves it can make: block moves and pieces."""
-        return (*BLOCKS, *PIECES)
+        """The large moves it can make: moves of blocks."""
+        return BLOCKS
 
     def large_moves(self, kind: str, rounds: int) -> float:
         """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
@@ -224,11 +187,6 @@ class TableWalker:
         self._slices += 1
         if self._slices % REBUILD == 0:
             self._build()
-        if kind in PIECES:
-            solver, stats = self._pieces, np.zeros(6)
-            solver.search(PIECES.index(kind), rounds, self._seats, self._net, self._tables, stats)
-            self.work += solver.work(stats) + float(stats[2]) * per_swap
-            return float(stats[3])
         stats = np.zeros(4)
         search_blocks(
             BLOCKS.index(kind), rounds, self._rounding(), self._rng, self._net, self._grid, self._seats,
@@ -250,11 +208,6 @@ class DirectWalker:
         self._rng = new_rng(seed, 1)
         self._grid = _grid(data)
         self._links = _links(data)
-        self._pieces = _Pieces(data, self._rng, self._grid)
-        self._net = Net(data.indptr, data.indices, data.weights.astype(np.float32))
-        self._no_tables = Tables(
-            np.zeros((0, 0), np.float32), np.zeros((0, 0), np.int64), np.zeros(0, np.float32)
-        )
         self._per_proposal = 80.0
         self._per_entry = 2.5 if data.symmetric else 4.5
 
@@ -308,15 +261,12 @@ class DirectWalker:
                     return
 
     def kinds(self) -> tuple[str, ...]:
-        """Pieces; block moves need tables to be cheap, and windows a board."""
-        return PIECES if self.data.separable else PIECES[1:]
+        """None: moves of blocks need tables to be cheap."""
+        return ()
 
     def large_moves(self, kind: str, rounds: int) -> float:
-        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
-        solver, stats = self._pieces, np.zeros(6)
-        solver.search(PIECES.index(kind), rounds, self._seats, self._net, self._no_tables, stats)
-        self.work += solver.work(stats)
-        return float(stats[3])
+        """Nothing is tried; the change of cost is 0."""
+        return 0.0
 
 
 def _descent_reach(data: PlacementData) -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.bandit import Bandit
 from nmsolve.heuristics.mapping.first_fit import first_mapping
-from nmsolve.heuristics.mapping.lns.bandit import Bandit
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.deltas import arcs
 from nmsolve.model.engine import Context

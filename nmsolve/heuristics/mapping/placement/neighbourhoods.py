@@ -1,10 +1,10 @@
-"""The loop: let the bandit choose a kind of move, try it for a while, keep what gains, until told to stop."""
+"""Large moves and reheating: let the bandit choose a kind of move, try it for a while, keep what gains, until told to stop."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.lns.bandit import Bandit, Chooser
+from nmsolve.heuristics.bandit import Bandit
 from nmsolve.heuristics.mapping.placement.data import placement_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal
 from nmsolve.heuristics.mapping.placement.walker import SLICE, Walker, walker_cost
@@ -39,7 +39,7 @@ class Neighbourhoods:
         self._seen: IntArray | None = None
         self._kinds = walker.kinds()
         self._rounds = dict.fromkeys(self._kinds, 10)
-        self.chooser: Chooser = Bandit((*self._kinds, *REHEATS), context.seed)
+        self.chooser = Bandit((*self._kinds, *REHEATS), context.seed)
 
     def run(self) -> None:
         """Search until told to stop; what the kinds of move did is noted in the events."""

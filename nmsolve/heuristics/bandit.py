@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -12,23 +11,6 @@ import numpy as np
 FLOOR = 0.05
 #: What a try counts for after one more try of its kind.
 DISCOUNT = 0.9
-
-
-class Chooser(Protocol):
-    """Chooses kinds of move by number and learns what they brought; a learned policy may take the bandit's place."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The kinds of move in order of their numbers."""
-
-    def choose(self) -> int:
-        """Number of the kind to try next."""
-
-    def learn(self, kind: int, gain: float, work: float) -> None:
-        """A try of ``kind`` lowered the cost by ``gain`` >= 0 for ``work`` > 0 units of counted work."""
-
-    def summary(self) -> str:
-        """One line for the events: what was chosen and what it brought."""
 
 
 @dataclass
