@@ -18,10 +18,11 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import ascent, eigen, joint, placement_bound
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
-from nmsolve.solvers.mapping.bounds.projection import projection_bound, projection_bounds
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 from nmsolve.solvers.mapping.recheck import operator
 
@@ -56,8 +57,8 @@ def found(single: MappingProblem, several: MappingProblem) -> list[tuple[Mapping
     out = [
         (single, neighbour_bound(single)),
         (single, gilmore_lawler_bound(single)),
-        (single, projection_bound(single, rounds=20)),
-        (several, joint.joint_bound(several, rounds=20)),
+        (single, [*projection_bounds(single, rounds=20)][-1]),
+        (several, [*joint.joint_bounds(several, rounds=20)][-1]),
         (nets, fan_out_bound(nets)),
     ]
     assert all(b.value > 0 for _, b in out)
@@ -105,7 +106,7 @@ def test_a_certificate_of_another_method_scope_or_problem_is_refused(
     single: MappingProblem, several: MappingProblem
 ) -> None:
     """Method and scope must agree, projection needs one node per core, no bound may exceed a known mapping."""
-    bound = projection_bound(single, rounds=5)
+    bound = [*projection_bounds(single, rounds=5)][-1]
     assert "claims 'star'" in check_bound(single, replace(bound, method="star")).text
     assert "scope" in check_bound(single, replace(bound, scope="half")).text
     assert "one node per core" in check_bound(several, bound).text
@@ -179,7 +180,7 @@ def test_placement_bound_is_of_its_scope_and_needs_its_parts(several: MappingPro
 def test_certificate_files_survive_and_broken_ones_are_explained(single: MappingProblem) -> None:
     """Floats and infinity survive JSON; a broken file is one InputError naming the place."""
     bounds = [
-        projection_bound(single, rounds=3),
+        [*projection_bounds(single, rounds=3)][-1],
         Bound(float("inf"), "cpsat", certificate={"status": "infeasible"}),
     ]
     text = certificates_to_json(single, bounds)
@@ -204,9 +205,9 @@ def test_certificate_files_survive_and_broken_ones_are_explained(single: Mapping
 
 def test_bounds_of_an_ascent_rise_and_stop_when_asked(single: MappingProblem) -> None:
     """Later bounds are better; asked to stop, the first step still yields a valid bound."""
-    values = [b.value for b in projection_bounds(single, lambda: np.inf, 40)]
+    values = [b.value for b in projection_bounds(single, rounds=40)]
     assert values == sorted(values) and values[-1] > values[0]
-    assert 0 < projection_bound(single, should_stop=lambda: True).value <= values[-1]
+    assert 0 < next(projection_bounds(single, Guide(should_stop=lambda: True))).value <= values[-1]
 
 
 def laplacian(graph: LogicGraph) -> csr_array:
@@ -245,7 +246,7 @@ def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ascent, "DENSE", 20)
     monkeypatch.setattr(operator, "DECOMPOSED", 20)
     problem = MappingProblem(ring_of_groups(300), Machine("m", (1, 1), (3, 3)), node_limit=35)
-    bound = joint.joint_bound(problem, rounds=15)
+    bound = [*joint.joint_bounds(problem, rounds=15)][-1]
     mapping = np.arange(300) // 35
     assert (
         0 < bound.value <= objective_value(problem, mapping)

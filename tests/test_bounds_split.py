@@ -17,6 +17,7 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.projection import project
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
@@ -256,9 +257,9 @@ def test_bounds_rise_stop_when_asked_and_beat_what_they_are_made_of() -> None:
         Path(__file__).parents[1] / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
     )[0]
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 4)), node_limit=1)
-    values = [b.value for b in split_bounds(problem, lambda: 578.0)]
+    values = [b.value for b in split_bounds(problem, Guide(lambda: 578.0))]
     assert values == sorted(values) and 547 <= values[-1] <= 578
-    stopped = [b.value for b in split_bounds(problem, lambda: np.inf, should_stop=lambda: True)]
+    stopped = [b.value for b in split_bounds(problem, Guide(should_stop=lambda: True))]
     assert len(stopped) == 1 and 0 < stopped[0] <= values[-1]
 
 
@@ -267,9 +268,9 @@ def test_a_proved_optimum_ends_the_ascent_and_no_traffic_costs_nothing() -> None
     u = np.arange(6)
     path = LogicGraph.from_edges(7, u, u + 1)
     line = MappingProblem(path, Machine("m", (1, 1), (1, 7)), node_limit=1)
-    assert [b.value for b in split_bounds(line, lambda: 6.0)][-1] == 6.0
+    assert [b.value for b in split_bounds(line, Guide(lambda: 6.0))][-1] == 6.0
     empty = MappingProblem(LogicGraph.from_edges(5, u[:0], u[:0]), line.machine, node_limit=1)
-    assert all(b.value == 0 for b in split_bounds(empty, lambda: 0.0))
+    assert all(b.value == 0 for b in split_bounds(empty, Guide(lambda: 0.0)))
 
 
 def test_forbidden_cells_have_no_price_where_nothing_costs() -> None:
@@ -277,6 +278,6 @@ def test_forbidden_cells_have_no_price_where_nothing_costs() -> None:
     graph = LogicGraph.from_edges(2, [0], [1], [3e-8])
     rules = (SideConstraint("r", "region", (1,), (3,)),)
     problem = MappingProblem(graph, Machine("m", (1, 1), (1, 6)), "cut", rules, 1)
-    bound = [*split_bounds(problem, lambda: np.inf)][-1]
+    bound = [*split_bounds(problem)][-1]
     read = certificates_from_json(certificates_to_json(problem, [bound]))[0]
     assert check_bound(problem, read, np.array([0, 3])).ok

@@ -14,6 +14,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds import eigen
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -51,7 +52,7 @@ def random_nets(seed: int) -> MappingProblem:
 def last(problem: MappingProblem, rounds: int, upper: float = np.inf) -> Bound:
     """The best tree-parts bound of so many steps."""
     none = Bound(0.0, "tree-parts", "full", {"method": "tree-parts"})
-    return [none, *tree_parts_bounds(problem, lambda: upper, rounds)][-1]
+    return [none, *tree_parts_bounds(problem, Guide(lambda: upper), rounds)][-1]
 
 
 def test_never_above_the_optimum_and_confirmed_after_json() -> None:
@@ -64,7 +65,7 @@ def test_never_above_the_optimum_and_confirmed_after_json() -> None:
         best = optimum(problem)
         found = [last(problem, 8, best), fan_out_bound(problem)]
         if refuses_parts(problem) is None:
-            found += list(parts_bounds(problem, lambda: np.inf, 3))[-1:]
+            found += list(parts_bounds(problem, rounds=3))[-1:]
         useful += found[0].value > 0
         back = certificates_from_json(certificates_to_json(problem, found))
         for bound, read in zip(found, back, strict=True):
@@ -85,7 +86,7 @@ def test_beats_equal_weights_and_bears_large_matrices(
     spiking: MappingProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Weights of the terminals make the bound far better; it survives random vectors instead of dense algebra."""
-    equal = list(parts_bounds(spiking, lambda: np.inf, 40))[-1]
+    equal = list(parts_bounds(spiking, rounds=40))[-1]
     bound = last(spiking, 60, 6000.0)
     assert bound.value > 2.5 * equal.value and check_bound(spiking, bound).ok
     monkeypatch.setattr(eigen, "DENSE", 100)
@@ -138,5 +139,5 @@ def test_messages_go_one_way() -> None:
     machine = Machine("m", (1, 1), (1, 2), distance_matrix=matrix)
     problem = MappingProblem(graph, machine, "multicast-hops", node_limit=2)
     assert optimum(problem) <= 11
-    for bound in (last(problem, 40), list(parts_bounds(problem, lambda: 11.0, 40))[-1]):
+    for bound in (last(problem, 40), list(parts_bounds(problem, Guide(lambda: 11.0), 40))[-1]):
         assert 0 < bound.value <= optimum(problem) and check_bound(problem, bound).ok

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -20,12 +21,12 @@ from nmsolve.solvers.mapping.bounds import joint
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
 from nmsolve.solvers.mapping.bounds.engines import GilmoreLawler, Joint, NeighbourCounting, Projection
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
-from nmsolve.solvers.mapping.bounds.joint import joint_bound, refuses_joint
+from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
-from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 GRIDS = ((1, 4), (2, 2), (2, 3), (1, 5), (2, 2), (3, 2), (2, 2), (2, 4), (3, 3))
@@ -118,20 +119,19 @@ def _random_machine(rng: np.random.Generator, kind: str, rows: int, cols: int, c
     )
 
 
+def last(bounds: Iterator[Bound]) -> Bound:
+    """The last one, 0 if there is none."""
+    return [Bound(0.0, "parts", "full", {"method": "parts"}), *bounds][-1]
+
+
 BOUNDS = (
     (refuses_pairs, neighbour_bound),
     (refuses_gilmore_lawler, gilmore_lawler_bound),
-    (refuses_projection, lambda p: projection_bound(p, rounds=6)),
-    (refuses_joint, lambda p: joint_bound(p, rounds=6)),
-    (refuses_parts, lambda p: parts_bound(p, 6)),
+    (refuses_projection, lambda p: last(projection_bounds(p, rounds=6))),
+    (refuses_joint, lambda p: last(joint_bounds(p, rounds=6))),
+    (refuses_parts, lambda p: last(parts_bounds(p, rounds=6))),
     (refuses_nets, fan_out_bound),
 )
-
-
-def parts_bound(problem: MappingProblem, rounds: int) -> Bound:
-    """The last parting bound of a short ascent."""
-    none = Bound(0.0, "parts", "full", {"method": "parts"})
-    return ([none, *parts_bounds(problem, lambda: np.inf, rounds)])[-1]
 
 
 def bounds_of(problem: MappingProblem) -> list[Bound]:
@@ -182,7 +182,7 @@ def test_joint_bound_holds_with_relaxed_sizes(monkeypatch: pytest.MonkeyPatch) -
         problem = random_problem(seed)
         if refuses_joint(problem) is None:
             seen += 1
-            assert joint_bound(problem, rounds=5).value <= optimum(problem) * (1 + 1e-9) + 1e-9, seed
+            assert last(joint_bounds(problem, rounds=5)).value <= optimum(problem) * (1 + 1e-9) + 1e-9, seed
     assert seen > 40
 
 
@@ -192,9 +192,9 @@ def test_parts_bound_sees_what_a_loosely_filled_machine_cannot_avoid() -> None:
     links = np.array([*groups, (3, 4), (7, 8), (11, 0)])
     graph = LogicGraph.from_edges(12, links[:, 0], links[:, 1], directed=False)
     problem = MappingProblem(graph, Machine("m", (1, 1), (3, 3)), node_limit=5)
-    assert 0 < parts_bound(problem, 40).value <= 3
+    assert 0 < last(parts_bounds(problem, rounds=40)).value <= 3
     every = replace(problem, graph=replace(graph, multicast=np.ones(12, bool)), objective="connectivity")
-    assert parts_bound(every, 40).value > 0
+    assert last(parts_bounds(every, rounds=40)).value > 0
 
 
 def test_every_admissible_size_vector_is_in_the_hull_of_the_vertices() -> None:
@@ -238,7 +238,7 @@ def test_star_is_exact_for_a_star_and_projection_is_exact_without_distances() ->
     hub = LogicGraph.from_edges(5, [0] * 4, [1, 2, 3, 4])
     mesh = Machine("m", (1, 1), (3, 3))
     assert gilmore_lawler_bound(MappingProblem(hub, mesh, node_limit=1)).value == 4
-    assert projection_bound(MappingProblem(hub, mesh, "cut", node_limit=1), rounds=2).value == 4
+    assert last(projection_bounds(MappingProblem(hub, mesh, "cut", node_limit=1), rounds=2)).value == 4
 
 
 def test_engines_raise_their_bounds_and_refuse_in_words() -> None:

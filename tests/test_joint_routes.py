@@ -26,6 +26,7 @@ from nmsolve.model.mapping.routes import (
 )
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.joint.api import solve_joint
 from nmsolve.solvers.mapping.joint.engines import (
     AnyRouteBounds,
@@ -176,7 +177,7 @@ def test_placing_a_partition_can_be_left_and_taken_up_again():
     problem = MappingProblem(graph, Machine("m", (1, 1), (2, 3)), "multicast-hops", (), 2)
     joint, core = JointProblem(problem), np.arange(8) % 6
     limit = joint.value("multicast-hops", core, joint.given_routes(core))
-    price = [b.certificate["price"] for b in core_traffic_bounds(problem, lambda: limit)][-1]
+    price = [b.certificate["price"] for b in core_traffic_bounds(problem, Guide(lambda: limit))][-1]
     ends = []
     for steps in (1, 7, 10**7):
         walk, state = partition_walk(joint, problem, price, limit)

@@ -64,10 +64,6 @@ def tied(draw: st.DrawFn) -> MappingProblem:
 
 def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
     """The first bounds of everything that takes a problem without groups."""
-
-    def goal() -> float:
-        return np.inf
-
     if uses_links(reduced):
         find = exchange_bounds if reduced.objective == "reward" else link_load_bounds
         yield from islice(find(reduced), 8)
@@ -80,11 +76,11 @@ def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:
         if refuses(reduced) is None:
             yield one(reduced)
     if refuses_core_traffic(reduced) is None:
-        yield from islice(core_traffic_bounds(reduced, goal, rounds=20), 3)
+        yield from islice(core_traffic_bounds(reduced, rounds=20), 3)
     if refuses_parts(reduced) is None:
-        yield from islice(parts_bounds(reduced, goal, 3), 3)
+        yield from islice(parts_bounds(reduced, rounds=3), 3)
     if uses_nets(reduced) and refuses_tree_parts(reduced) is None:
-        yield from islice(tree_parts_bounds(reduced, goal, 3), 3)
+        yield from islice(tree_parts_bounds(reduced, rounds=3), 3)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

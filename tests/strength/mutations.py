@@ -91,7 +91,7 @@ MUTATIONS = [
              'SETS = ("columns", "rows", "all")', 'SETS = ("all",)'),
     Mutation("exchange", "counting only", _BOUND + "exchange", _S + "bounds/link_load.py",
              "for i, bounds in enumerate(rest):", "for i, bounds in enumerate(rest[:0]):"),
-    Mutation("cover", "five rounds", _BOUND + "cover", _S + "bounds/core_traffic.py", "rounds: int = 2000,", "rounds: int = 5,"),
+    Mutation("cover", "five rounds", _BOUND + "cover", _S + "bounds/core_traffic.py", "rounds: int = 2000", "rounds: int = 5"),
     Mutation("cover", "messages not touched yet cost nothing", _BOUND + "cover_pricing", _S + "bounds/core_traffic_kernel.py",
              "value += rate[m] / min(left, open_pins[m])", "value += 0.0"),
     Mutation("branch-bound", "no symmetries", _BOUND + "branch_bound", _S + "branch_bound/engine.py",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import Protocol
 
@@ -19,7 +20,8 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+from nmsolve.solvers.mapping.bounds.guide import Guide
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 
 #: Most eigenvalues computed; the rest count as the last of them.
 MAX_EIGENVALUES = 40
@@ -74,30 +76,13 @@ def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: F
     return out
 
 
-def climb(
-    joint: Spectral,
-    upper: Callable[[], float],
-    rounds: int = 200,
-    should_stop: ShouldStop = never,
-    seed: int = 0,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
+def climb(joint: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
-    Parameters
-    ----------
-    upper : best known cost (inf if none); aims the step length only
-    rounds : steps at most
-    seed : of the random vectors (large graphs)
-    seconds : wall time there is; the first certificate is made after a third of it at the latest, and a last one is
-        begun while there is time to finish it
+    The first certificate is made after a third of the guide's (wall) time at the latest. ``rounds`` are steps at most.
     """
-    ascent = _Ascent(joint, seed)
-
-    def certify() -> Bound:
-        return _certify(joint, ascent, seed, should_stop)
-
-    yield from follow(ascent, certify, joint.n <= DENSE, upper, rounds, should_stop, seconds)
+    ascent = _Ascent(joint, guide.seed)
+    yield from follow(ascent, partial(_certify, joint, ascent, guide), joint.n <= DENSE, guide, rounds)
 
 
 class Climber(Protocol):
@@ -114,13 +99,7 @@ class Climber(Protocol):
 
 
 def follow(
-    ascent: Climber,
-    certify: Callable[[], Bound],
-    small: bool,
-    upper: Callable[[], float],
-    rounds: int,
-    should_stop: ShouldStop,
-    seconds: float,
+    ascent: Climber, certify: Callable[[], Bound], small: bool, guide: Guide, rounds: int
 ) -> Iterator[Bound]:
     """Drive an ascent and certify its best multipliers now and then; arguments as in :func:`climb`.
 
@@ -131,27 +110,28 @@ def follow(
     due, cost = (1 if small else 12), 0.0
     try:
         for step in range(1, rounds + 1):
-            ascent.advance(upper(), should_stop)
+            ascent.advance(guide.upper(), guide.should_stop)
             spent = monotonic() - began
-            ending = step == rounds or ascent.exhausted or seconds - spent < 2.5 * cost
-            if ascent.best > certified and (step >= due or ending or (cost == 0.0 and spent > seconds / 3)):
+            ending = step == rounds or ascent.exhausted or guide.seconds - spent < 2.5 * cost
+            late = cost == 0.0 and spent > guide.seconds / 3
+            if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
                 cost = monotonic() - began - spent
                 if bound.value > best:
                     best = bound.value
                     yield bound
-            if ending or should_stop():
+            if ending or guide.should_stop():
                 return
     except StoppedError:
         return
 
 
-def _certify(joint: Spectral, ascent: _Ascent, seed: int, should_stop: ShouldStop) -> Bound:
+def _certify(joint: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
     """The bound at the ascent's best multipliers with certain eigenvalue bounds."""
     a = Shifted(joint.laplacian, ascent.best_shift, ascent.best_rho)
-    _, vectors = ascent.tracker.settle(a, should_stop)
-    lam = lower_eigenvalues(a, vectors, joint.rank, seed, should_stop)[: joint.rank]
+    _, vectors = ascent.tracker.settle(a, guide.should_stop)
+    lam = lower_eigenvalues(a, vectors, joint.rank, guide.seed, guide.should_stop)[: joint.rank]
     lam = stated(lam, joint.n, ascent.tracker.high)
     value, _ = joint.worst(lam, a.shift, a.rho)
     value -= 1e-10 * (abs(value) + joint.length * np.abs(a.shift).sum())

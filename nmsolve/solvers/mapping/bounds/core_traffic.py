@@ -18,7 +18,7 @@ The certificate is pi.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,9 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, cheapest_set, cost_of
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
-from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
 
 #: Most nodes, most nodes on a core, and most work of one pricing: tree nodes x (nodes + pins), a third of a second.
@@ -105,12 +106,9 @@ def traffic_nets(problem: MappingProblem) -> TrafficNets:
 
 
 def core_traffic_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    should_stop: ShouldStop = never,
-    rounds: int = 2000,
+    problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 2000
 ) -> Iterator[Bound]:
-    """Yield ever better bounds; ``upper`` tells the best objective known (inf if none)."""
+    """Yield ever better bounds, by so many steps at most."""
     c = traffic_nets(problem)
     if len(c.rate) == 0 or not c.unit > 0:
         return
@@ -118,13 +116,13 @@ def core_traffic_bounds(
     whole = float(c.rate.sum())
     lattice = _lattice(problem)
     volume = np.bincount(np.repeat(np.arange(problem.n), np.diff(c.net_ptr)), c.rate[c.nets], problem.n)
-    goal = min(upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
+    goal = min(guide.upper() / c.unit, whole * (float(c.pins.max()) - 1.0)) + whole
     price = volume * (goal / volume.sum())
     best, best_price, told = -np.inf, price, 0.0
     most = int(MAX_WORK / (problem.n + len(c.nets)))
     member, size, direction, step, vain = np.zeros(c.room, np.int64), 0, np.zeros(problem.n), STEP, 0
     for _ in range(rounds):
-        if should_stop() or step < LAST:
+        if guide.should_stop() or step < LAST:
             return
         price = np.rint(price / grain) * grain
         known = cost_of(member, size, c.net_ptr, c.nets, c.rate, price) if size >= c.least else np.inf
@@ -149,7 +147,7 @@ def core_traffic_bounds(
         slope = np.ones(problem.n)
         slope[member[:size]] -= c.parts
         direction = KEPT * direction + slope
-        target = min(upper() / c.unit, 1.5 * abs(best) + 1.0)
+        target = min(guide.upper() / c.unit, 1.5 * abs(best) + 1.0)
         price = (
             price + step * max(target - value, 1e-3 * abs(target)) / float(direction @ direction) * direction
         )

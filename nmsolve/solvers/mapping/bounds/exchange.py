@@ -17,9 +17,8 @@ from nmsolve.hw.reward import deadlock_factor, own_turns, reward_lattice
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
 
 METHOD = "exchange"
 
@@ -31,18 +30,13 @@ def refuses_exchange(problem: MappingProblem) -> str | None:
     return "no core is usable" if not problem.machine.usable.any() else None
 
 
-def exchange_bounds(
-    problem: MappingProblem,
-    core: IntArray | None = None,
-    should_stop: ShouldStop = never,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
-    """Ever better bounds. ``core`` (n,): some mapping, aims steps; ``seconds`` of CPU for all of it."""
+def exchange_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better bounds; what the guide's mapping costs as a sum aims the steps, and the guide's seconds are of the CPU."""
     total, best = sum_of(problem), 0.0
-    cost = np.inf if core is None else objective_value(total, core)
+    cost = np.inf if guide.core is None else objective_value(total, guide.core)
     price = least_factor(problem) * min(problem.terms.horizontal, problem.terms.vertical)
     whole = reward_lattice(problem) > 0
-    for inner in sum_bounds(total, cost, should_stop, seconds):
+    for inner in sum_bounds(total, cost, guide.should_stop, guide.seconds):
         value = round_up(inner.value * price, whole)
         if value > best:
             best = value

@@ -16,7 +16,7 @@ mesh's codes serve. t and rho come from subgradient ascent; they and the eigenva
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
@@ -30,7 +30,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import pair_form, room_per_core
 
 #: Most cores (the code of each is a row of a dense matrix).
 MAX_CORES = 1024
@@ -40,6 +41,8 @@ MAX_WORK = 6e8
 
 def refuses_joint(problem: MappingProblem) -> str | None:
     """Why the bound cannot take the problem, or None."""
+    if problem.one_per_core:
+        return "one node per core: the projection bound is made for that"
     if uses_links(problem):
         return f"objective {problem.objective} is no sum over pairs"
     if uses_nets(problem):
@@ -64,10 +67,9 @@ class Sizes:
     codes: FloatArray
     n: int
 
-    def grams(self, which: IntArray | None = None) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues (v, lines), falling, of G(m), and (v,) n |c(m)|^2, of the vertices ``which``."""
-        sigma, drift = [], []
-        rows = self.vertices if which is None else self.vertices[which]
+    def grams(self) -> tuple[FloatArray, FloatArray]:
+        """Eigenvalues (v, lines), falling, of G(m), and (v,) n |c(m)|^2, of all vertices."""
+        sigma, drift, rows = [], [], self.vertices
         for m in np.array_split(rows, max(1, len(rows) * self.codes.shape[1] ** 2 // 2_000_000)):
             gram = np.einsum("vp,pi,pj->vij", m, self.codes, self.codes, optimize=True)
             sigma.append(np.linalg.eigvalsh(gram)[:, ::-1])
@@ -76,31 +78,11 @@ class Sizes:
         return np.concatenate(sigma), np.concatenate(drift)
 
 
-def joint_bound(
-    problem: MappingProblem,
-    upper: float = np.inf,
-    rounds: int = 60,
-    should_stop: ShouldStop = never,
-) -> Bound:
-    """The last of :func:`joint_bounds`, or 0 where none was reached."""
-    best = Bound(0.0, "joint", "full", {"method": "joint"})
-    for bound in joint_bounds(problem, lambda: upper, rounds, should_stop):
-        best = bound
-    return best
-
-
-def joint_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    rounds: int = 200,
-    should_stop: ShouldStop = never,
-    seed: int = 0,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
-    """Ever better joint bounds; the arguments are those of :func:`nmsolve.solvers.mapping.bounds.ascent.climb`."""
+def joint_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
+    """Ever better joint bounds, by so many steps at most."""
     began = monotonic()
     joint = _prepare(problem)
-    yield from climb(joint, upper, rounds, should_stop, seed, seconds - (monotonic() - began))
+    yield from climb(joint, guide._replace(seconds=guide.seconds - (monotonic() - began)), rounds)
 
 
 def _prepare(problem: MappingProblem) -> Spectral:

@@ -13,7 +13,7 @@ Faulty cores shrink the halves' room, dead links the number of links. Any routin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from time import process_time
 
@@ -26,10 +26,11 @@ from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
@@ -97,22 +98,17 @@ def _between(machine: Machine, second: BoolArray) -> int:
     )
 
 
-def link_load_bounds(
-    problem: MappingProblem,
-    core: IntArray | None = None,
-    should_stop: ShouldStop = never,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
-    """Ever better bounds. ``core`` (n,): some mapping, aims steps; ``seconds`` of CPU for all of it."""
-    began, best = process_time(), 0.0
+def link_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better bounds; what the guide's mapping costs as a sum aims the steps, and the guide's seconds are of the CPU."""
+    began, best, core = process_time(), 0.0, guide.core
     for i, which in enumerate(SETS):
         found = sums_of(problem, which)
-        if found is None or should_stop():
+        if found is None or guide.should_stop():
             continue
         total, links, where = found
         cost = np.inf if core is None else objective_value(total, where[core])
-        left = (seconds - (process_time() - began)) / (len(SETS) - i)
-        for inner in sum_bounds(total, cost, should_stop, left):
+        left = (guide.seconds - (process_time() - began)) / (len(SETS) - i)
+        for inner in sum_bounds(total, cost, guide.should_stop, left):
             whole = problem.graph.integral
             value = round_up(inner.value / links, whole)
             if value > best:
@@ -126,30 +122,22 @@ def sum_bounds(
 ) -> Iterator[Bound]:
     """Bounds on a sum (of a problem that others are bounded by), in rising order of cost."""
     began = process_time()
-
-    def goal() -> float:
-        return upper
-
     if refuses_nets(problem) is None:
         yield fan_out_bound(problem, should_stop)
     if refuses_pairs(problem) is None:
         yield neighbour_bound(problem, should_stop)
     if refuses_gilmore_lawler(problem) is None:
         yield gilmore_lawler_bound(problem, should_stop)
-    rest: list[Callable[[float], Iterator[Bound]]] = []
-    if refuses_projection(problem) is None:
-        rest.append(lambda s: projection_bounds(problem, goal, 300, _until(should_stop, s)))
-    if refuses_tree_parts(problem) is None:
-        rest.append(lambda s: tree_parts_bounds(problem, goal, 300, _until(should_stop, s), 0, s))
-    elif refuses_parts(problem) is None:
-        rest.append(lambda s: parts_bounds(problem, goal, 200, _until(should_stop, s), 0, s))
-    if refuses_joint(problem) is None and not problem.one_per_core:
-        rest.append(lambda s: joint_bounds(problem, goal, 200, _until(should_stop, s), 0, s))
-    if refuses_slots(problem) is None:
-        rest.append(lambda s: slots_bounds(problem, goal, should_stop, s))
+    parts = tree_parts_bounds if refuses_tree_parts(problem) is None else parts_bounds
+    asked = (
+        (refuses_projection, projection_bounds), (refuses_parts, parts), (refuses_joint, joint_bounds),
+        (refuses_slots, slots_bounds),
+    )  # fmt: skip
+    rest = [bounds for refuses, bounds in asked if refuses(problem) is None]
     for i, bounds in enumerate(rest):
         if not should_stop():
-            yield from bounds((seconds - (process_time() - began)) / (len(rest) - i))
+            left = (seconds - (process_time() - began)) / (len(rest) - i)
+            yield from bounds(problem, Guide(lambda: upper, _until(should_stop, left), left))
 
 
 def _until(should_stop: ShouldStop, seconds: float) -> ShouldStop:

@@ -13,7 +13,7 @@ and each adds at least a link to its route tree (1 to connectivity). So its edge
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -23,8 +23,9 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows, row_room
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_per_core
 
 #: Most cores: the re-check looks at all their distances at once.
 MAX_CORES = 4096
@@ -46,15 +47,8 @@ def refuses_parts(problem: MappingProblem) -> str | None:
     return None
 
 
-def parts_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    rounds: int = 200,
-    should_stop: ShouldStop = never,
-    seed: int = 0,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
-    """Ever better parting bounds; the arguments are those of :func:`nmsolve.solvers.mapping.bounds.ascent.climb`."""
+def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
+    """Ever better parting bounds, by so many steps at most."""
     form = pair_form(problem)
     apart = least_apart(problem, form)
     if apart <= 0:
@@ -71,7 +65,7 @@ def parts_bounds(
         problem.n, np.concatenate([row, column]), np.concatenate([column, row]), np.tile(weight, 2)
     )
     fixed = Spectral("parts", laplacian, (sizes * length)[None, :], np.array([drift]), length, lattice)
-    yield from climb(fixed, upper, rounds, should_stop, seed, seconds)
+    yield from climb(fixed, guide, rounds)
 
 
 def edge_weights(problem: MappingProblem) -> FloatArray:

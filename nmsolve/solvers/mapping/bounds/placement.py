@@ -14,9 +14,10 @@ from nmsolve.model.graph import LogicGraph, pieces
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
-from nmsolve.solvers.mapping.bounds.projection import projection_bound, refuses_projection
+from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 
 #: Edges that are summed at once.
 PIECE = 2**20
@@ -55,5 +56,6 @@ def placement_bound(
         best = max(best, gilmore_lawler_bound(parts, should_stop), key=lambda b: b.value)
     if refuses_projection(parts) is None and not should_stop():
         rounds = int(np.clip(4e9 / problem.cores**3, 3, 100))
-        best = max(best, projection_bound(parts, upper, rounds, should_stop), key=lambda b: b.value)
+        found = projection_bounds(parts, Guide(lambda: upper, should_stop), rounds)
+        best = max([best, *found], key=lambda b: b.value)
     return Bound(best.value, best.method, "placement", best.certificate)

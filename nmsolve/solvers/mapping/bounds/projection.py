@@ -17,7 +17,7 @@ traffic, less a margin for its rounding error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,7 +26,8 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.codes import core_codes
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, never, pair_form, refuses_pairs
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, refuses_pairs
 
 #: Dense eigen-decompositions up to this many cores.
 MAX_SIDE = 2048
@@ -61,29 +62,8 @@ class _Mesh:
     base: float
 
 
-def projection_bound(
-    problem: MappingProblem,
-    upper: float = np.inf,
-    rounds: int = 300,
-    should_stop: ShouldStop = never,
-) -> Bound:
-    """The last of :func:`projection_bounds`: the best found in ``rounds`` steps."""
-    best = Bound(0.0, "projection", "full", {"method": "projection", "shift": np.zeros(0)})
-    for bound in projection_bounds(problem, lambda: upper, rounds, should_stop):
-        best = bound
-    return best
-
-
-def projection_bounds(
-    problem: MappingProblem, upper: Callable[[], float], rounds: int = 300, should_stop: ShouldStop = never
-) -> Iterator[Bound]:
-    """Ever better projection bounds: the first after one step, then each time the number of steps doubles.
-
-    Parameters
-    ----------
-    upper : best known cost (inf if none); aims the step length, does not affect validity
-    rounds : subgradient steps at most
-    """
+def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
+    """Ever better projection bounds: the first after one step, then whenever the number of steps (``rounds`` at most) doubles."""
     form = pair_form(problem)
     mesh = _mesh(form)
     traffic = _padded(form, mesh.k)
@@ -91,8 +71,8 @@ def projection_bounds(
     due = 1
     ascent = _Ascent(traffic, mesh)
     for step in range(1, rounds + 1):
-        ascent.advance(upper())
-        stopping = should_stop() or step == rounds or ascent.exhausted
+        ascent.advance(guide.upper())
+        stopping = guide.should_stop() or step == rounds or ascent.exhausted
         if step == due or stopping:
             due *= 2
             value = certified_value(traffic, ascent.best_shift, mesh)

@@ -14,8 +14,9 @@ cores; the equal weights that :mod:`.parts` gives its edges hardly see that.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -25,7 +26,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import follow
 from nmsolve.solvers.mapping.bounds.eigen import DENSE, Tracker, lower_eigenvalues, stated
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart, refuses_parts
 from nmsolve.solvers.mapping.bounds.trees_form import Nets, Pulled, nets_of, pull_degrees, pull_gradient
 
@@ -89,19 +91,8 @@ class Fixed:
         return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
 
 
-def tree_parts_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    rounds: int = 300,
-    should_stop: ShouldStop = never,
-    seed: int = 0,
-    seconds: float = np.inf,
-    core: IntArray | None = None,
-) -> Iterator[Bound]:
-    """Ever better bounds; arguments as in :func:`nmsolve.solvers.mapping.bounds.ascent.climb`.
-
-    ``core`` (n,): some mapping; its parts are where the search for eigenvectors begins.
-    """
+def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
+    """Ever better bounds, by so many steps at most; the search for eigenvectors begins with the parts of the guide's mapping."""
     apart = least_apart(problem, pair_form(problem))
     if apart <= 0:
         return
@@ -111,21 +102,17 @@ def tree_parts_bounds(
     whole = whole_costs(problem, core_distance(problem))
     drift = float((sizes**2).sum()) / (2 * problem.n)
     fixed = Fixed(nets_of(problem), sizes / 2, drift, apart, float(whole))
-    ascent = _Ascent(fixed, seed, core)
-
-    def certify() -> Bound:
-        return _certify(fixed, ascent, seed, should_stop)
-
-    small = problem.n <= DENSE
-    yield from follow(ascent, certify, small, lambda: upper() / apart, rounds, should_stop, seconds)
+    ascent = _Ascent(fixed, guide.seed, guide.core)
+    goal = guide._replace(upper=lambda: guide.upper() / apart)
+    yield from follow(ascent, partial(_certify, fixed, ascent, guide), problem.n <= DENSE, goal, rounds)
 
 
-def _certify(fixed: Fixed, ascent: _Ascent, seed: int, should_stop: ShouldStop) -> Bound:
+def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
     """The bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
     pull = np.round(ascent.best_pull, PLACES)
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
-    _, vectors = ascent.tracker.settle(a, should_stop)
-    lam = lower_eigenvalues(a, vectors, fixed.rank, seed, should_stop)[: fixed.rank]
+    _, vectors = ascent.tracker.settle(a, guide.should_stop)
+    lam = lower_eigenvalues(a, vectors, fixed.rank, guide.seed, guide.should_stop)[: fixed.rank]
     lam = stated(lam, fixed.nets.n, ascent.tracker.high)
     value = fixed.value(lam, pull, a.shift, a.rho)
     scale = (

@@ -22,6 +22,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic import (
     traffic_nets,
 )
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
 from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
@@ -230,11 +231,10 @@ class AnyRouteBounds:
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 
-        mapping = any_route(problem.mapping)
+        mapping, guide = any_route(problem.mapping), Guide.of(context)
         if uses_links(mapping):
-            start, _ = context.incumbent()
-            core = None if start is None else problem.split(start)[0]
-            for bound in link_load_bounds(mapping, core, context.should_stop, context.time_left()):
+            core = None if guide.core is None else problem.split(guide.core)[0]
+            for bound in link_load_bounds(mapping, guide._replace(core=core)):
                 context.raise_bound(bound)
             return
         if uses_nets(mapping) and refuses_nets(mapping) is None:
@@ -242,7 +242,7 @@ class AnyRouteBounds:
         elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
             context.raise_bound(neighbour_bound(mapping, context.should_stop))
         if refuses_core_traffic(mapping) is None:
-            for bound in core_traffic_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
+            for bound in core_traffic_bounds(mapping, guide):
                 context.raise_bound(bound)
 
 
@@ -317,7 +317,7 @@ class TreePartitions:
         start, limit = context.incumbent()
         mapping = any_route(problem.mapping)
         prices = None
-        for bound in core_traffic_bounds(mapping, lambda: context.incumbent()[1], context.should_stop):
+        for bound in core_traffic_bounds(mapping, Guide.of(context)):
             context.raise_bound(bound)
             prices = bound.certificate["price"]
         if start is None or prices is None or context.should_stop():

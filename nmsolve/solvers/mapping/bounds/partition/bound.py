@@ -12,7 +12,7 @@ pairs on different cores, each at least the least distance apart: the clique row
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from math import comb
 from time import process_time
@@ -24,8 +24,9 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, room_per_core
+from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
@@ -63,30 +64,20 @@ def refuses_slots(problem: MappingProblem) -> str | None:
     return f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
 
 
-def slots_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    should_stop: ShouldStop = never,
-    seconds: float = np.inf,
-    core: IntArray | None = None,
-) -> Iterator[Bound]:
-    """Ever better certified bounds until steps are too short to matter, time is up or the optimum is proved.
+def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better certified bounds until steps are too short to matter, (CPU) time is up or the optimum is proved.
 
-    Parameters
-    ----------
-    upper : best known cost (inf if none); aims the step length
-    seconds : CPU seconds to spend
-    core : (n,) some mapping, a guide to the multipliers of messages; None if there is none
+    The guide's mapping leads to multipliers of messages.
     """
-    began = process_time()
-    form = pairwise(problem, upper, should_stop, min(seconds, 1e6), core)
+    began, upper, should_stop, seconds = process_time(), guide.upper, guide.should_stop, guide.seconds
+    form = pairwise(problem, guide)
     if form is None or not form.traffic.any():
         return
     placed = place_problem(form)
     split = split_places(form, placed)
     if split is None:
         return
-    ascent = Ascent(split, _first_shift(placed, form, upper, should_stop, FIRST * seconds))
+    ascent = Ascent(split, _first_shift(placed, form, guide))
     certified, proved, cost = -np.inf, 0.0, 0.0
     while True:
         goal = upper()
@@ -146,20 +137,15 @@ def parted_pairs(members: int, room: int) -> int:
     return comb(members, 2) - full * comb(room, 2) - comb(rest, 2)
 
 
-def _first_shift(
-    placed: MappingProblem,
-    form: Pairwise,
-    upper: Callable[[], float],
-    should_stop: ShouldStop,
-    seconds: float,
-) -> FloatArray:
+def _first_shift(placed: MappingProblem, form: Pairwise, guide: Guide) -> FloatArray:
     """(places,) the diagonal shift of a short ascent of the projection bound."""
     began = process_time()
 
     def enough() -> bool:
-        return should_stop() or process_time() - began > seconds
+        return guide.should_stop() or process_time() - began > FIRST * guide.seconds
 
     shift = np.zeros(placed.cores)
-    for bound in projection_bounds(placed, lambda: upper() - form.constant, FIRST_ROUNDS, enough):
+    goal = Guide(lambda: guide.upper() - form.constant, enough)
+    for bound in projection_bounds(placed, goal, FIRST_ROUNDS):
         shift = bound.certificate["shift"]
     return shift

@@ -18,7 +18,6 @@ C(t + 1, 3). theta = 0 is the fan-out bound; both are valid, hence all between.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import comb
 
@@ -29,8 +28,9 @@ from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
 from nmsolve.solvers.mapping.bounds.trees_form import nets_of
 from nmsolve.solvers.mapping.bounds.trees_parts import tree_parts_bounds
@@ -65,19 +65,14 @@ class Pairwise:
     multipliers: dict[str, FloatArray]
 
 
-def pairwise(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    should_stop: ShouldStop,
-    seconds: float,
-    core: IntArray | None,
-) -> Pairwise | None:
-    """The sum for this problem; None if time is up. ``core`` (n,): some mapping, a guide to the multipliers."""
+def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
+    """The sum for this problem; None if time is up. The guide's mapping leads to the multipliers."""
     if not uses_nets(problem):
         return _edges(problem)
     if problem.one_per_core:
-        return _spans(problem, core)
-    found = list(tree_parts_bounds(problem, upper, PULL_ROUNDS, should_stop, 0, PULL_PART * seconds, core))
+        return _spans(problem, guide.core)
+    part = guide._replace(seconds=PULL_PART * min(guide.seconds, 1e6), seed=0)
+    found = list(tree_parts_bounds(problem, part, PULL_ROUNDS))
     return _pulled(problem, np.asarray(found[-1].certificate["pulls"])) if found else None
 
 

@@ -11,7 +11,7 @@ one assignment, bounded by prices of the cores. Proofs: docs/bounds.md, "split".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from time import monotonic
 
 import numpy as np
@@ -19,7 +19,8 @@ import numpy as np
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never, refuses_pairs
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 from nmsolve.solvers.mapping.bounds.projection import project
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
 from nmsolve.solvers.mapping.bounds.split.assign import assign
@@ -51,20 +52,9 @@ def refuses_split(problem: MappingProblem) -> str | None:
     return None
 
 
-def split_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    should_stop: ShouldStop = never,
-    seconds: float = np.inf,
-) -> Iterator[Bound]:
-    """Ever better certified bounds until the steps are too short to matter, time is up or the optimum is proved.
-
-    Parameters
-    ----------
-    upper : best known cost (inf if none); aims the step length, does not affect validity
-    seconds : wall time there is; a last certificate is begun while there is time to finish it
-    """
-    form = split_form(problem)
+def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
+    """Ever better certified bounds until the steps are too short to matter, (wall) time is up or the optimum is proved."""
+    form, upper, should_stop, seconds = split_form(problem), guide.upper, guide.should_stop, guide.seconds
     began = monotonic()
 
     def enough() -> bool:

@@ -12,7 +12,8 @@ import numpy as np
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, never
+from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.subgraphs.ascent import (
     Parts,
     Point,
@@ -177,19 +178,14 @@ def evaluate(
     return Evaluation(total, share, tau, prices, distance.astype(np.int64)), hard
 
 
-def subgraph_bounds(
-    problem: MappingProblem,
-    upper: Callable[[], float],
-    should_stop: ShouldStop = never,
-    seed: int = 0,
-) -> Iterator[Bound]:
+def subgraph_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
     """Ever better subgraph bounds of a problem that :func:`~.form.refuses_form` lets pass.
 
-    ``upper`` gives the best known cost (inf if none): it only sets the length of the steps. The first bound comes
-    after one exact solution of every small set; the generator ends when the last stage gains little, or is stopped.
+    The first bound comes after one exact solution of every small set; the generator ends when the last stage gains little, or is
+    stopped.
     """
     form = build_form(problem)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(guide.seed)
     parts = Decomposition(form, [])
     point = parts.start()
     told = 0
@@ -202,13 +198,13 @@ def subgraph_bounds(
         if len(known) == 0:
             point = parts.start()
         climb = Climb(parts, point)
-        for found in climb.rounds(upper, should_stop):
+        for found in climb.rounds(guide.upper, guide.should_stop):
             if found.total > told:
                 told = found.total
                 value = told / form.denominator
                 rounded = round_up(value, form.lattice > 0, form.lattice or 1.0)
                 yield Bound(rounded, "subgraphs", "full", certificate(parts, found))
-        if should_stop():
+        if guide.should_stop():
             break
         point = climb.point
 
