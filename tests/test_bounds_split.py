@@ -19,13 +19,13 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.projection import project
+from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
 from nmsolve.solvers.mapping.bounds.split import refuses_split, split_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.bound import certified_bound
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, least_clique, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
-from nmsolve.solvers.mapping.bounds.split.spectrum import Spectrum
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
 
 KINDS = ("mesh", "torus", "chips", "faulty core", "dead link", "metric matrix", "any matrix", "region")

@@ -74,7 +74,7 @@ MUTATIONS = [
     Mutation("gilmore-lawler", "no prices", _BOUND + "gilmore_lawler_prices", _S + "bounds/gilmore_lawler.py",
              "dual = _dual_prices(cost, room, should_stop)", "dual = np.zeros(cost.shape[1])"),
     Mutation("projection", "not tuned", _BOUND + "projection", _S + "bounds/projection.py",
-             "            self.shift = self.shift + length * self.direction\n", "            pass\n"),
+             "            self._shift = self._shift + length * self._direction\n", "            pass\n"),
     Mutation("split", "not tuned", _BOUND + "split", _S + "bounds/split/ascent.py",
              "        self.m += length * self.direction\n", ""),
     Mutation("subgraphs", "few steps", _BOUND + "subgraphs", _S + "bounds/subgraphs/bound.py",

@@ -83,6 +83,21 @@ class PairForm:
             which = np.arange(at, min(k, at + width))
             yield which, self.block(which)
 
+    def plain_distances(self) -> FloatArray:
+        """(k, k) distances between ``cores`` without the constant step; 0 on the diagonal."""
+        out = np.concatenate([block for _, block in self.blocks()]) - self.distance.step
+        np.fill_diagonal(out, 0.0)
+        return out
+
+
+def dense_traffic(form: PairForm, size: int | None = None) -> FloatArray:
+    """(size, size) symmetric traffic, idle nodes at the end; as many as there are cores if no size is given."""
+    size = len(form.cores) if size is None else size
+    out = np.zeros((size, size))
+    out[form.rows(), form.indices] = form.weights
+    np.fill_diagonal(out, 0.0)
+    return out
+
 
 def refuses_pairs(problem: MappingProblem) -> str | None:
     """Why the pairwise bounds cannot take the problem, or None."""

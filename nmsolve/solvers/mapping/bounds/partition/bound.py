@@ -24,13 +24,11 @@ from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
-from nmsolve.solvers.mapping.bounds.projection import projection_bounds
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
-from nmsolve.solvers.mapping.bounds.split.bound import certified_bound
+from nmsolve.solvers.mapping.bounds.split.bound import certified_bound, first_shift
 from nmsolve.solvers.mapping.bounds.split.form import LARGEST_CLIQUE, SplitForm, split_form
 
 METHOD = "slots"
@@ -38,8 +36,8 @@ METHOD = "slots"
 MAX_PLACES, MAX_SINGLE = 512, 1100
 #: A certificate is made once the bound has grown by this part.
 GROWTH = 0.01
-#: Part of the time, and steps, for the diagonal shift at the start.
-FIRST, FIRST_ROUNDS = 0.1, 50
+#: Part of the time for the diagonal shift at the start.
+FIRST = 0.1
 
 
 def refuses_slots(problem: MappingProblem) -> str | None:
@@ -77,7 +75,12 @@ def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[B
     split = split_places(form, placed)
     if split is None:
         return
-    ascent = Ascent(split, _first_shift(placed, form, guide))
+    first = process_time() + FIRST * seconds
+
+    def enough() -> bool:
+        return should_stop() or process_time() > first
+
+    ascent = Ascent(split, first_shift(split, 2.0 * (upper() - form.constant), enough))
     certified, proved, cost = -np.inf, 0.0, 0.0
     while True:
         goal = upper()
@@ -135,17 +138,3 @@ def parted_pairs(members: int, room: int) -> int:
     """Least number of pairs on different cores among so many places."""
     full, rest = divmod(members, room)
     return comb(members, 2) - full * comb(room, 2) - comb(rest, 2)
-
-
-def _first_shift(placed: MappingProblem, form: Pairwise, guide: Guide) -> FloatArray:
-    """(places,) the diagonal shift of a short ascent of the projection bound."""
-    began = process_time()
-
-    def enough() -> bool:
-        return guide.should_stop() or process_time() - began > FIRST * guide.seconds
-
-    shift = np.zeros(placed.cores)
-    goal = Guide(lambda: guide.upper() - form.constant, enough)
-    for bound in projection_bounds(placed, goal, FIRST_ROUNDS):
-        shift = bound.certificate["shift"]
-    return shift

@@ -30,7 +30,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
-from nmsolve.solvers.mapping.bounds.pairs import pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, room_per_core
 from nmsolve.solvers.mapping.bounds.parts import least_apart
 from nmsolve.solvers.mapping.bounds.trees_form import nets_of
 from nmsolve.solvers.mapping.bounds.trees_parts import tree_parts_bounds
@@ -88,9 +88,7 @@ def _alike(cores: int, apart: float) -> FloatArray:
 
 def _edges(problem: MappingProblem) -> Pairwise:
     form = pair_form(problem)
-    traffic = np.zeros((problem.n, problem.n))
-    traffic[form.rows(), form.indices] = form.weights
-    np.fill_diagonal(traffic, 0.0)
+    traffic = dense_traffic(form, problem.n)
     if problem.objective == "cut":
         distance = _alike(parting_cores(problem), 1.0)
     else:

@@ -11,7 +11,7 @@ one assignment, bounded by prices of the cores. Proofs: docs/bounds.md, "split".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 
 import numpy as np
@@ -21,10 +21,10 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
-from nmsolve.solvers.mapping.bounds.projection import project
+from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
+from nmsolve.solvers.mapping.bounds.spectrum import project
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
 from nmsolve.solvers.mapping.bounds.split.assign import assign
-from nmsolve.solvers.mapping.bounds.split.diagonal import first_shift
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
 from nmsolve.solvers.mapping.bounds.split.value import lawler_costs
@@ -35,8 +35,8 @@ MAX_SIDE = 1600
 DIGITS = 6
 #: A certificate is made once the bound has grown by this part, and at most this part of the time goes into them.
 GROWTH, EFFORT = 0.002, 0.1
-#: Part of the time for the diagonal shift at the start.
-FIRST = 0.1
+#: Part of the time, and most steps, for the diagonal shift at the start.
+FIRST, FIRST_ROUNDS = 0.1, 60
 
 
 def refuses_split(problem: MappingProblem) -> str | None:
@@ -80,6 +80,16 @@ def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[B
                 yield bound
         if ending or proved >= goal:
             return
+
+
+def first_shift(form: SplitForm, upper: float, enough: Callable[[], bool]) -> FloatArray:
+    """(k,) diagonal shift that makes all traffic's projection bound good, by a short ascent towards ``upper``, a doubled cost."""
+    ascent = DiagonalAscent(form.traffic, form.reach, form.mu)
+    for _ in range(FIRST_ROUNDS):
+        if enough():
+            break
+        ascent.advance(upper)
+    return ascent.best_shift
 
 
 def certified_bound(form: SplitForm, point: Point) -> tuple[Bound, float]:

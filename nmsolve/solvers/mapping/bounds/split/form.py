@@ -9,9 +9,8 @@ import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray
-from nmsolve.solvers.mapping.bounds.codes import core_codes
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form
-from nmsolve.solvers.mapping.bounds.projection import project
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, dense_traffic, pair_form
+from nmsolve.solvers.mapping.bounds.spectrum import distance_spectrum
 
 #: Largest clique that gets a row.
 LARGEST_CLIQUE = 10
@@ -55,21 +54,17 @@ def split_form(problem: MappingProblem) -> SplitForm:
     """Bring a one-per-core problem into :class:`SplitForm`; O(k^3)."""
     pairs = pair_form(problem)
     k, d = len(pairs.cores), pairs.distance
-    traffic = np.zeros((k, k))
-    traffic[pairs.rows(), pairs.indices] = pairs.weights
-    np.fill_diagonal(traffic, 0.0)
-    distance = np.concatenate([block for _, block in pairs.blocks()]) - d.step
-    np.fill_diagonal(distance, 0.0)
+    distance = pairs.plain_distances()
     off = distance[~np.eye(k, dtype=bool)].reshape(k, k - 1)
     forbidden = np.zeros((k, k), bool)
     forbidden[: problem.n] = ~problem.domains[problem.domain_of][:, pairs.cores]
     return SplitForm(
         k,
-        traffic,
+        dense_traffic(pairs),
         distance,
         np.ascontiguousarray(np.sort(off, axis=1)[:, ::-1]),
         distance.sum(axis=1),
-        _spectrum(pairs, distance),
+        distance_spectrum(pairs),
         d.step * pairs.total,
         forbidden if forbidden.any() else np.zeros((0, 0), bool),
         0.0 if d.separable else least_detour(distance),
@@ -77,19 +72,6 @@ def split_form(problem: MappingProblem) -> SplitForm:
         _clique_sums(pairs, distance),
         pairs.lattice,
     )
-
-
-def _spectrum(pairs: PairForm, distance: FloatArray) -> FloatArray:
-    """Non-zero eigenvalues of V'DV: from the codes on a mesh or torus, else from the matrix."""
-    mu: FloatArray
-    if pairs.distance.separable:
-        code = core_codes(pairs.distance, pairs.cores)
-        code = code - code.mean(axis=0)
-        mu = np.asarray(-2.0 * np.linalg.eigvalsh(code.T @ code)[::-1], np.float64)
-    else:
-        mu = np.asarray(np.linalg.eigvalsh(project(distance)), np.float64)
-    out: FloatArray = mu[np.abs(mu) > 1e-13 * np.abs(mu).max(initial=0.0)]
-    return out
 
 
 def _clique_sums(pairs: PairForm, distance: FloatArray) -> FloatArray:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.spectrum import Spectrum
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.kernels import place
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
-from nmsolve.solvers.mapping.bounds.split.spectrum import Spectrum
 
 
 class Evaluator:

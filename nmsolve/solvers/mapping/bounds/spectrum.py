@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.mapping.bounds.codes import core_codes
+from nmsolve.solvers.mapping.bounds.pairs import PairForm
 
 #: From this many cores on, eigenvectors are carried from step to step instead of computed afresh.
 BLOCK_FROM = 320
@@ -18,7 +20,7 @@ class Spectrum:
     def __init__(self, mu: FloatArray, k: int) -> None:
         self.k = k
         self.one_sided = bool((mu <= 0).all()) and len(mu) < k - 1
-        self.mu = mu[::-1].copy() if self.one_sided else _padded(mu, k - 1)[::-1].copy()
+        self.mu = mu[::-1].copy() if self.one_sided else spread(mu, k - 1)[::-1].copy()
         self.blocked = self.one_sided and k >= BLOCK_FROM and 4 * len(mu) < k
         self.block: FloatArray | None = None
 
@@ -98,6 +100,30 @@ def _least_estimate(a: FloatArray) -> float:
     return float(lam[0] - 0.05 * (lam[-1] - lam[0]))
 
 
-def _padded(mu: FloatArray, length: int) -> FloatArray:
+def spread(mu: FloatArray, length: int) -> FloatArray:
     """``mu`` with zeros, rising."""
     return np.sort(np.concatenate([mu, np.zeros(length - len(mu))]))
+
+
+def distance_spectrum(form: PairForm) -> FloatArray:
+    """(r,) non-zero eigenvalues of V'DV, rising: from the codes on a mesh or torus, else from the matrix; no constant step."""
+    if form.distance.separable:
+        code = core_codes(form.distance, form.cores)
+        code = code - code.mean(axis=0)
+        mu = np.asarray(-2.0 * np.linalg.eigvalsh(code.T @ code)[::-1], np.float64)
+    else:
+        mu = np.asarray(np.linalg.eigvalsh(project(form.plain_distances())), np.float64)
+    out: FloatArray = mu[np.abs(mu) > 1e-13 * np.abs(mu).max(initial=0.0)]
+    return out
+
+
+def project(a: FloatArray) -> FloatArray:
+    """``V' a V`` (k-1, k-1) for the orthonormal complement V of (1..1) that a Householder reflection gives."""
+    k = len(a)
+    v = np.full(k, 1 / np.sqrt(k))
+    v[0] += 1.0
+    v *= np.sqrt(2.0) / np.linalg.norm(v)
+    av = a @ v
+    h = a - np.outer(av, v) - np.outer(v, av) + (v @ av) * np.outer(v, v)
+    out: FloatArray = h[1:, 1:]
+    return out
