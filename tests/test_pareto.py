@@ -130,8 +130,8 @@ def test_loads_and_sums_of_the_search_state_are_those_of_the_evaluator():
         state = build(problem, rng.integers(0, 9, 14))
         for _ in range(20):
             move(state, int(rng.integers(14)), int(rng.integers(9)))
-        truth = score(graph, machine, state.core)
-        assert state.loads == pytest.approx(link_loads(graph, machine, state.core))
+        truth = score(graph, machine, state.room.core)
+        assert state.loads == pytest.approx(link_loads(graph, machine, state.room.core))
         sums = state.factor @ state.sums + state.linked
         assert sums == pytest.approx([truth[k] for k in kept])
 

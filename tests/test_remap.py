@@ -75,14 +75,14 @@ def test_the_tables_stay_right(kind: str) -> None:
     for heat in (1e9, 10.0, 1.0, 0.0):
         for _ in range(20):
             anneal(state, rules, prices, trees, heat, 25, rng, best, gain)
-            assert check_mapping(problem, state.core) == []
-            assert state.tally[0] == problem.migration.moved(state.core)
-            assert begin + gain[0] == pytest.approx(objective_value(problem, state.core), abs=1e-6)
+            assert check_mapping(problem, state.room.core) == []
+            assert state.tally[0] == problem.migration.moved(state.room.core)
+            assert begin + gain[0] == pytest.approx(objective_value(problem, state.room.core), abs=1e-6)
             assert begin + gain[1] == pytest.approx(objective_value(problem, best), abs=1e-6)
             used = np.zeros_like(problem.capacity)
-            np.add.at(used, state.core, problem.sizes)
-            assert np.array_equal(state.load, used)
-            away = set(np.flatnonzero(state.core != rules.home).tolist())
+            np.add.at(used, state.room.core, problem.sizes)
+            assert np.array_equal(state.room.load, used)
+            away = set(np.flatnonzero(state.room.core != rules.home).tolist())
             assert set(state.away[: state.tally[1]].tolist()) == away
 
 

@@ -97,9 +97,9 @@ def test_moves_keep_the_state_exact(torus: bool, room: int) -> None:
         reset(state)
         for _ in range(40):
             u, q = int(rng.integers(9)), int(rng.integers(12))
-            if state.core[u] != q:
+            if state.room.core[u] != q:
                 move(state, u, q)
-            assert value(state) == pytest.approx(objective_value(problem, state.core), rel=1e-9)
+            assert value(state) == pytest.approx(objective_value(problem, state.room.core), rel=1e-9)
 
 
 def least(problem: MappingProblem) -> float:

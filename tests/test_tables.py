@@ -79,9 +79,9 @@ def test_moves_keep_the_entries_exact() -> None:
     state = build(problem, rng.integers(0, 16, 24))
     for _ in range(60):
         u, q = int(rng.integers(24)), int(rng.integers(16))
-        if state.core[u] != q:
+        if state.room.core[u] != q:
             move(state, u, q)
-        used = router_entries(problem.graph, problem.machine, state.core)
+        used = router_entries(problem.graph, problem.machine, state.room.core)
         assert state.entries.tolist() == used.tolist()
         assert state.tables[1] == np.maximum(used - 8, 0).sum()
 

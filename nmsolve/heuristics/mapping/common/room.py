@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 import numba as nb
 import numpy as np
 
+from nmsolve.hw.plain import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -14,7 +15,9 @@ from nmsolve.model.types import BoolArray, Int32Array, IntArray
 class Room(NamedTuple):
     """Sizes, limits and side constraints as in ``MappingProblem``, and a mapping that changes in place.
 
-    ``load`` (P, resources) is what the nodes take of each core, ``core`` (n,) where they are (-1: nowhere yet).
+    ``load`` (P, resources) is what the nodes take of each core, ``core`` (n,) where they are (-1: nowhere yet). Rings of the
+    nodes of each core, ``head`` (P,), ``after`` and ``before`` (n,): kept by :func:`seat` and :func:`refill`, not by
+    :func:`put`.
     """
 
     sizes: IntArray
@@ -25,6 +28,9 @@ class Room(NamedTuple):
     apart_ptr: IntArray
     apart: Int32Array
     core: IntArray
+    head: IntArray
+    after: IntArray
+    before: IntArray
 
 
 class Places(Protocol):
@@ -48,6 +54,17 @@ class Places(Protocol):
     def core(self) -> IntArray: ...
 
 
+class Rings(Protocol):
+    """The part of a state that holds the rings of a :class:`Room`."""
+
+    @property
+    def head(self) -> IntArray: ...
+    @property
+    def after(self) -> IntArray: ...
+    @property
+    def before(self) -> IntArray: ...
+
+
 def empty_room(
     sizes: IntArray,
     capacity: IntArray,
@@ -65,12 +82,19 @@ def empty_room(
         apart_ptr=np.array(apart[0]),
         apart=np.array(apart[1]),
         core=np.full(len(sizes), -1, np.int64),
+        head=np.full(len(capacity), -1, np.int64),
+        after=np.zeros(len(sizes), np.int64),
+        before=np.zeros(len(sizes), np.int64),
     )
 
 
-def room_of(problem: MappingProblem) -> Room:
-    """The empty room of a problem."""
-    return empty_room(problem.sizes, problem.capacity, problem.domain_of, problem.domains, problem.apart)
+def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
+    """The empty room of a problem, or that of the mapping ``core`` (n,), which is copied."""
+    room = empty_room(problem.sizes, problem.capacity, problem.domain_of, problem.domains, problem.apart)
+    if core is not None:
+        room.core[:] = core
+        refill(room)
+    return room
 
 
 @nb.njit(cache=True, nogil=True, inline="always")
@@ -100,6 +124,50 @@ def put(s: Places, u: int, p: int) -> None:
             s.load[q, r] -= s.sizes[u, r]
         s.load[p, r] += s.sizes[u, r]
     s.core[u] = p
+
+
+@plain
+def seat(s: Room, u: int, p: int) -> None:
+    """:func:`put` node ``u`` on core ``p``, and into its ring."""
+    if s.core[u] >= 0:
+        ring_out(s, u, s.core[u])
+    ring_in(s, u, p)
+    put(s, u, p)
+
+
+@plain
+def refill(s: Room) -> None:
+    """Loads and rings anew, from ``core``; everybody is somewhere."""
+    s.load[:] = 0
+    s.head[:] = -1
+    for u in range(len(s.core)):
+        p = s.core[u]
+        ring_in(s, u, p)
+        for r in range(s.sizes.shape[1]):
+            s.load[p, r] += s.sizes[u, r]
+
+
+@nb.njit(cache=True, nogil=True)
+def ring_in(s: Rings, u: int, p: int) -> None:
+    """Put node ``u`` into the ring of core ``p``, before its head."""
+    h = s.head[p]
+    if h < 0:
+        s.head[p] = s.after[u] = s.before[u] = u
+    else:
+        b = s.before[h]
+        s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
+
+
+@nb.njit(cache=True, nogil=True)
+def ring_out(s: Rings, u: int, p: int) -> None:
+    """Take node ``u`` out of the ring of core ``p``."""
+    a, b = s.after[u], s.before[u]
+    if a == u:
+        s.head[p] = -1
+    else:
+        s.after[b], s.before[a] = a, b
+        if s.head[p] == u:
+            s.head[p] = a
 
 
 @nb.njit(cache=True, nogil=True)

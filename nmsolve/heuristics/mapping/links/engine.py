@@ -64,7 +64,7 @@ class Links:
                 state.heat[2] = SHARP
                 known, _ = context.incumbent()
                 if known is not None:  # there is none while every mapping so far broke a ceiling
-                    state.core[:] = best = np.array(known)
+                    state.room.core[:] = best = np.array(known)
             reset(state)
             begun = context.time_left()
             if state.tables[1] > 0.0:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.goals import goal
-from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.common.goals import some_change
+from nmsolve.heuristics.mapping.common.rng import uniform
+from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
-from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
@@ -42,12 +41,7 @@ def move(s: LinkState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring loads and sums up to date."""
     for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
         add_row(s, s.rows[j], -1.0)
-    ring_out(s, u, s.core[u])
-    ring_in(s, u, q)
-    for r in range(s.sizes.shape[1]):
-        s.load[s.core[u], r] -= s.sizes[u, r]
-        s.load[q, r] += s.sizes[u, r]
-    s.core[u] = q
+    seat(s.room, u, q)
     for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
         add_row(s, s.rows[j], 1.0)
 
@@ -61,19 +55,11 @@ def search(
     A change is accepted if no ceiling breaks and the value grows by at most ``-heat * log(random)`` of itself.
     """
     now = value(s, by_load)
-    n = len(s.core)
     for _ in range(tries):
-        u = np.int64(below(rng, n))
-        p, q, v = s.core[u], goal(s, u, rng), np.int64(-1)
-        if q == p:
+        u, q, v = some_change(s, rng)
+        if u < 0:
             continue
-        if not fits(s, u, q, -1):
-            v = s.head[q]
-            if v < 0:
-                continue
-            s.head[q] = s.after[v]  # next time another one
-            if not (fits(s, u, q, v) and fits(s, v, p, u)):
-                continue
+        p = s.room.core[u]
         move(s, u, q)
         if v >= 0:
             move(s, v, p)
@@ -83,7 +69,7 @@ def search(
             now = new
             if now < low - 1e-12 * min(abs(low), 1e300) and s.tables[1] <= 0.0:
                 low = now
-                best[:] = s.core
+                best[:] = s.room.core
         else:
             if v >= 0:
                 move(s, v, q)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.nets.tables import ring_in
+from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
 from nmsolve.hw.cost import pair_distance
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_weights
@@ -18,7 +18,7 @@ from nmsolve.hw.plain import plain
 from nmsolve.hw.router_tables import entries_of_row
 from nmsolve.model.graph import Rows
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Rows of ``LinkState.sums``: weight times distance edge by edge, traffic between cores edge by edge, rate times remote
 #: cores of all rows, what pays once per message (rate times remote cores, or the weight of remote edges).
@@ -28,11 +28,10 @@ SUMS = ("hops", "multicast-hops", "cut", "connectivity", "energy")
 
 
 class LinkState(NamedTuple):
-    """Flat arrays for the kernels; ``core``, ``load``, ``loads``, ``sums``, ``heat`` and ``used`` change.
+    """Flat arrays for the kernels; ``room``, ``loads``, ``sums``, ``heat`` and ``used`` change.
 
     ``nets`` are the messages of the graph, ``row_ptr``/``rows`` those that each node takes part in, ``links`` the routes.
-    Rings of the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes``, ``capacity``, ``domain_of``,
-    ``domains``, ``apart_ptr``, ``apart`` as in ``MappingProblem``; ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums
+    ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums
     that count (the objective first, unless it is max-link), ``most`` (K,) their ceilings, inf for the objective.
 
     ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums. ``heat`` is
@@ -46,20 +45,10 @@ class LinkState(NamedTuple):
     row_ptr: IntArray
     rows: Int32Array
     links: Links
-    sizes: IntArray
-    capacity: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
+    room: Room
     factor: FloatArray
     link: FloatArray
     most: FloatArray
-    core: IntArray
-    load: IntArray
-    head: IntArray
-    after: IntArray
-    before: IntArray
     loads: FloatArray
     sums: FloatArray
     linked: FloatArray
@@ -79,10 +68,7 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     row_ptr, rows = rows_of_node(graph)
     factor, link, most, ceiling = _objectives(problem)
     state = LinkState(
-        nets.fixed, row_ptr, rows, links_of(machine), problem.sizes, problem.capacity,
-        problem.domain_of, problem.domains, problem.apart[0], problem.apart[1], factor, link, most,
-        np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
-        np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros(4 * machine.size),
+        nets.fixed, row_ptr, rows, links_of(machine), room_of(problem, core), factor, link, most, np.zeros(4 * machine.size),
         np.zeros(4), np.zeros(len(most)), np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
         np.array([np.inf if problem.table_limit is None else problem.table_limit, 0.0, 0.0]),
         np.zeros((5, machine.size), np.int64), np.zeros(1, np.int64),
@@ -112,17 +98,12 @@ def _objectives(problem: MappingProblem) -> tuple[FloatArray, FloatArray, FloatA
 @nb.njit(cache=True, nogil=True)
 def reset(s: LinkState) -> None:
     """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
-    s.load[:] = 0
+    refill(s.room)
     s.loads[:] = 0.0
     s.sums[:] = 0.0
     s.linked[:] = 0.0
     s.heat[0] = s.heat[4] = s.tables[1] = 0.0
     s.entries[:] = 0
-    s.head[:] = -1
-    for u in range(len(s.core)):
-        ring_in(s, u, s.core[u])
-        for r in range(s.sizes.shape[1]):
-            s.load[s.core[u], r] += s.sizes[u, r]
     for i in range(len(s.nets.source)):
         add_row(s, i, 1.0)
 
@@ -132,11 +113,11 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything row ``i`` contributes with the present mapping."""
     s.stamp[0] += 1
     stamp = s.stamp[0]
-    p = s.core[s.nets.source[i]]
+    p = s.room.core[s.nets.source[i]]
     s.got[p] = stamp
     cast, rate = s.nets.multicast[i], s.nets.rate[i]
     for k in range(s.nets.indptr[i], s.nets.indptr[i + 1]):
-        q = s.core[s.nets.targets[k]]
+        q = s.room.core[s.nets.targets[k]]
         if q == p:
             continue
         weight = s.nets.weights[k]
@@ -154,7 +135,7 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
         if first or not cast:
             _add_route(s, p, q, sign * (rate if cast else weight), stamp if cast else 0)
     if s.tables[0] < np.inf:
-        for j in range(entries_of_row(i, s.nets, s.core, s.links, s.marks)):
+        for j in range(entries_of_row(i, s.nets, s.room.core, s.links, s.marks)):
             c = s.marks[4, j]
             s.tables[1] -= max(0.0, s.entries[c] - s.tables[0])
             s.entries[c] += 1 if sign > 0.0 else -1

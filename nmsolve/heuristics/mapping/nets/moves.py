@@ -5,9 +5,9 @@ from __future__ import annotations
 import numba as nb
 
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
-from nmsolve.heuristics.mapping.common.room import put
+from nmsolve.heuristics.mapping.common.room import put, ring_in, ring_out
 from nmsolve.heuristics.mapping.nets.model import NetState
-from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out, set_bit, span, tree_length
+from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, slot
+from nmsolve.heuristics.mapping.common.room import ring_in
 from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -56,29 +57,6 @@ def set_bit(bits: AnyArray, line: int, on: bool) -> None:
         bits[line >> 6] |= bit
     else:
         bits[line >> 6] &= ~bit
-
-
-@nb.njit(cache=True, nogil=True)
-def ring_in(s: NetState, u: int, p: int) -> None:
-    """Put node ``u`` into the ring of core ``p``, before its head."""
-    h = s.head[p]
-    if h < 0:
-        s.head[p] = s.after[u] = s.before[u] = u
-    else:
-        b = s.before[h]
-        s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
-
-
-@nb.njit(cache=True, nogil=True)
-def ring_out(s: NetState, u: int, p: int) -> None:
-    """Take node ``u`` out of the ring of core ``p``."""
-    a, b = s.after[u], s.before[u]
-    if a == u:
-        s.head[p] = -1
-    else:
-        s.after[b], s.before[a] = a, b
-        if s.head[p] == u:
-            s.head[p] = a
 
 
 @nb.njit(cache=True, nogil=True)

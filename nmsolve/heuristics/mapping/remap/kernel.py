@@ -42,7 +42,7 @@ def anneal(
     for _ in range(tries):
         u = _some_node(s, rules, rng)
         p = _some_core(s, rules, prices, u, rng)
-        if p < 0 or p == s.core[u]:
+        if p < 0 or p == s.room.core[u]:
             continue
         length, total = step(s, rules, prices, trees, u, p, trail, 0, rng)
         if length == 0:
@@ -58,7 +58,7 @@ def anneal(
             total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
         )
         if kept and total > 0.0 and not noted:  # leaving a new best behind: note it as it was
-            best[:] = s.core
+            best[:] = s.room.core
             for k in range(length - 1, -1, -1):
                 best[trail[k, 0]] = trail[k, 1]
             noted = True
@@ -70,14 +70,14 @@ def anneal(
         if gain[0] < gain[1] - gain[2]:
             gain[1], noted = gain[0], False
     if not noted:
-        best[:] = s.core
+        best[:] = s.room.core
 
 
 @nb.njit(cache=True, nogil=True)
 def _some_node(s: State, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
-    return np.int64(below(rng, len(s.core)))  # type: ignore[return-value]
+    return np.int64(below(rng, len(s.room.core)))  # type: ignore[return-value]
 
 
 @plain
@@ -89,13 +89,13 @@ def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) ->
     degree = arcs.indptr[u + 1] - arcs.indptr[u]
     if degree == 0 or uniform(rng) >= NEIGHBOUR:
         return rules.places[below(rng, len(rules.places))]  # type: ignore[no-any-return]
-    p = s.core[arcs.other[arcs.indptr[u] + np.int64(below(rng, degree))]]
+    p = s.room.core[arcs.other[arcs.indptr[u] + np.int64(below(rng, degree))]]
     if rules.mesh and uniform(rng) < BESIDE:
         side = np.int64(below(rng, 4))
         row, col = p // rules.cols, p % rules.cols
         row += (side == 0) - (side == 1)
         col += (side == 2) - (side == 3)
-        if row < 0 or col < 0 or col >= rules.cols or row * rules.cols + col >= len(s.head):
+        if row < 0 or col < 0 or col >= rules.cols or row * rules.cols + col >= len(s.room.head):
             return -1
         p = row * rules.cols + col
     return p  # type: ignore[no-any-return]
@@ -117,10 +117,10 @@ def step(
 
     Returns the new length of ``trail`` (unchanged if it cannot be done) and the change of the objective.
     """
-    q, v = s.core[u], -1
+    q, v = s.room.core[u], -1
     if q == p:
         return length, 0.0
-    if not fits(s, u, p, -1):
+    if not fits(s.room, u, p, -1):
         v = _partner(s, u, p, rng)
         if v < 0:
             return length, 0.0
@@ -137,17 +137,17 @@ def step(
 @nb.njit(cache=True, nogil=True)
 def _partner(s: State, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
-    q, v, found = s.core[u], s.head[p], -1
-    if v < 0 or not s.domains[s.domain_of[u], p]:
+    q, v, found = s.room.core[u], s.room.head[p], -1
+    if v < 0 or not s.room.domains[s.room.domain_of[u], p]:
         return -1
     for _ in range(below(rng, PARTNERS)):
-        v = s.after[v]
+        v = s.room.after[v]
     for _ in range(PARTNERS):
-        if fits(s, u, p, v) and fits(s, v, q, u):
+        if fits(s.room, u, p, v) and fits(s.room, v, q, u):
             if s.spot[v] >= 0:
                 return v  # type: ignore[no-any-return]
             if found < 0:
                 found = v
-        v = s.after[v]
-    s.head[p] = v
+        v = s.room.after[v]
+    s.room.head[p] = v
     return found

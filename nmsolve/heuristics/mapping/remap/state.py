@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import put, room_of
-from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
+from nmsolve.heuristics.mapping.common.room import Room, room_of, seat
 from nmsolve.hw.cost import CoreDistance
 from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_delta, pair_swap_delta
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, Int32Array, IntArray
+from nmsolve.model.types import IntArray
 
 
 class Rules(NamedTuple):
@@ -40,21 +39,10 @@ class Prices(NamedTuple):
 
 
 class State(NamedTuple):
-    """A mapping that changes: the fields of ``Room``, rings of the nodes of each core (``head``, ``after``, ``before``);
-    ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a node is in it, -1 if at home;
-    ``tally[0]`` user's nodes moved."""
+    """A mapping that changes, ``room``; ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a
+    node is in it, -1 if at home; ``tally[0]`` user's nodes moved."""
 
-    sizes: IntArray
-    capacity: IntArray
-    load: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
-    core: IntArray
-    head: IntArray
-    after: IntArray
-    before: IntArray
+    room: Room
     away: IntArray
     spot: IntArray
     tally: IntArray
@@ -80,11 +68,8 @@ def prices_of(problem: MappingProblem) -> tuple[Prices, Charged | None]:
 
 def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
     """The state of the mapping ``core`` (n,), which is copied."""
-    n, cores = problem.n, problem.cores
-    state = State(
-        *room_of(problem), np.full(cores, -1, np.int64), np.full(n, -1, np.int64), np.full(n, -1, np.int64),
-        np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64),
-    )  # fmt: skip
+    n = problem.n
+    state = State(room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64))
     put_all(state, rules, np.ascontiguousarray(core, np.int64))
     return state
 
@@ -93,7 +78,7 @@ def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
 def put_all(s: State, rules: Rules, core: IntArray) -> None:
     """Put every node on its core in ``core``; nodes may be on cores already."""
     for u in range(len(core)):
-        if s.core[u] != core[u]:
+        if s.room.core[u] != core[u]:
             relocate(s, rules, u, core[u])
 
 
@@ -109,13 +94,11 @@ def amount(rules: Rules, u: int, p: int) -> int:
 @nb.njit(cache=True, nogil=True)
 def relocate(s: State, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
-    q = s.core[u]
+    q = s.room.core[u]
     if q >= 0:
         s.tally[0] -= amount(rules, u, q)
-        ring_out(s, u, q)
     s.tally[0] += amount(rules, u, p)
-    ring_in(s, u, p)
-    put(s, u, p)
+    seat(s.room, u, p)
     if p == rules.home[u] and s.spot[u] >= 0:
         s.tally[1] -= 1
         last = s.away[s.tally[1]]
@@ -133,7 +116,7 @@ def change(s: State, prices: Prices, nets: Charged | None, u: int, p: int, v: in
     Compiled without the net kernel where ``nets`` is None.
     """
     if nets is not None:
-        return net_delta(u, p, v, nets, s.core, prices.distance)  # type: ignore[no-any-return]
+        return net_delta(u, p, v, nets, s.room.core, prices.distance)  # type: ignore[no-any-return]
     if v >= 0:
-        return pair_swap_delta(u, v, prices.arcs, s.core, prices.distance)  # type: ignore[no-any-return]
-    return pair_move_delta(u, p, -1, prices.arcs, s.core, prices.distance)  # type: ignore[no-any-return]
+        return pair_swap_delta(u, v, prices.arcs, s.room.core, prices.distance)  # type: ignore[no-any-return]
+    return pair_move_delta(u, p, -1, prices.arcs, s.room.core, prices.distance)  # type: ignore[no-any-return]

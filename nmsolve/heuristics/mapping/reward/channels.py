@@ -15,11 +15,11 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
     if s.nets.rate[i] <= 0.0:
         return
     s.stamp[0] += 1
-    stamp, p = s.stamp[0], s.core[s.nets.source[i]]
+    stamp, p = s.stamp[0], s.room.core[s.nets.source[i]]
     s.got[p] = s.entered[p] = stamp
     adds, remote, length, key = sign > 0.0, 0, 0, _mix(np.uint64(p), np.uint64(1))
     for k in range(s.nets.indptr[i], s.nets.indptr[i + 1]):
-        q = s.core[s.nets.targets[k]]
+        q = s.room.core[s.nets.targets[k]]
         if s.got[q] == stamp:
             continue
         s.got[q] = stamp

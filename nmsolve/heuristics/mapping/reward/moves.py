@@ -5,10 +5,9 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.goals import goal
-from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.common.room import fits, put
-from nmsolve.heuristics.mapping.nets.tables import ring_in, ring_out
+from nmsolve.heuristics.mapping.common.goals import some_change
+from nmsolve.heuristics.mapping.common.rng import uniform
+from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.reward import MOST_RATIO
@@ -27,18 +26,14 @@ def value(s: RewardState) -> float:
 @nb.njit(cache=True, nogil=True)
 def reset(s: RewardState) -> None:
     """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
-    s.load[:] = 0
+    refill(s.room)
     s.side[:] = 0.0
     s.total[:] = 0.0
-    s.head[:] = -1
     s.key[:] = np.uint64(0)
     rebuild(s)
-    for u in range(len(s.core)):
-        ring_in(s, u, s.core[u])
-        for r in range(s.sizes.shape[1]):
-            s.load[s.core[u], r] += s.sizes[u, r]
+    for u in range(len(s.room.core)):
         s.total[LOSS] += _pairs(
-            u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.core, s.side, s.lines, s.price, True
+            u, 1.0, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.lines, s.price, True
         )
     for i in range(len(s.nets.source)):
         if s.nets.multicast[i]:
@@ -49,9 +44,7 @@ def reset(s: RewardState) -> None:
 def move(s: RewardState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring everything up to date."""
     _count(s, u, -1.0)
-    ring_out(s, u, s.core[u])
-    ring_in(s, u, q)
-    put(s, u, q)
+    seat(s.room, u, q)
     _count(s, u, 1.0)
 
 
@@ -59,7 +52,7 @@ def move(s: RewardState, u: int, q: int) -> None:
 def _count(s: RewardState, u: int, sign: float) -> None:
     """Add or take away all messages of node ``u``."""
     s.total[LOSS] += _pairs(
-        u, sign, s.pair_ptr, s.other, s.sent, s.received, s.core, s.side, s.lines, s.price, False
+        u, sign, s.pair_ptr, s.other, s.sent, s.received, s.room.core, s.side, s.lines, s.price, False
     )
     if s.casts:
         for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
@@ -82,23 +75,6 @@ def _pairs(
 
 
 @nb.njit(cache=True, nogil=True)
-def _propose(s: RewardState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
-    """Move a random node as it may: (node, its new core, the node that changes places with it or -1); node -1: none found."""
-    u = np.int64(below(rng, len(s.core)))
-    p, q, v = s.core[u], np.int64(goal(s, u, rng)), np.int64(-1)
-    if q == p:
-        return np.int64(-1), q, v
-    if not fits(s, u, q, -1):
-        v = np.int64(s.head[q])
-        if v < 0:
-            return np.int64(-1), q, v
-        s.head[q] = s.after[v]  # next time another one
-        if not (fits(s, u, q, v) and fits(s, v, p, u)):
-            return np.int64(-1), q, v
-    return u, q, v
-
-
-@nb.njit(cache=True, nogil=True)
 def _swing(s: RewardState, u: int, p: int, v: int, q: int) -> None:
     """Node ``u`` goes to core ``p``, and node ``v``, if any, to core ``q``."""
     move(s, u, p)
@@ -114,10 +90,10 @@ def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, 
     """
     now = value(s)
     for _ in range(tries):
-        u, q, v = _propose(s, rng)
+        u, q, v = some_change(s, rng)
         if u < 0:
             continue
-        p = s.core[u]
+        p = s.room.core[u]
         _swing(s, u, q, v, p)
         new = value(s)
         limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
@@ -125,7 +101,7 @@ def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, 
             now = new
             if now < low - 1e-12 * abs(low):
                 low = now
-                best[:] = s.core
+                best[:] = s.room.core
         else:
             _swing(s, u, p, v, q)
     return low
@@ -136,9 +112,9 @@ def changes(s: RewardState, samples: int, rng: AnyArray) -> FloatArray:
     """(samples,) by how much random moves and swaps change the value, as parts of it; 0 where none was found."""
     out, now = np.zeros(samples), value(s)
     for k in range(samples):
-        u, q, v = _propose(s, rng)
+        u, q, v = some_change(s, rng)
         if u >= 0 and now > 0.0:
-            p = s.core[u]
+            p = s.room.core[u]
             _swing(s, u, q, v, p)
             out[k] = abs(value(s) - now) / now
             _swing(s, u, p, v, q)

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import Room, room_of
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.reward import own_turns
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Entries of ``RewardState.total``: what all cores exchange, and channels of multicast trees.
 LOSS, CHANNELS = range(2)
@@ -24,11 +25,10 @@ class RewardState(NamedTuple):
     Messages: ``nets`` as in the graph, ``casts`` if any is multicast;
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
-    else 0, rows likewise]; ``links`` its routes. Rings of
-    the nodes of each core: ``head``, ``after``, ``before``. Limits: ``sizes`` to ``apart`` as in ``MappingProblem``.
-    ``price`` = [weight of what goes along rows, along columns, prohibited turns times their weight].
+    else 0, rows likewise]; ``links`` its routes. ``price`` =
+    [weight of what goes along rows, along columns, prohibited turns times their weight].
 
-    What changes: ``core``, ``load``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
+    What changes: ``room``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast
     row its flow's ``key`` (0: at most one remote core) and tree's ``length``; the table of flows ``keys``, ``many``,
     ``filled`` slots of it.
     """
@@ -43,18 +43,8 @@ class RewardState(NamedTuple):
     received: FloatArray
     lines: IntArray
     links: Links
-    sizes: IntArray
-    capacity: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
+    room: Room
     price: FloatArray
-    core: IntArray
-    load: IntArray
-    head: IntArray
-    after: IntArray
-    before: IntArray
     side: FloatArray
     total: FloatArray
     key: AnyArray
@@ -81,10 +71,9 @@ def build(problem: MappingProblem, core: IntArray) -> RewardState:
         nets.fixed, bool(graph.multicast.any()),
         row_ptr, rows, pair_ptr, other, sent, received,
         np.array([machine.cols, machine.rows, *ring]), links_of(machine),
-        problem.sizes, problem.capacity, problem.domain_of, problem.domains, *problem.apart,
+        room_of(problem, core),
         np.array([terms.horizontal, terms.vertical, terms.deadlock * own_turns(machine)]),
-        np.array(core, np.int64), np.zeros(problem.capacity.shape, np.int64), np.zeros(machine.size, np.int64),
-        np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64), np.zeros((machine.size, 4)), np.zeros(2),
+        np.zeros((machine.size, 4)), np.zeros(2),
         np.zeros(graph.rows, np.uint64), np.zeros(graph.rows, np.int64), np.zeros(slots, np.uint64), np.zeros(slots, np.int64),
         np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(machine.size, np.int64), np.zeros(machine.size, np.int64),
     )  # fmt: skip
