@@ -171,7 +171,7 @@ def test_pairwise_objectives_are_refused_where_axon_tables_could_bind():
     assert External().refuses(limited(problem, 3, 3)) is None
     hops = MappingProblem(problem.graph, problem.machine, "hops")
     assert External().refuses(hops) is None
-    assert "limited axon tables" in External().refuses(limited(hops, 3, 3))
+    assert "limits on axon tables" in External().refuses(limited(hops, 3, 3))
 
 
 def test_an_answer_that_breaks_the_limits_is_not_offered():

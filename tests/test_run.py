@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 from search_fakes import Script, ToyReferee, value
 
@@ -80,10 +82,12 @@ def test_a_registry_becomes_a_plan() -> None:
     made = {name: Script((), name) for name in table}
 
     def plan(names, refused=()):
-        steps, refusals = steps_for(
-            table, "toy", names, " for toys", make=made.__getitem__,
-            refusal=lambda name, engine: "no" if name in refused else None,
-        )  # fmt: skip
+        def make(name):
+            engine = copy(made[name])
+            object.__setattr__(engine, "refuses", lambda problem: "no" if name in refused else None)
+            return engine
+
+        steps, refusals = steps_for(table, "toy", names, " for toys", make=make)
         return [(step.engine.name, step.share) for step in steps], refusals
 
     assert plan(None) == ([("first", 0.1)], {})

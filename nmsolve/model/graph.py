@@ -18,6 +18,8 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, Int
 READERS = min(4, os.cpu_count() or 1)
 #: Edges that are looked at at once where that takes memory.
 PIECE = 2**17
+#: Most edges whose symmetric traffic is made where something else will do; it takes about 100 bytes per edge.
+MOST_EDGES = 20_000_000
 
 
 class Rows(NamedTuple):

@@ -111,9 +111,7 @@ def _engine(
     rng: random.Random,
 ) -> Iterator[Finding]:  # fmt: skip
     engine, joint = REGISTRY[name].make(), referee.problem
-    if engine.refuses(joint) is not None or (
-        joint.mapping.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons
-    ):
+    if engine.refuses(joint) is not None:
         counts[f"{name} refused"] += 1
         return
     counts[name] += 1

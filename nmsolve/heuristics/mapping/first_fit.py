@@ -19,6 +19,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons_fit import axon_overflows
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -33,10 +34,7 @@ class FirstFit:
 
     name = "first-fit"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Takes every problem."""
-        return None
+    refuses = takes(f"{ANY} axons disk")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Offer the first mapping found.

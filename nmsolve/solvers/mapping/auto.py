@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
-from nmsolve.model.engine import Engine
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.memory_estimate import loaded_bytes
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.entries import steps_for
 from nmsolve.solvers.search.portfolio import Step
@@ -75,27 +73,7 @@ def chosen(
 def _steps(
     problem: MappingProblem, names: Sequence[str] | None, mip_solver: str, **plan: Any
 ) -> tuple[list[Step], dict[str, str]]:
-    return steps_for(
-        REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver),
-        refusal=lambda name, engine: _refusal(name, engine, problem), **plan,
-    )  # fmt: skip
-
-
-def _refusal(name: str, engine: Engine, problem: MappingProblem) -> str | None:
-    """Why the engine does not take the problem, or None. Bounds hold with a migration budget as without one."""
-    if problem.graph.on_disk and not REGISTRY[name].stored:
-        need = loaded_bytes(problem.graph) / 2**30
-        return f"the graph lies on disk and would take about {need:.2g} GiB here (--memory)"
-    entry = REGISTRY[name]
-    for binds, known, what in (
-        (problem.limits_moves, entry.budgeted, "migration budget"),
-        (problem.ceilings, entry.limited, "ceilings on other objectives"),
-        (problem.axons is not None, entry.axons, "limits on axon tables (axons_in, axons_out)"),
-        (problem.table_limit is not None, entry.tables, "limit on routers' tables (table_entries)"),
-    ):
-        if binds and not known and engine.finds != "bounds":
-            return f"it knows no {what}"
-    return engine.refuses(problem)
+    return steps_for(REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver), **plan)
 
 
 def automatic(

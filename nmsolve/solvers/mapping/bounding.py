@@ -114,8 +114,7 @@ def bound_engines(problem: MappingProblem, seconds: float) -> list[str]:
     the exact engines where they have a chance to prove something (as in automatic mode)."""
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
     wanted = ("bounds", "both") if small else ("bounds",)
-    takes = [name for name in REGISTRY if REGISTRY[name].stored or not problem.graph.on_disk]
-    made = [(name, make_engine(name)) for name in takes]
+    made = [(name, make_engine(name)) for name in REGISTRY]
     named = [
         (wanted.index(engine.finds), name)
         for name, engine in made

@@ -13,15 +13,12 @@ from nmsolve.heuristics.mapping.external.nets_engine import net_memory
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.formats import load_graph
 from nmsolve.model.graph import READERS, LogicGraph
+from nmsolve.model.mapping.features import loaded_bytes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store import StoredGraph, open_graph
 from nmsolve.model.store.graph import in_memory
-from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES
 from nmsolve.solvers.search.memory import held_now, return_freed
 
-#: Bytes per connection and per node at the peak of a search in memory, the graph included; and per connection where only
-#: the engine ``external`` searches.
-PER_EDGE, PER_NODE, PER_EDGE_LARGE = 150, 500, 50
 #: Bytes per connection that are there once the graph is loaded.
 LOADED = 12
 #: Bytes per node at the peak of a search on disk, beyond what the graph itself takes.
@@ -32,12 +29,6 @@ PER_DECODED = 24
 FIXED, FIXED_STORED = 128 * 2**20, 32 * 2**20
 #: What is held differs by so many bytes from run to run: a graph is loaded only where its search is not refused then.
 MARGIN = 16 * 2**20
-
-
-def loaded_bytes(graph: LogicGraph) -> int:
-    """Bytes that a search takes with the whole graph in memory, the graph included."""
-    large = graph.m > MOST_EDGES
-    return (PER_EDGE_LARGE if large else PER_EDGE) * graph.m + PER_NODE * graph.n
 
 
 def search_bytes(problem: MappingProblem, workers: int) -> int:

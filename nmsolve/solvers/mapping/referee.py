@@ -9,11 +9,12 @@ import numpy as np
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets, whole_costs
 from nmsolve.hw.reward import reward_lattice
 from nmsolve.hw.scores import broken_ceiling, objective_value
+from nmsolve.model.graph import MOST_EDGES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES, pair_form
+from nmsolve.solvers.mapping.bounds.pairs import pair_form
 
 
 class MappingReferee:

@@ -8,15 +8,15 @@ from nmsolve.solvers.search.entries import Entry, look_up
 _H, _S = "heuristics.mapping.", "solvers.mapping."
 _PUB = _H + "published."
 REGISTRY: dict[str, Entry] = {
-    "first-fit": Entry(_H + "first_fit:FirstFit", "some feasible mapping at once", axons=True, stored=True),
+    "first-fit": Entry(_H + "first_fit:FirstFit", "some feasible mapping at once", threads=True),
     "multilevel": Entry(_H + "multilevel.engine:Multilevel", "integrated multilevel mapper, many nodes per core", repeat=True),
-    "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, stored=True, axons=True),
+    "external": Entry(_H + "external.engine:External", "any graph size", repeat=True, restart=0.2, threads=True),
     "anneal": Entry(_H + "placement.engine:Anneal", "annealing and iterated local search, one node per core", repeat=True),
     "tabu": Entry(_H + "placement.tabu:Tabu", "tabu on a crossed population, one node per core, up to 200 cores", repeat=True),
-    "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True, axons=True),
-    "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True, limited=True, tables=True),
+    "nets": Entry(_H + "nets:Nets", "local search on multicast objectives, or within axon tables", repeat=True),
+    "links": Entry(_H + "links:Links", "local search on link loads, ceilings, tables", repeat=True),
     "reward": Entry(_H + "reward:Reward", "local search on the reward of method M1 (M1.7)", repeat=True),
-    "m2": Entry(_PUB + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, stored=True),
+    "m2": Entry(_PUB + "m2:M2", "the published multilevel topology mapping (M2.1 to M2.8)", repeat=True, threads=True),
     "communities": Entry(_PUB + "communities:Communities", "the published split by communities (M1.3, M1.4)", repeat=True),
     "simple-annealing": Entry(_PUB + "prior_art.engines:simple_annealing", "annealing (Connolly 1990), to compare", repeat=True),
     "genetic": Entry(_PUB + "prior_art.engines:genetic_algorithm", "genetic algorithm (Ahuja 2000), to compare", repeat=True),
@@ -25,8 +25,8 @@ REGISTRY: dict[str, Entry] = {
     "metis": Entry(_PUB + "backends.engine:metis", "METIS (extra), its parts placed, to compare", child=True),
     "kaminpar": Entry(_PUB + "backends.engine:kaminpar", "KaMinPar (extra), its parts placed, to compare", child=True),
     "mtkahypar": Entry(_PUB + "backends.engine:mtkahypar", "Mt-KaHyPar (extra), its parts placed, to compare", child=True),
-    "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True, budgeted=True),
-    "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, stored=True),
+    "remap": Entry(_H + "remap:Remap", "annealing within a migration budget", repeat=True),
+    "star": Entry(_S + "bounds.engines:NeighbourCounting", "neighbour-counting bound", quick=True, threads=True),
     "gilmore-lawler": Entry(_S + "bounds.engines:GilmoreLawler", "Gilmore-Lawler bound, one node per core"),
     "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
@@ -39,9 +39,9 @@ REGISTRY: dict[str, Entry] = {
     "exchange": Entry(_S + "bounds.engines:Exchange", "bound on the reward of method M1 from bounds on sums"),
     "cover": Entry(_S + "bounds.engines:CoreTraffic", "bound on what every core must send and receive, few nodes per core"),
     "branch-bound": Entry(_S + "branch_bound:BranchBound", "branch and bound, few nodes, one per core"),
-    "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True, budgeted=True, limited=True, axons=True),
-    "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True, axons=True),
-    "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True, budgeted=True, limited=True, axons=True),
+    "cpsat": Entry(_S + "exact.engines:CpSat", "exact model for CP-SAT", child=True),
+    "cpsat-lns": Entry(_S + "cpsat_lns.engine:CpSatLns", "exact repair of a few nodes", child=True, repeat=True),
+    "mip": Entry(_S + "exact.engines:Mip", "exact model for MIP solvers", child=True),
 }  # fmt: skip
 
 

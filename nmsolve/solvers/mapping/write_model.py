@@ -8,7 +8,7 @@ from typing import Any
 from nmsolve.hw.cost import uses_links
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.mapping.exact.size import refuses_exact
 
 #: Files that :func:`write_model` makes.
 FILES = ("mapping.lp", "mapping.mps", "mapping.cpsat.pb", "mapping.cpsat.pbtxt")
@@ -53,7 +53,7 @@ def write_model(
 
 def _refusal(problem: MappingProblem, free_routes: bool) -> str | None:
     if not free_routes:
-        return refusal(problem)
+        return refuses_exact(problem)
     from nmsolve.solvers.mapping.joint.engines import refuses_model
     from nmsolve.solvers.mapping.joint.problem import JointProblem, require_links
 

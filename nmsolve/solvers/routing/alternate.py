@@ -16,9 +16,10 @@ from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.links.engine import Links
 from nmsolve.heuristics.mapping.links.moves import search
 from nmsolve.heuristics.mapping.links.moves import value as norm
-from nmsolve.heuristics.mapping.links.state import build, reset, supports
+from nmsolve.heuristics.mapping.links.state import build, reset
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.cost import by_matrix
 from nmsolve.hw.routing.loads import route_loads
@@ -162,12 +163,7 @@ class _Run:
     def can_go_on(self) -> bool:
         """False once time is up, and where the kernel of the moves does not know a rule of the problem."""
         reduced = self.reduction.reduced
-        if (
-            self.routes is None
-            or supports(reduced) is not None
-            or reduced.axons is not None
-            or reduced.graph.m == 0
-        ):
+        if self.routes is None or Links.refuses(reduced) is not None or reduced.graph.m == 0:
             return False
         left = (1.0 - FINAL) * self.limit - self.budget.elapsed()
         return left > self.seconds and not self.budget.interrupted

@@ -28,11 +28,7 @@ class Entry:
     quick : takes milliseconds
     unasked : without ``--engines`` too, where the table alone says what runs
     instead : unasked only where the engine of that name does not run
-    budgeted : obeys a migration budget; engines that do not only see problems without one, unless they only bound
-    limited : obeys ceilings on other objectives, likewise
-    axons : keeps axon tables within their limits, likewise where these could bind
-    tables : keeps routers' tables within their limit, likewise where it could bind
-    stored : takes graphs that lie on disk, block by block; runs in this process and may use all workers as threads
+    threads : runs in this process and may use all workers as threads
     """
 
     path: str
@@ -44,11 +40,7 @@ class Entry:
     quick: bool = False
     unasked: bool = True
     instead: str = ""
-    budgeted: bool = False
-    limited: bool = False
-    axons: bool = False
-    tables: bool = False
-    stored: bool = False
+    threads: bool = False
 
     def make(self, *arguments: Any) -> Any:
         """A new engine."""
@@ -60,7 +52,7 @@ class Entry:
         quick = self.quick or most < math.inf
         return Step(
             engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=quick, most=most,
-            threads=self.stored,
+            threads=self.threads,
         )  # fmt: skip
 
 
@@ -88,7 +80,6 @@ def steps_for(
     *,
     shares: Mapping[str, float] | None = None,
     make: Callable[[str], Any] | None = None,
-    refusal: Callable[[str, Any], str | None] | None = None,
     most: Callable[[str], float] = lambda name: math.inf,
 ) -> tuple[list[Step], dict[str, str]]:
     """The plan of a run, and by name why other engines are left out.
@@ -99,7 +90,6 @@ def steps_for(
     what : what the engines are for, in words
     shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
     make : an engine by name, if more is to be said than the registry does
-    refusal : why an engine does not take the problem, or None; what the engine itself says if not given
     most : most seconds for one run of an engine
 
     Raises
@@ -119,7 +109,7 @@ def steps_for(
         if names is None and any(step.engine.name == entry.instead for step in steps):
             continue
         engine = entry.make() if make is None else make(name)
-        reason = engine.refuses(problem) if refusal is None else refusal(name, engine)
+        reason = engine.refuses(problem)
         if reason is None:
             steps.append(entry.step(engine, share, most(name)))
         else:

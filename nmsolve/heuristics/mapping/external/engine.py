@@ -13,7 +13,7 @@ from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.lawful import legal
 from nmsolve.heuristics.mapping.external.levels import Resident, Source
-from nmsolve.heuristics.mapping.external.nets_engine import refine_nets, refuses_nets
+from nmsolve.heuristics.mapping.external.nets_engine import NETS, refine_nets
 from nmsolve.heuristics.mapping.external.propose import Cores
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES
 from nmsolve.heuristics.mapping.external.search import EARLY, again, glance, search
@@ -21,10 +21,11 @@ from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import READERS
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.scratch import Scratch
@@ -48,18 +49,7 @@ class External:
 
     name = "external"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Why the problem is not for this engine, or None."""
-        if uses_nets(problem):
-            return refuses_nets(problem)
-        if problem.axons is not None:
-            return "limited axon tables (axons_in, axons_out) with an objective over pairs of nodes"
-        if uses_links(problem):
-            return f"{problem.objective} is no sum over pairs of nodes"
-        if problem.one_per_core:
-            return "one node per core"
-        return None
+    refuses = takes(f"pairs disk -single | {NETS}")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search from scratch, or go on from the mapping known at the start; the work follows from the time left.

@@ -31,12 +31,12 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, empty_tables, new_work, table_bytes
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
 from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
-from nmsolve.heuristics.mapping.nets.model import supports
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.axons_fit import axon_overflows
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -67,14 +67,9 @@ PAIRWISE_BYTES = 40
 NO_RESUME = "--resume goes on with objectives over pairs of nodes only; this search starts anew"
 
 Offer = Callable[[Callable[[], IntArray], float, bool], None]
-
-
-def refuses_nets(problem: MappingProblem) -> str | None:
-    """Why the tables cannot hold this problem's objective exactly, or None."""
-    reason = supports(problem)
-    if reason is None and problem.objective != "connectivity" and not problem.graph.multicast.all():
-        reason = "some messages are multicast and others are not"
-    return reason
+#: Problems whose objective the tables hold exactly.
+NETS = "trees axons disk -torus -matrix -dead -mixed | reach axons disk"
+refuses_nets = takes(NETS)
 
 
 def refine_nets(

@@ -8,11 +8,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.links.moves import search, value
-from nmsolve.heuristics.mapping.links.state import build, reset, supports
+from nmsolve.heuristics.mapping.links.state import build, reset
 from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
-from nmsolve.heuristics.mapping.nets.model import supports as nets_support
 from nmsolve.hw.cost import uses_links
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -28,6 +28,17 @@ FIRST_PRICE, DEARER = 1.0, 1.1
 FIRST, SLICE = 20, 0.05
 
 
+#: Where annealing the multicast hops is a start.
+_total = takes(f"trees {LIMITS} -torus -matrix -dead")
+
+
+def _two_routes(problem: MappingProblem) -> str | None:
+    names, machine = {problem.objective, *(name for name, _ in problem.ceilings)}, problem.machine
+    if "energy" in names and (machine.torus or machine.faulty_links):
+        return "routes of least energy may differ from those of least weight on a torus or with dead links"
+    return None
+
+
 class Links:
     """Moves and swaps of nodes on the true objective, from the best mapping so far.
 
@@ -37,12 +48,10 @@ class Links:
 
     name = "links"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Sums without ceilings (other engines do them better), and what has no links."""
-        if not uses_links(problem) and not problem.ceilings and problem.table_limit is None:
-            return "the objective is a sum without ceilings on others: other engines do it better"
-        return supports(problem)
+    refuses = takes(
+        "load ceilings tables -matrix | pairs trees reach +ceilings tables -matrix | pairs trees reach +tables -matrix",
+        _two_routes,
+    )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One cooling schedule over the time left; offers improvements slice by slice."""
@@ -86,7 +95,7 @@ def _start(problem: MappingProblem, context: Context) -> IntArray | None:
     """The best mapping so far or any legal one; for link loads of multicast messages after annealing their sum."""
     core = start(problem, context)
     total = replace(problem, objective="multicast-hops", ceilings=())
-    if core is None or not uses_links(problem) or problem.ceilings or nets_support(total) is not None:
+    if core is None or not uses_links(problem) or problem.ceilings or _total(total) is not None:
         return core
     seconds = TOTAL * context.time_left()
     end = context.time_left() - seconds

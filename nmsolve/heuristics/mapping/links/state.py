@@ -180,18 +180,3 @@ def _power(s: LinkState, load: float) -> float:
     for _ in range(int(s.heat[2])):
         value *= value
     return float(value)
-
-
-def supports(problem: MappingProblem) -> str | None:
-    """Why the state cannot hold this problem, or None."""
-    machine = problem.machine
-    if problem.objective == "reward":
-        return "its state holds loads, not the reward: the engine reward is made for that"
-    if machine.distance_matrix is not None:
-        return "a machine given by a distance matrix has no links"
-    if problem.limits_moves:
-        return "a migration budget is not supported"
-    names = {problem.objective, *(name for name, _ in problem.ceilings)}
-    if "energy" in names and (machine.torus or machine.faulty_links):
-        return "routes of least energy may differ from those of least weight on a torus or with dead links"
-    return None

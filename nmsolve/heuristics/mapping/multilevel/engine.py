@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 
 #: Work units per second of time limit. One unit is about one nanosecond on the machine this was measured on; a
@@ -18,10 +19,7 @@ class Multilevel:
 
     name = "multilevel"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """None: takes every problem."""
-        return None
+    refuses = takes(ANY)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search with a work budget derived from the time left; offers every improvement.

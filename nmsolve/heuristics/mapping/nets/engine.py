@@ -7,11 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.heuristics.mapping.nets.anneal import STRICT, measure
-from nmsolve.heuristics.mapping.nets.model import state_bytes, supports
+from nmsolve.heuristics.mapping.nets.model import state_bytes
 from nmsolve.heuristics.mapping.nets.search import Search
 from nmsolve.heuristics.mapping.nets.tables import reset, total_cost
 from nmsolve.heuristics.mapping.nets.within import start_without_limits, within_tables
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -33,6 +34,11 @@ SLICE, SAMPLES = 0.05, 1000
 MEMORY = 16 * 2**30
 
 
+def _too_large(problem: MappingProblem) -> str | None:
+    need = state_bytes(problem)
+    return f"its tables would take {need / 2**30:.0f} GiB" if need > MEMORY else None
+
+
 class Nets:
     """Local search on multicast hops, connectivity and multicast energy, from the best mapping so far.
 
@@ -44,13 +50,10 @@ class Nets:
 
     name = "nets"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Pairwise objectives, route trees that are not XY, or tables that do not fit in memory."""
-        reason = supports(problem)
-        if reason is None and state_bytes(problem) > MEMORY:
-            reason = f"its tables would take {state_bytes(problem) / 2**30:.0f} GiB"
-        return reason
+    #: Route trees have to be XY; the tables have to fit in memory.
+    refuses = takes(
+        "trees axons -torus -matrix -dead | reach axons | pairs +axons -torus -matrix -dead", _too_large
+    )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One cooling schedule over the time left; offers improvements as it cools and at the end."""
@@ -82,7 +85,7 @@ def start(problem: MappingProblem, context: Context) -> IntArray | None:
     core, _ = context.incumbent()
     if core is None and (problem.axons is not None or problem.table_limit is not None):
         return start_without_limits(problem, context)
-    if core is None and M2().refuses(problem) is None:
+    if core is None and problem.machine.distance_matrix is None:
         M2().run(problem, context)
         core, _ = context.incumbent()
     if core is None and not context.should_stop():

@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes
 from nmsolve.heuristics.mapping.common.counts import table_sizes
-from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.cost import uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -115,18 +115,3 @@ def state_bytes(problem: MappingProblem) -> int:
 def words(lines: int) -> int:
     """64-bit words for one bit per line."""
     return (lines + 63) // 64
-
-
-def supports(problem: MappingProblem) -> str | None:
-    """Why the tables cannot hold this problem's objective exactly, or None."""
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over messages"
-    if not uses_nets(problem) and problem.axons is None:
-        return "the objective does not charge messages by their route tree: other engines do it better"
-    machine = problem.machine
-    if problem.objective != "connectivity":
-        if machine.torus:
-            return "route trees that wrap round a torus are not supported"
-        if machine.distance_matrix is not None or machine.faulty_links:
-            return "route trees that are not XY (dead links, distance matrix) are not supported"
-    return None

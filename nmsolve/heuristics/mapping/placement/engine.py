@@ -10,8 +10,8 @@ from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.mapping.placement.walker import new_walker, walker_cost
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -29,6 +29,8 @@ TURNS = (0.0, 45.0)
 FIRST, QUICK, QUICK_RUNS, REFINE, SPECTRAL, LONG, REHEAT = 0.03, 0.022, 6, 0.12, 0.28, 0.33, 0.03
 #: Seconds per node below which there is no time for several runs, and above which a plan is not made longer.
 LEAST_PER_NODE, MOST_PER_NODE = 0.002, 0.5
+#: What engines for one node per core take.
+PLACEMENT = "pairs -several -lone"
 
 
 class Anneal:
@@ -40,10 +42,7 @@ class Anneal:
 
     name = "anneal"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Takes one node per core and objectives that charge every edge on its own."""
-        return refuse_placement(problem)
+    refuses = takes(PLACEMENT)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until time is up."""
@@ -153,17 +152,6 @@ class _Plan:
         self._walker.descend(lambda: stop() or self._walker.work > end or time_used() > 1.2)
         self._keep(name)
         return cooling
-
-
-def refuse_placement(problem: MappingProblem) -> str | None:
-    """Why a placement engine cannot take ``problem``, or None."""
-    if not problem.one_per_core:
-        return "a core may hold several nodes"
-    if uses_nets(problem):
-        return "the objective charges messages by their route tree"
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over pairs"
-    return None
 
 
 def nominal_seconds(time_left: float) -> float:

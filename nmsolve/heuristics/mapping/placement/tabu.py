@@ -6,10 +6,11 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_data
-from nmsolve.heuristics.mapping.placement.engine import refuse_placement
+from nmsolve.heuristics.mapping.placement.engine import PLACEMENT
 from nmsolve.heuristics.mapping.placement.memetic import Population, board_symmetries
 from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -24,18 +25,22 @@ KICK = 0.15
 STALE = 40
 
 
+def _too_large(problem: MappingProblem) -> str | None:
+    cores = int(problem.domains.any(axis=0).sum())
+    few = cores <= LARGEST
+    return (
+        None
+        if few
+        else f"{cores} usable cores; tabu keeps a price for every pair and takes at most {LARGEST}"
+    )
+
+
 class Tabu:
     """Robust tabu search from many starts; the best of them are crossed and searched again, see :mod:`memetic`."""
 
     name = "tabu"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Takes one node per core on at most 200 usable cores, any distances."""
-        cores = int(problem.domains.any(axis=0).sum())
-        if cores > LARGEST:
-            return f"{cores} usable cores; tabu keeps a price for every pair and takes at most {LARGEST}"
-        return refuse_placement(problem)
+    refuses = takes(PLACEMENT, _too_large)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; deterministic by seed, the clock only ends it."""

@@ -10,10 +10,10 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.heuristics.mapping.remap.state import new_state, prices_of, put_all, rules_of
-from nmsolve.hw.cost import uses_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -40,14 +40,7 @@ class Remap:
 
     name = "remap"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Problems without a migration budget, and objectives that are no sum."""
-        if problem.migration is None:
-            return "there is no migration budget"
-        if uses_links(problem):
-            return "the objective is no sum over pairs or messages"
-        return None
+    refuses = takes("pairs trees reach budget -free")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Anneal until the plan is through or time is up.

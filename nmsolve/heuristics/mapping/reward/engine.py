@@ -9,6 +9,7 @@ from nmsolve.heuristics.mapping.nets.engine import start
 from nmsolve.heuristics.mapping.reward.moves import changes, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 
 #: First and last temperature, as parts of the typical change (drawn as an exponential); then improvements only.
@@ -24,10 +25,7 @@ class Reward:
 
     name = "reward"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Every other objective."""
-        return None if problem.objective == "reward" else "the objective is not the reward of method M1"
+    refuses = takes("reward")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One cooling schedule over the time left; offers improvements slice by slice."""

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets, whole_costs
+from nmsolve.hw.cost import uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, cheapest_set, cost_of
@@ -58,10 +59,7 @@ class TrafficNets:
     room: int
 
 
-def refuses_core_traffic(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over messages"
+def _too_large(problem: MappingProblem) -> str | None:
     room, usable = room_per_core(problem), int(problem.machine.usable.sum())
     if room < 2:
         return "no core can hold two nodes"
@@ -70,6 +68,10 @@ def refuses_core_traffic(problem: MappingProblem) -> str | None:
     if not 2 <= usable <= MAX_CORES or room * usable < problem.n or room >= problem.n:
         return f"{usable} usable cores with room for {room} of {problem.n} nodes each"
     return None
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_core_traffic = takes(f"pairs trees reach {LIMITS}", _too_large)
 
 
 def traffic_nets(problem: MappingProblem) -> TrafficNets:

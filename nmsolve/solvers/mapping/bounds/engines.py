@@ -9,6 +9,9 @@ from functools import partial
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.features import Takes
+from nmsolve.model.graph import MOST_EDGES
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.claim import claimable
 from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, refuses_core_traffic
@@ -18,8 +21,8 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
-from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
-from nmsolve.solvers.mapping.bounds.pairs import MOST_EDGES, refuses_pairs
+from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
+from nmsolve.solvers.mapping.bounds.pairs import too_wide
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
@@ -40,7 +43,7 @@ class BoundEngine:
     """
 
     name: str
-    refuses: Callable[[MappingProblem], str | None]
+    refuses: Takes[MappingProblem]
     find: Callable[[MappingProblem, Guide], Iterable[Bound]]
     finds: str = "bounds"
 
@@ -50,10 +53,6 @@ class BoundEngine:
             claim = claimable(problem, bound)
             if claim is not None:
                 context.raise_bound(claim)
-
-
-def _refuses_neighbours(problem: MappingProblem) -> str | None:
-    return refuses_nets(problem) if uses_nets(problem) else refuses_pairs(problem)
 
 
 def _neighbours(problem: MappingProblem, guide: Guide) -> list[Bound]:
@@ -68,7 +67,9 @@ def _gilmore_lawler(problem: MappingProblem, guide: Guide) -> list[Bound]:
     return [gilmore_lawler_bound(problem, guide.should_stop)]
 
 
-NeighbourCounting = partial(BoundEngine, "star", _refuses_neighbours, _neighbours)
+NeighbourCounting = partial(
+    BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide), _neighbours
+)
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)

@@ -16,18 +16,15 @@ import numpy as np
 from nmsolve.hw.reward import deadlock_factor, own_turns, reward_lattice
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.link_load import sum_bounds
+from nmsolve.solvers.mapping.bounds.pairs import no_core
 
 METHOD = "exchange"
-
-
-def refuses_exchange(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    if problem.objective != "reward":
-        return f"objective {problem.objective} is not the reward of method M1"
-    return "no core is usable" if not problem.machine.usable.any() else None
+#: Why the bound cannot take a problem, or None.
+refuses_exchange = takes(f"reward {LIMITS}", no_core)
 
 
 def exchange_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:

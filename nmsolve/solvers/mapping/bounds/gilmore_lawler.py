@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.pairs import (
@@ -23,25 +24,25 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     neighbour_room,
     never,
     pair_form,
-    refuses_pairs,
     room_per_core,
     slots_by_weight,
+    too_wide,
 )
 
 #: Largest nodes x cores, and nodes x places (cores x nodes per core) for the assignment.
 MAX_CELLS = 4_500_000
 
 
-def refuses_gilmore_lawler(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    reason = refuses_pairs(problem)
-    if reason:
-        return reason
+def _too_large(problem: MappingProblem) -> str | None:
     usable = int(problem.machine.usable.sum())
     places = min(usable * room_per_core(problem), usable * problem.n)
     if problem.n * max(places, usable) > MAX_CELLS or usable * usable > MAX_CELLS:
         return f"{problem.n} nodes on {places} places are too many for an assignment problem"
-    return None
+    return too_wide(problem)
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_gilmore_lawler = takes(f"pairs {LIMITS}", _too_large)
 
 
 def gilmore_lawler_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:

@@ -24,8 +24,9 @@ from time import monotonic
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
@@ -39,24 +40,17 @@ MAX_CORES = 1024
 MAX_WORK = 6e8
 
 
-def refuses_joint(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    if problem.one_per_core:
-        return "one node per core: the projection bound is made for that"
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over pairs"
-    if uses_nets(problem):
-        return f"objective {problem.objective} charges messages by their route tree"
-    if problem.machine.distance_matrix is not None:
-        return "distances are given by a matrix"
-    usable = int(problem.machine.usable.sum())
+def _too_large(problem: MappingProblem) -> str | None:
+    usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
     if not 2 <= usable <= MAX_CORES:
         return f"{usable} usable cores (takes 2 to {MAX_CORES})"
-    if room_per_core(problem) >= problem.n:
+    if room >= problem.n:
         return "all nodes may fit on one core"
-    if room_per_core(problem) * usable < problem.n:
-        return "the nodes do not fit"
-    return None
+    return "the nodes do not fit" if room * usable < problem.n else None
+
+
+#: Why the bound cannot take a problem, or None; with one node per core the projection bound is the better one.
+refuses_joint = takes(f"pairs {LIMITS} -single -matrix", _too_large)
 
 
 @dataclass(frozen=True)

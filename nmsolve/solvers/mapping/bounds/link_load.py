@@ -23,6 +23,7 @@ from nmsolve.hw.routes import working_links
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.machine import MOST_CAPACITY, Machine
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
@@ -30,7 +31,7 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
-from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, refuses_pairs, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, no_core, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
@@ -41,11 +42,8 @@ METHOD = "link-load"
 SETS = ("columns", "rows", "all")
 
 
-def refuses_link_load(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    if problem.objective != "max-link":
-        return f"objective {problem.objective} is not the load of a link"
-    return "no core is usable" if not problem.machine.usable.any() else None
+#: Why the bound cannot take a problem, or None.
+refuses_link_load = takes(f"load {LIMITS}", no_core)
 
 
 def sums_of(problem: MappingProblem, which: str) -> tuple[MappingProblem, int, IntArray] | None:

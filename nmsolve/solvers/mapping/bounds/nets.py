@@ -23,9 +23,10 @@ from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, uses_nets, w
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import Rows, pieces
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, PairForm, ShouldStop, nearest, never
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, nearest, never, too_wide
 
 
 @dataclass(frozen=True)
@@ -36,13 +37,8 @@ class RowRoom:
     other: IntArray
 
 
-def refuses_nets(problem: MappingProblem) -> str | None:
-    """Why the fan-out bound cannot take the problem, or None."""
-    if not uses_nets(problem):
-        return f"objective {problem.objective} does not charge messages by their route tree here"
-    if problem.machine.size > MAX_CORES:
-        return f"{problem.machine.size} cores are more than {MAX_CORES}"
-    return None
+#: Why the fan-out bound cannot take a problem, or None.
+refuses_nets = takes(f"trees reach disk {LIMITS}", too_wide)
 
 
 def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:

@@ -14,6 +14,7 @@ import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, counts_exactly
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -22,8 +23,6 @@ ShouldStop = Callable[[], bool]
 
 #: Most cores for which bounds build distances of all pairs (128 MiB per 4,096 cores, in blocks beyond).
 MAX_CORES = 16384
-#: Most edges whose symmetric traffic is made where something else will do; it takes about 100 bytes per edge.
-MOST_EDGES = 20_000_000
 
 
 def never() -> bool:
@@ -99,19 +98,20 @@ def dense_traffic(form: PairForm, size: int | None = None) -> FloatArray:
     return out
 
 
-def refuses_pairs(problem: MappingProblem) -> str | None:
-    """Why the pairwise bounds cannot take the problem, or None."""
-    from nmsolve.hw.cost import uses_links, uses_nets
+def no_core(problem: MappingProblem) -> str | None:
+    """No core is usable."""
+    return None if problem.machine.usable.any() else "no core is usable"
 
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over pairs"
-    if uses_nets(problem):
-        return f"objective {problem.objective} charges messages by their route tree"
+
+def too_wide(problem: MappingProblem) -> str | None:
+    """More cores than bounds build distances for, or none that is usable."""
     if problem.machine.size > MAX_CORES:
         return f"{problem.machine.size} cores are more than {MAX_CORES}"
-    if not problem.machine.usable.any():
-        return "no core is usable"
-    return None
+    return no_core(problem)
+
+
+#: Why the star bound of pairwise objectives cannot take a problem, or None.
+refuses_pairs = takes(f"pairs disk {LIMITS}", too_wide)
 
 
 def pair_form(problem: MappingProblem) -> PairForm:

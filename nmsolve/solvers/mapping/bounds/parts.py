@@ -17,9 +17,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets, whole_costs
+from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
@@ -31,20 +32,19 @@ from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_per_c
 MAX_CORES = 4096
 
 
-def refuses_parts(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
+def _too_few(problem: MappingProblem) -> str | None:
     room, usable = room_per_core(problem), int(problem.machine.usable.sum())
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over messages"
     if room < 2:
         return "no core can hold two nodes"
     if room >= problem.n:
         return "all nodes may fit on one core"
     if not 2 <= usable <= MAX_CORES:
         return f"{usable} usable cores (takes 2 to {MAX_CORES})"
-    if room * usable < problem.n:
-        return "the nodes do not fit"
-    return None
+    return "the nodes do not fit" if room * usable < problem.n else None
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_parts = takes(f"pairs trees reach {LIMITS}", _too_few)
 
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:

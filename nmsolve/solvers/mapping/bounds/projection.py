@@ -22,10 +22,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, too_wide
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum, project, spread
 
 #: Dense eigen-decompositions up to this many cores.
@@ -38,17 +39,15 @@ GAIN, PATIENCE, SHORTER = 1e-7, 12, 0.6
 FLAT = 1e-20
 
 
-def refuses_projection(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    reason = refuses_pairs(problem)
-    if reason:
-        return reason
-    if not problem.one_per_core:
-        return "cores can hold several nodes"
+def _too_large(problem: MappingProblem) -> str | None:
     usable = int(problem.machine.usable.sum())
     if not 2 <= usable <= MAX_SIDE or problem.n > usable:
         return f"{usable} usable cores (takes 2 to {MAX_SIDE}, no fewer than nodes)"
-    return None
+    return too_wide(problem)
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_projection = takes(f"pairs {LIMITS} -several -lone", _too_large)
 
 
 def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:

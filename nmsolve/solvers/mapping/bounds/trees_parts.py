@@ -20,8 +20,9 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
+from nmsolve.hw.cost import core_distance, whole_costs
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import follow
@@ -46,11 +47,8 @@ AMBITION = 0.1
 PLACES = 5
 
 
-def refuses_tree_parts(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    if not uses_nets(problem):
-        return f"objective {problem.objective} is paid edge by edge here"
-    return refuses_parts(problem)
+#: Why the bound cannot take a problem, or None.
+refuses_tree_parts = takes(f"trees reach {LIMITS}", refuses_parts)
 
 
 @dataclass(frozen=True)

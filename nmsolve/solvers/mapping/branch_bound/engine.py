@@ -7,10 +7,10 @@ from math import gcd
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.frontier import Frontier
@@ -39,6 +39,12 @@ EASY, ALONE, ALONE_EASY = 16, 60_000, 3_000_000
 PAUSE = 0.1
 
 
+def _too_large(problem: MappingProblem) -> str | None:
+    if problem.n <= MAX_NODES and problem.cores <= MAX_CORES:
+        return None
+    return f"{problem.n} nodes on {problem.cores} cores, the limit is {MAX_NODES} on {MAX_CORES}"
+
+
 class BranchBound:
     """Exact mapping of few nodes, one per core, by branch and bound on Gilmore-Lawler and split bounds.
 
@@ -50,18 +56,7 @@ class BranchBound:
 
     name = "branch-bound"
     finds = "both"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """More than 32 nodes or 64 cores, several nodes per core, or messages charged by their route tree."""
-        if problem.n > MAX_NODES or problem.cores > MAX_CORES:
-            return f"{problem.n} nodes on {problem.cores} cores, the limit is {MAX_NODES} on {MAX_CORES}"
-        if not problem.one_per_core and problem.n > 1:
-            return "a core can hold several nodes"
-        if uses_nets(problem):
-            return "messages are charged by their route tree"
-        if uses_links(problem):
-            return f"objective {problem.objective} is no sum over pairs"
-        return None
+    refuses = takes("pairs -several", _too_large)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""

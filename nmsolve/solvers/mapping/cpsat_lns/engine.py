@@ -10,14 +10,14 @@ import numpy as np
 
 from nmsolve.heuristics.bandit import Bandit
 from nmsolve.heuristics.mapping.first_fit import first_mapping
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.deltas import arcs
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
 from nmsolve.solvers.mapping.cpsat.model import MappingModel, build
-from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
 from nmsolve.solvers.search.listen import Outcome
@@ -37,16 +37,8 @@ class CpSatLns:
 
     name = "cpsat-lns"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Takes what the exact model takes, except where cheaper moves do the same better."""
-        if uses_links(problem):
-            return f"objective {problem.objective} is no sum over pairs or messages"
-        if problem.one_per_core and not uses_nets(problem):
-            return (
-                "one node per core and a pairwise objective, where dedicated moves are a hundred times faster"
-            )
-        return refusal(problem)
+    #: Cheaper moves do the same better with one node per core and a pairwise objective.
+    refuses = takes("pairs axons -single | trees reach axons", refuses_exact)
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Repair until told to stop; the incumbent is kept throughout."""

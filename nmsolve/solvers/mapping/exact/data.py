@@ -137,17 +137,6 @@ class ExactData:
         return length + sum(int(self.y[max(rs)] - self.y[min(rs)]) for rs in by_col.values())
 
 
-def unsupported(problem: MappingProblem) -> str | None:
-    """Why no exact model states this objective on this machine, or None."""
-    if problem.objective == "reward":
-        return "there is no exact model of the objective reward"
-    if problem.objective != "connectivity" and uses_nets(problem):
-        d = core_distance(problem)
-        if not d.separable or d.wrap_x > 0 or d.wrap_y > 0:
-            return "route trees on a torus, with dead links or a distance matrix are not modelled"
-    return None
-
-
 def exact_data(problem: MappingProblem) -> ExactData:
     """Whole-number data of ``problem``; see :class:`ExactData`."""
     d = core_distance(problem)

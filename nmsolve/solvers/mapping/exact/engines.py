@@ -11,7 +11,7 @@ from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.exact.size import refusal
+from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.exact import run_model
 
 
@@ -21,10 +21,7 @@ class _Exact:
     name: str
     solver: str
     finds = "both"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Problems above the limits of :func:`nmsolve.solvers.mapping.exact.size.refusal`."""
-        return refusal(problem)
+    refuses = refuses_exact
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Solve the model, forwarding mappings and bounds as the solver tells them."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.exact.axons import axon_terms
-from nmsolve.solvers.mapping.exact.data import unsupported
 
 #: Most nodes and most cores: some rows are made from n x n and P x P tables.
 MAX_SIDE = 1000
@@ -19,10 +19,8 @@ MAX_PLACES = 20_000
 MAX_TERMS = 400_000
 
 
-def refusal(problem: MappingProblem) -> str | None:
-    """Why the exact models do not take ``problem``, or None.
-
-    Limits: 1,000 nodes, 1,000 cores, nodes x cores <= 20,000 and, for the rows that measure distance, at most
+def _too_large(problem: MappingProblem) -> str | None:
+    """Limits: 1,000 nodes, 1,000 cores, nodes x cores <= 20,000 and, for the rows that measure distance, at most
     400,000 terms: pairs x lines x 4 on meshes, pairs x (4 x lines + 2 x cores) where cores hold several nodes,
     pairs x cores^2 for a distance matrix, net pins x cores x lines for route trees. As many for axon tables that could
     bind: two for every pair of a message's end and a core.
@@ -36,11 +34,8 @@ def refusal(problem: MappingProblem) -> str | None:
         return f"{places} pairs of node and core, the limit of exact models is {MAX_PLACES}"
     if axon_terms(problem) > MAX_TERMS:
         return f"about {axon_terms(problem)} terms of axon tables, the limit of exact models is {MAX_TERMS}"
-    if problem.objective != "reward" and (uses_links(problem) or problem.ceilings):
+    if uses_links(problem) or problem.ceilings:
         return _routed_refusal(problem)
-    why = unsupported(problem)
-    if why is not None:
-        return why
     machine = problem.machine
     lines = machine.rows + machine.cols
     per_pair = 4 * lines if problem.one_per_core else 4 * lines + 2 * problem.cores
@@ -69,7 +64,15 @@ def _routed_refusal(problem: MappingProblem) -> str | None:
             if terms > MAX_TERMS:
                 return f"about {terms} terms of routes, the limit of exact models is {MAX_TERMS}"
             continue
-        why = refusal(replace(problem, objective=name, ceilings=()))
+        why = refuses_exact(replace(problem, objective=name, ceilings=()))
         if why is not None:
             return why
     return None
+
+
+#: Why the exact models do not take a problem, or None. Route trees have to be XY where no model of routes is made.
+refuses_exact = takes(
+    "trees axons budget -torus -matrix -dead | pairs reach axons budget | load axons budget ceilings"
+    " | pairs trees reach axons budget +ceilings",
+    _too_large,
+)

@@ -13,6 +13,7 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.hw.energy import step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
+from nmsolve.model.mapping.features import ANY, LIMITS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.core_traffic import (
@@ -35,7 +36,7 @@ from nmsolve.solvers.mapping.joint.partitions import (
     new_walk,
     walk_on,
 )
-from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
+from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, takes
 from nmsolve.solvers.mapping.joint.steiner import Trees, best_trees, refuses_trees, tree_links
 from nmsolve.solvers.search.exact import run_model
 
@@ -57,8 +58,7 @@ MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
 PRICINGS = 3
 
 
-def refuses_model(problem: JointProblem) -> str | None:
-    """Why the joint models do not take the problem, or None."""
+def _too_many_terms(problem: JointProblem) -> str | None:
     uses = len(problem.messages) * len(problem.link)
     pins = sum(len(m.targets) + 1 for m in problem.messages)
     if uses > MAX_USES:
@@ -68,16 +68,37 @@ def refuses_model(problem: JointProblem) -> str | None:
     return None
 
 
+#: Why the joint models do not take a problem, or None.
+refuses_model = takes(f"pairs trees reach load {LIMITS}", _too_many_terms)
+
+
+def _too_many_nodes(problem: JointProblem) -> str | None:
+    if problem.mapping.n > MAX_BRANCHED:
+        return f"{problem.mapping.n} nodes, takes up to {MAX_BRANCHED}"
+    return refuses_trees(problem.mapping.machine)
+
+
+def _too_many_sets(problem: JointProblem) -> str | None:
+    reason = refuses_trees(problem.mapping.machine) or refuses_core_traffic(problem.mapping)
+    if reason is not None:
+        return reason
+    n, room = problem.mapping.n, room_per_core(problem.mapping)
+    if n > 60 or sum(math.comb(n, k) for k in range(1, room + 1)) > MAX_SETS:
+        return f"more than {MAX_SETS} sets of up to {room} of {n} nodes"
+    return None
+
+
+#: Best trees serve objectives for which messages do not compete for links.
+TREES = "pairs trees tables -fixed"
+
+
 class _JointModel:
     """The joint model in one of its twin forms."""
 
     name: str
     solver: str
     finds = "both"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """Models that are too large."""
-        return refuses_model(problem)
+    refuses = refuses_model
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Solve the model; mappings with routes and bounds are forwarded as the solver tells them."""
@@ -115,15 +136,7 @@ class TreeSearch:
 
     name = "tree-search"
     finds = "mappings"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """Other objectives, ceilings, boards too large for tables of best trees."""
-        mapping = problem.mapping
-        if mapping.objective not in ("multicast-hops", "energy") or mapping.ceilings:
-            return "messages compete for links, or routes do not count"
-        if mapping.limits_moves:
-            return "a migration budget is not supported"
-        return refuses_trees(mapping.machine)
+    refuses = takes(TREES, lambda problem: refuses_trees(problem.mapping.machine))
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Give the known mapping best trees, then anneal in ever longer runs."""
@@ -218,10 +231,7 @@ class AnyRouteBounds:
 
     name = "bounds"
     finds = "bounds"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """None: one of them takes every problem."""
-        return None
+    refuses = takes(f"{ANY} {LIMITS}")
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Raise all of them; the core-traffic bound last, it takes longest."""
@@ -261,12 +271,7 @@ class TreeBranching:
 
     name = "tree-branching"
     finds = "both"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """What annealing with best trees refuses, and more than ``MAX_BRANCHED`` nodes."""
-        if problem.mapping.n > MAX_BRANCHED:
-            return f"{problem.mapping.n} nodes, takes up to {MAX_BRANCHED}"
-        return TreeSearch().refuses(problem)
+    refuses = takes(TREES, _too_many_nodes)
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Search in slices; the bound is raised when all is searched."""
@@ -301,16 +306,7 @@ class TreePartitions:
 
     name = "tree-partitions"
     finds = "both"
-
-    def refuses(self, problem: JointProblem) -> str | None:
-        """What annealing with best trees or the core-traffic bound refuses, and too many sets of nodes."""
-        reason = TreeSearch().refuses(problem) or refuses_core_traffic(problem.mapping)
-        if reason is not None:
-            return reason
-        n, room = problem.mapping.n, room_per_core(problem.mapping)
-        if n > 60 or sum(math.comb(n, k) for k in range(1, room + 1)) > MAX_SETS:
-            return f"more than {MAX_SETS} sets of up to {room} of {n} nodes"
-        return None
+    refuses = takes(TREES, _too_many_sets)
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Prices first, then partitions in slices; the bound is raised when all are seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from nmsolve.hw.routes import route
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
+from nmsolve.model.features import Feature, Takes
 from nmsolve.model.links import link_ends
+from nmsolve.model.mapping.features import CHARGES, FEATURES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.routes import tree_complaint
@@ -175,6 +177,28 @@ class JointProblem:
             if value > most * (1 + CEILING_SLACK):
                 return f"{name} is {value:.10g}, the ceiling is {most:.10g}"
         return None
+
+
+def _of_mapping(feature: Feature[MappingProblem]) -> Feature[JointProblem]:
+    words = feature.words
+    return Feature(
+        words if isinstance(words, str) else lambda joint: words(joint.mapping),
+        lambda joint: feature.has(joint.mapping),
+        feature.rare,
+    )
+
+
+#: ``takes(cases, limits)``: which joint problems an engine takes (:mod:`nmsolve.model.mapping.features`).
+takes = partial(
+    Takes,
+    {name: _of_mapping(feature) for name, feature in FEATURES.items()}
+    | {
+        "fixed": Feature(
+            "objectives for which messages compete for links, or routes do not count",
+            lambda joint: CHARGES[joint.mapping.objective] != "trees",
+        )
+    },
+)
 
 
 def require_links(problem: MappingProblem) -> None:

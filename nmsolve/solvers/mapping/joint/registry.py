@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.mapping.joint.problem import JointProblem
@@ -18,8 +17,8 @@ REGISTRY: dict[str, Entry] = {
     "tree-branching": Entry(_E + "TreeBranching", "exact depth-first search with best trees", 0.15),
     "bounds": Entry(_E + "AnyRouteBounds", "bounds that hold whatever routes are taken", 0.3),
     "tree-partitions": Entry(_E + "TreePartitions", "all partitions that may be optimal", 0.2),
-    "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True, axons=True),
-    "joint-mip": Entry(_E + "JointMip", "exact model for HiGHS", 0.35, child=True, axons=True, unasked=False),
+    "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True),
+    "joint-mip": Entry(_E + "JointMip", "exact model for HiGHS", 0.35, child=True, unasked=False),
 }
 #: On problems of so few nodes bounds and search get no more than so many seconds.
 SMALL, SMALL_MOST = 16, 3.0
@@ -32,14 +31,7 @@ def plan_of(problem: JointProblem, names: Sequence[str] | None) -> list[Step]:
     ------
     InputError : no engine takes the problem, or without ``names`` none that finds mappings
     """
-
-    def refusal(name: str, engine: Any) -> str | None:
-        if problem.mapping.axons is not None and engine.finds != "bounds" and not REGISTRY[name].axons:
-            return "it knows no limits on axon tables (axons_in, axons_out)"
-        reason: str | None = engine.refuses(problem)
-        return reason
-
-    steps, refusals = steps_for(REGISTRY, problem, names, " for free routes", refusal=refusal)
+    steps, refusals = steps_for(REGISTRY, problem, names, " for free routes")
     if not steps or (names is None and all(step.engine.finds == "bounds" for step in steps)):
         reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
         raise InputError(

@@ -16,8 +16,17 @@ from nmsolve.heuristics.mapping.published.backends.task import Task, make_task
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+
+
+def _no_balance(problem: MappingProblem) -> str | None:
+    return None if problem.resources else "nothing limits what a core holds, so there is nothing to balance"
+
+
+#: A partitioner's parts are all of one size.
+_takes = takes(f"{ANY} -constraints -unlike", _no_balance)
 
 
 @dataclass(frozen=True)
@@ -41,19 +50,11 @@ class PartitionBackend:
     finds: ClassVar[str] = "mappings"
 
     def refuses(self, problem: MappingProblem) -> str | None:
-        """The package is missing, or the problem has rules that partitioners do not know."""
-        if find_spec(self.package) is None:
-            return f"the package {self.package} is not installed: pip install 'nmsolve[{self.extra}]'"
-        if problem.constraints:
-            return f"a partitioner knows no side constraints such as {problem.constraints[0].kind!r}"
-        if problem.axons is not None:
-            return "a partitioner knows no limits on axon tables"
-        if not problem.resources:
-            return "nothing limits what a core holds, so there is nothing to balance"
-        limits = problem.capacity[problem.machine.usable]
-        if len(limits) and (limits != limits[0]).any():
-            return "its parts are all of one size; these cores are not"
-        return None
+        """The problem has rules that partitioners do not know, or the package is missing."""
+        reason = _takes(problem)
+        if reason is None and find_spec(self.package) is None:
+            reason = f"the package {self.package} is not installed: pip install 'nmsolve[{self.extra}]'"
+        return reason
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One partition; then its parts are placed until time is up, if the objective knows distances.

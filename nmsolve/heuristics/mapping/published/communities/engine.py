@@ -12,6 +12,7 @@ from nmsolve.heuristics.mapping.published.m2.engine import partition, place
 from nmsolve.heuristics.mapping.published.m2.topology import Stopped, induced, topology_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -25,15 +26,8 @@ class Communities:
 
     name = "communities"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """One chip leaves nothing to split; a distance matrix has no chips."""
-        machine = problem.machine
-        if machine.distance_matrix is not None:
-            return "communities are for meshes of chips; this machine is given by a distance matrix"
-        if machine.n_chips < 2:
-            return "communities split a network over chips; this machine has only one"
-        return None
+    #: One chip leaves nothing to split; a distance matrix has no chips.
+    refuses = takes(f"{ANY} -matrix -chip")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One pass per way of weighting communities (sum, mean) that matters; offers the mappings, repaired where needed.

@@ -18,6 +18,7 @@ from nmsolve.heuristics.mapping.published.m2.topology import Level, Stopped, top
 from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
@@ -92,12 +93,8 @@ class M2:
 
     name = "m2"
     finds = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """A topology without rows and columns has no rectangles and no forces."""
-        if problem.machine.distance_matrix is not None:
-            return "method M2 needs a mesh of cores; this machine is given by a distance matrix"
-        return None
+    #: A topology without rows and columns has no rectangles and no forces.
+    refuses = takes(f"{ANY} disk -matrix")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """One pass of the method; offers the placement before and after the forces, repaired where needed. Levels of a

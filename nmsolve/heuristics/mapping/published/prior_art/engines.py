@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -14,8 +13,9 @@ from nmsolve.heuristics.mapping.published.prior_art.ant_colony import MOST_TRAIL
 from nmsolve.heuristics.mapping.published.prior_art.arena import Arena, Mapping, new_arena, new_mapping, shake
 from nmsolve.heuristics.mapping.published.prior_art.genetic import Genetic
 from nmsolve.heuristics.mapping.published.prior_art.particle_swarm import ParticleSwarm
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.engine import Context
+from nmsolve.model.features import Takes
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray
 
@@ -28,6 +28,22 @@ class _Method(Protocol):
         """Do a slice of work; the best mapping so far."""
 
 
+def _few_nodes(problem: MappingProblem) -> str | None:
+    if problem.n <= MOST_NODES:
+        return None
+    return f"it does not look at the clock before every node was tried and takes at most {MOST_NODES:,}"
+
+
+def _few_trails(problem: MappingProblem) -> str | None:
+    if problem.n * int(problem.domains.any(axis=0).sum()) <= MOST_TRAILS:
+        return None
+    return f"it keeps a trail from every node to every core and takes at most {MOST_TRAILS:,}"
+
+
+#: They charge every edge on its own.
+_EDGES = "pairs -apart"
+
+
 @dataclass(frozen=True)
 class PriorArt:
     """One of the four as an engine.
@@ -37,28 +53,14 @@ class PriorArt:
     name : of the engine
     method : makes its state from a start
     move : what the events call its improvements
-    most_trails : most nodes times allowed cores that it takes
-    most_nodes : most nodes that it takes
+    refuses : which problems it takes
     """
 
     name: str
     method: Callable[[Arena, Mapping, AnyArray], _Method]
     move: str
-    most_trails: float = math.inf
-    most_nodes: float = math.inf
+    refuses: Takes[MappingProblem]
     finds: ClassVar[str] = "mappings"
-
-    def refuses(self, problem: MappingProblem) -> str | None:
-        """Takes pairwise objectives without ``apart`` constraints, up to the method's size."""
-        if problem.n > self.most_nodes:
-            return f"it does not look at the clock before every node was tried and takes at most {self.most_nodes:,}"
-        if problem.n * int(problem.domains.any(axis=0).sum()) > self.most_trails:
-            return f"it keeps a trail from every node to every core and takes at most {self.most_trails:,}"
-        if uses_nets(problem) or uses_links(problem):
-            return "it charges every edge on its own; this objective does not"
-        if len(problem.apart[1]):
-            return "it knows no nodes that must be apart"
-        return None
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search from the best mapping so far, else from a shuffled first fit, until told to stop.
@@ -87,19 +89,19 @@ class PriorArt:
 
 def simple_annealing() -> PriorArt:
     """Simulated annealing as published for the quadratic assignment problem (Connolly 1990)."""
-    return PriorArt("simple-annealing", Annealing, "annealing")
+    return PriorArt("simple-annealing", Annealing, "annealing", takes(_EDGES))
 
 
 def genetic_algorithm() -> PriorArt:
     """Genetic algorithm with swap path crossover (Ahuja, Orlin, Tiwari 2000)."""
-    return PriorArt("genetic", Genetic, "crossover", most_nodes=MOST_NODES)
+    return PriorArt("genetic", Genetic, "crossover", takes(_EDGES, _few_nodes))
 
 
 def ant_colony() -> PriorArt:
     """MAX-MIN ant system (Stützle, Hoos 2000)."""
-    return PriorArt("ant-colony", AntColony, "ants", MOST_TRAILS)
+    return PriorArt("ant-colony", AntColony, "ants", takes(_EDGES, _few_trails))
 
 
 def particle_swarm() -> PriorArt:
     """Discrete particle swarm optimisation (Sahu et al. 2014)."""
-    return PriorArt("particle-swarm", ParticleSwarm, "swarm", most_nodes=MOST_NODES)
+    return PriorArt("particle-swarm", ParticleSwarm, "swarm", takes(_EDGES, _few_nodes))

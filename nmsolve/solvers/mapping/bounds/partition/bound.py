@@ -19,10 +19,11 @@ from time import process_time
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
+from nmsolve.hw.cost import uses_nets
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
@@ -40,16 +41,9 @@ GROWTH = 0.01
 FIRST = 0.1
 
 
-def refuses_slots(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
+def _too_many_places(problem: MappingProblem) -> str | None:
     usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
-    if uses_links(problem):
-        return f"objective {problem.objective} is no sum over pairs or messages"
     if problem.one_per_core:
-        if not uses_nets(problem) or problem.objective == "connectivity":
-            return "one node per core: the split bound and neighbour counting are made for that"
-        if problem.machine.distance_matrix is not None:
-            return "distances are given by a matrix"
         if not 3 <= usable <= MAX_SINGLE or problem.n > usable:
             return f"{usable} usable cores (takes 3 to {MAX_SINGLE}, no fewer than nodes)"
         return None
@@ -60,6 +54,11 @@ def refuses_slots(problem: MappingProblem) -> str | None:
     alike = uses_nets(problem) or problem.objective == "cut"
     places = room * (parting_cores(problem) if alike else usable)
     return f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
+
+
+#: Why the bound cannot take a problem, or None; other objectives with one node per core are for the split bound and
+#: neighbour counting.
+refuses_slots = takes(f"pairs trees reach {LIMITS} -single | trees {LIMITS} -matrix", _too_many_places)
 
 
 def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:

@@ -17,10 +17,11 @@ from time import monotonic
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import too_wide
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import project
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
@@ -39,17 +40,15 @@ GROWTH, EFFORT = 0.002, 0.1
 FIRST, FIRST_ROUNDS = 0.1, 60
 
 
-def refuses_split(problem: MappingProblem) -> str | None:
-    """Why the bound cannot take the problem, or None."""
-    reason = refuses_pairs(problem)
-    if reason:
-        return reason
-    if not problem.one_per_core:
-        return "cores can hold several nodes"
+def _too_large(problem: MappingProblem) -> str | None:
     usable = int(problem.machine.usable.sum())
     if not 3 <= usable <= MAX_SIDE or problem.n > usable:
         return f"{usable} usable cores (takes 3 to {MAX_SIDE}, no fewer than nodes)"
-    return None
+    return too_wide(problem)
+
+
+#: Why the bound cannot take a problem, or None.
+refuses_split = takes(f"pairs {LIMITS} -several -lone", _too_large)
 
 
 def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:

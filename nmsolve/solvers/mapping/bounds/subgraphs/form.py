@@ -10,9 +10,10 @@ from scipy.sparse import csr_array
 
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, nearest, pair_form, refuses_pairs
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, nearest, no_core, pair_form
 
 #: Most cores, and most pairs and metric rows that the ascent works with.
 MAX_CORES, MAX_PAIRS, MAX_ROWS = 4096, 60_000, 700_000
@@ -66,20 +67,9 @@ class Form:
         return self.unit * self.scale
 
 
-def refuses_form(problem: MappingProblem) -> str | None:
-    """Why the subgraph bound cannot take the problem, or None."""
-    if not problem.one_per_core:
-        return "several nodes fit on one core"
-    reason = refuses_pairs(problem)
-    if reason:
-        return reason
-    machine = problem.machine
-    if machine.size > MAX_CORES:
-        return f"{machine.size} cores are more than {MAX_CORES}"
-    if machine.distance_matrix is not None:
-        return "a given distance matrix need not be a grid's"
-    if machine.torus:
-        return "round a torus there are shorter ways than on a grid"
+def _no_grid(problem: MappingProblem) -> str | None:
+    if problem.machine.size > MAX_CORES:
+        return f"{problem.machine.size} cores are more than {MAX_CORES}"
     if not problem.graph.traffic[2].any():
         return "no edge carries traffic"
     if len(problem.graph.traffic[1]) > 2 * MAX_PAIRS:
@@ -88,7 +78,11 @@ def refuses_form(problem: MappingProblem) -> str | None:
         return "links cost nothing"
     if not core_distance(problem).symmetric:
         return "links dead in one direction make distances asymmetric"
-    return None
+    return no_core(problem)
+
+
+#: Why the subgraph bound cannot take a problem, or None: it needs one node per core and the distances of a grid.
+refuses_form = takes(f"pairs {LIMITS} -several -lone -matrix -torus", _no_grid)
 
 
 def least_links(problem: MappingProblem) -> tuple[float, float, float]:

@@ -1,0 +1,90 @@
+"""What a problem has and what an engine takes: one comparison, and one wording of why an engine is left out.
+
+Every kind of problem has one table of features. An engine names those that it handles, and ``refuses`` follows::
+
+    refuses = takes("pairs axons -torus | reach axons")
+
+* A feature that is *rare* (an objective, a limit) has to be named; every other one is handled unless ``-`` stands before it.
+* ``+`` means handled and needed: the engine is for nothing else.
+* ``|`` separates cases; a problem is taken if one of them takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
+
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Feature(Generic[P]):
+    """Something that problems of one kind may have.
+
+    Attributes
+    ----------
+    words : what it is, a noun in the plural that stands after "it knows no"
+    has : True if the problem has it
+    rare : an engine handles it only if it says so
+    """
+
+    words: str | Callable[[P], str]
+    has: Callable[[P], bool]
+    rare: bool = False
+
+
+class _Case(NamedTuple):
+    handled: frozenset[str]
+    needed: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Takes(Generic[P]):
+    """Which problems an engine takes; called with one, it says in words why not, or None.
+
+    Attributes
+    ----------
+    features : all features of this kind of problem
+    cases : those that the engine handles, as in the text of the module
+    limits : what else it cannot take, such as sizes, in words; asked where all features are handled
+    """
+
+    features: Mapping[str, Feature[P]]
+    cases: str
+    limits: Callable[[P], str | None] | None = None
+
+    def __call__(self, problem: P) -> str | None:
+        """Why the engine cannot take the problem, or None."""
+        found = [list(self._wrong(case, problem)) for case in self._cases]
+        nearest = min(found, key=len)
+        if nearest:
+            return nearest[0]
+        return None if self.limits is None else self.limits(problem)
+
+    def handles(self, name: str) -> bool:
+        """True if the engine takes problems that have the feature."""
+        return any(name in case.handled for case in self._cases)
+
+    @cached_property
+    def _cases(self) -> list[_Case]:
+        usual = {name for name, feature in self.features.items() if not feature.rare}
+        out = []
+        for case in self.cases.split("|"):
+            words = case.split()
+            named = {word.lstrip("+-") for word in words}
+            if not named <= self.features.keys():
+                raise ValueError(f"no such feature: {sorted(named - self.features.keys())}")
+            left_out = {word[1:] for word in words if word[0] == "-"}
+            needed = {word[1:] for word in words if word[0] == "+"}
+            out.append(_Case(frozenset((usual | named) - left_out), frozenset(needed)))
+        return out
+
+    def _wrong(self, case: _Case, problem: P) -> Iterator[str]:
+        """What keeps the problem from being this case."""
+        for name, feature in self.features.items():
+            handled, needed = name in case.handled, name in case.needed
+            if (needed or not handled) and feature.has(problem) != handled:
+                words = feature.words if isinstance(feature.words, str) else feature.words(problem)
+                yield f"it is for {words} only" if needed else f"it knows no {words}"

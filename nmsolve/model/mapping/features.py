@@ -1,0 +1,77 @@
+"""What a mapping problem may have that not every engine takes (:mod:`nmsolve.model.features`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from nmsolve.model.features import Feature, Takes
+from nmsolve.model.graph import MOST_EDGES, LogicGraph
+from nmsolve.model.mapping.problem import MappingProblem
+
+#: Bytes per connection and per node at the peak of a search in memory, the graph included; and per connection where only
+#: the engine ``external`` searches.
+PER_EDGE, PER_NODE, PER_EDGE_LARGE = 150, 500, 50
+
+
+def loaded_bytes(graph: LogicGraph) -> int:
+    """Bytes that a search takes with the whole graph in memory, the graph included."""
+    large = graph.m > MOST_EDGES
+    return (PER_EDGE_LARGE if large else PER_EDGE) * graph.m + PER_NODE * graph.n
+
+
+def charges(problem: MappingProblem) -> str:
+    """What the objective charges: ``pairs``, ``trees``, ``reach``, ``load`` or ``reward`` (see :data:`FEATURES`)."""
+    kind = CHARGES[problem.objective]
+    return "pairs" if kind == "trees" and not problem.graph.multicast.any() else kind
+
+
+#: What every objective charges; ``trees`` only where the graph has multicast messages, else pairs.
+CHARGES = {
+    "hops": "pairs", "multicast-hops": "trees", "cut": "pairs", "connectivity": "reach", "energy": "trees",
+    "max-link": "load", "reward": "reward",
+}  # fmt: skip
+
+
+def _stored(problem: MappingProblem) -> str:
+    need = loaded_bytes(problem.graph) / 2**30
+    return f"graph that lies on disk (in memory it would take about {need:.2g} GiB, see --memory)"
+
+
+def _objective(text: str) -> Callable[[MappingProblem], str]:
+    return lambda problem: f"objective {problem.objective}, which {text}"
+
+
+_TREES = _objective("charges messages by their route tree and not every edge on its own")
+_NO_SUM = _objective("is no sum over pairs or messages")
+FEATURES: dict[str, Feature[MappingProblem]] = {
+    "disk": Feature(_stored, lambda p: p.graph.on_disk, True),
+    "budget": Feature("migration budget", lambda p: p.limits_moves, True),
+    "ceilings": Feature("ceilings on other objectives", lambda p: bool(p.ceilings), True),
+    "axons": Feature("limits on axon tables (axons_in, axons_out)", lambda p: p.axons is not None, True),
+    "tables": Feature("limit on routers' tables (table_entries)", lambda p: p.table_limit is not None, True),
+    "pairs": Feature(_objective("is paid edge by edge and not by route tree"), lambda p: charges(p) == "pairs", True),
+    "trees": Feature(_TREES, lambda p: charges(p) == "trees", True),
+    "reach": Feature(_TREES, lambda p: charges(p) == "reach", True),
+    "load": Feature(_NO_SUM, lambda p: charges(p) == "load", True),
+    "reward": Feature(_NO_SUM, lambda p: charges(p) == "reward", True),
+    "single": Feature("one node per core, for which there are dedicated engines", lambda p: p.one_per_core),
+    "several": Feature("cores with several nodes", lambda p: p.n > 1 and not p.one_per_core),
+    "lone": Feature("networks of fewer than two nodes", lambda p: p.n < 2),
+    "torus": Feature("boards that wrap round a torus", lambda p: p.machine.torus),
+    "matrix": Feature("machines given by a distance matrix", lambda p: p.machine.distance_matrix is not None),
+    "dead": Feature("dead links", lambda p: bool(p.machine.faulty_links)),
+    "chip": Feature("machines of only one chip", lambda p: p.machine.n_chips < 2),
+    "unlike": Feature("cores of different sizes", lambda p: not p.alike),
+    "mixed": Feature("graphs of which some messages are multicast and others are not", lambda p: not p.graph.multicast.all()),
+    "apart": Feature("nodes that must be apart", lambda p: any(c.kind == "apart" for c in p.constraints)),
+    "constraints": Feature(lambda p: f"side constraints such as {p.constraints[0].kind!r}", lambda p: bool(p.constraints)),
+    "free": Feature("problems without a migration budget", lambda p: p.migration is None),
+}  # fmt: skip
+
+#: Of every objective: handled by engines that only look for mappings and leave the price to the evaluator.
+ANY = "pairs trees reach load reward"
+#: What a bound need not look at: without a limit there are only more mappings.
+LIMITS = "budget ceilings axons tables"
+#: ``takes(cases, limits)``: which mapping problems an engine takes.
+takes = partial(Takes, FEATURES)

@@ -1,0 +1,72 @@
+"""What engines take follows from one comparison of what they name with what a problem has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nmsolve.model.features import Feature, Takes
+from nmsolve.model.graph import LogicGraph
+from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.features import FEATURES
+from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
+from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
+
+#: A problem is the set of letters it has; ``a`` and ``b`` are rare.
+LETTERS = {
+    "a": Feature("apples", lambda p: "a" in p, rare=True),
+    "b": Feature(lambda p: f"bread as in {p}", lambda p: "b" in p, rare=True),
+    "c": Feature("cherries", lambda p: "c" in p),
+}
+
+
+@pytest.mark.parametrize(
+    ("cases", "problem", "said"),
+    [
+        ("", "", None),
+        ("", "c", None),
+        ("", "a", "it knows no apples"),
+        ("a", "a", None),
+        ("a", "", None),
+        ("+a", "", "it is for apples only"),
+        ("+a", "ac", None),
+        ("-c", "c", "it knows no cherries"),
+        ("a", "bc", "it knows no bread as in bc"),
+        ("a -c | b", "bc", None),
+        ("a -c | b", "ac", "it knows no cherries"),
+        ("a b -c | b", "abc", "it knows no cherries"),
+        ("-c | b +a", "b", "it knows no bread as in b"),
+    ],
+)
+def test_a_problem_is_taken_if_one_case_takes_it(cases: str, problem: str, said: str | None) -> None:
+    """Else the first reason of the nearest case is given; limits are asked last."""
+    assert Takes(LETTERS, cases)(problem) == said
+    assert Takes(LETTERS, cases, lambda p: "too large")(problem) == (said or "too large")
+
+
+def test_names_of_features_are_checked() -> None:
+    with pytest.raises(ValueError, match="aple"):
+        Takes(LETTERS, "aple")("")
+    assert Takes(LETTERS, "a | b").handles("b") and not Takes(LETTERS, "a -c").handles("c")
+
+
+def test_every_objective_is_one_kind_and_somebody_maps_and_bounds_it() -> None:
+    graph = LogicGraph.from_edges(6, [0, 0, 1, 2, 3, 4], [1, 2, 3, 4, 5, 0], multicast=np.arange(6) < 2)
+    for objective in OBJECTIVES:
+        problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2)), objective, node_limit=2)
+        kinds = {
+            name for name in ("pairs", "trees", "reach", "load", "reward") if FEATURES[name].has(problem)
+        }
+        assert len(kinds) == 1, objective
+        takes = [e for e in map(make_engine, REGISTRY) if e.refuses(problem) is None]
+        assert {"mappings", "bounds"} <= {e.finds for e in takes}, objective
+
+
+def test_every_engine_names_features_that_exist() -> None:
+    """The names are read at the first question, so that starting costs nothing."""
+    problem = MappingProblem(LogicGraph.from_edges(2, [0], [1]), Machine("m", (1, 1), (1, 2)))
+    for engine in map(make_engine, REGISTRY):
+        engine.refuses(problem)
+    for entry in JOINT.values():
+        assert getattr(entry.make().refuses, "handles", lambda name: True)("pairs") in (True, False)
