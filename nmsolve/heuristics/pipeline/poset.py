@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nmsolve.model.ordering import topological
 from nmsolve.model.pipeline.merged import classes
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -94,22 +95,10 @@ def contracted(problem: PipelineProblem, part: IntArray, before: IntArray, after
 
 def _ranks(count: int, before: IntArray, after: IntArray) -> IntArray:
     """A topological numbering that keeps to the present numbers where the order leaves a choice."""
-    import heapq
-
-    waits = np.bincount(after, minlength=count).tolist()
-    users: list[list[int]] = [[] for _ in range(count)]
+    needed: list[list[int]] = [[] for _ in range(count)]
     for a, b in zip(before.tolist(), after.tolist(), strict=True):
-        users[a].append(b)
-    ready = [k for k in range(count) if not waits[k]]
-    rank = np.empty(count, np.int64)
-    for done in range(count):
-        k = heapq.heappop(ready)
-        rank[k] = done
-        for b in users[k]:
-            waits[b] -= 1
-            if not waits[b]:
-                heapq.heappush(ready, b)
-    return rank
+        needed[b].append(a)
+    return np.argsort(topological(needed))
 
 
 def _nets(problem: PipelineProblem, part: IntArray) -> tuple[IntArray, IntArray, IntArray]:

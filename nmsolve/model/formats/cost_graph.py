@@ -17,6 +17,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, read_limited
+from nmsolve.model.ordering import circle, topological
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.tensors import Tensors
 from nmsolve.model.types import IntArray
@@ -156,38 +157,14 @@ def _check_direction(
             f"node {edge.sourceId} of the backward pass feeds node {edge.destId} of the forward pass",
             f"{path}: $.edges[{int(wrong[0])}]", "edges from the forward to the backward pass",
         )  # fmt: skip
-    cycle = _cycle(len(graph.nodes), source, target)
-    if cycle:
-        ids = [graph.nodes[k].id for k in cycle]
-        shown = " -> ".join(map(str, [*ids[:8], "..."] if len(ids) > 8 else [*ids, ids[0]]))
-        raise InputError(f"the graph has a cycle: {shown}", f"{path}: $.edges", "a graph without cycles")
-
-
-def _cycle(count: int, source: IntArray, target: IntArray) -> list[int]:
-    """The layers of one cycle in their order, or an empty list."""
-    sources: list[list[int]] = [[] for _ in range(count)]
-    users: list[list[int]] = [[] for _ in range(count)]
+    before: list[list[int]] = [[] for _ in graph.nodes]
     for s, t in zip(source.tolist(), target.tolist(), strict=True):
-        sources[t].append(s)
-        users[s].append(t)
-    waits = [len(s) for s in sources]
-    ready = [k for k in range(count) if not waits[k]]
-    for k in ready:
-        for t in users[k]:
-            waits[t] -= 1
-            if not waits[t]:
-                ready.append(t)
-    if len(ready) == count:
-        return []
-    # Whoever still waits, waits for one that still waits; going back along those must come round.
-    walk = [next(k for k in range(count) if waits[k])]
-    place = {walk[0]: 0}
-    while True:
-        k = next(s for s in sources[walk[-1]] if waits[s])
-        if k in place:
-            return walk[place[k] :][::-1]
-        place[k] = len(walk)
-        walk.append(k)
+        before[t].append(s)
+    order = topological(before)
+    if len(order) < len(before):
+        ids = [graph.nodes[k].id for k in circle(before, order)]
+        shown = " -> ".join(map(str, [*ids[:8], "..."] if len(ids) > 9 else ids))
+        raise InputError(f"the graph has a cycle: {shown}", f"{path}: $.edges", "a graph without cycles")
 
 
 def _tensors(graph: _CostGraph, source: IntArray, target: IntArray, path: str) -> Tensors:

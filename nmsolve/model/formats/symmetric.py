@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph, row_max
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
 
@@ -48,23 +48,9 @@ def undirected_from_symmetric(
     _check_pairs(ptr, ind, val, mirror, where, base)
     row = np.repeat(np.arange(n), np.diff(ptr))
     upper = ind > row
-    out_ptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(row[upper], minlength=n), out=out_ptr[1:])
-    out_w = val[upper]
-    return LogicGraph(
-        n=n,
-        indptr=out_ptr,
-        targets=ind[upper].astype(np.int32),
-        weights=out_w,
-        source=np.arange(n, dtype=np.int32),
-        multicast=np.zeros(n, bool),
-        rate=row_max(out_ptr, out_w),
-        resources=resources,
-        sizes=np.ones((n, len(resources)), np.int64) if sizes is None else sizes,
-        directed=False,
-        name=name,
-        meta=meta or {},
-    )
+    return LogicGraph.from_edges(
+        n, row[upper], ind[upper], val[upper], directed=False, resources=resources, sizes=sizes, name=name, meta=meta
+    )  # fmt: skip
 
 
 def _sorted_and_mirrored(

@@ -4,48 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.model.operators.binding import bound_graph, partly_bound, require_symbols, symbols_of
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import OperatorGraph, Tensor
-from nmsolve.model.operators.sizes import bytes_of, elements_of, total, total_known
+from nmsolve.model.operators.sizes import bytes_of, elements_of, total_known
 from nmsolve.model.operators.weights import NOT_PARAMETERS, captured_names
 
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """One operator.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Row(OperatorCost):
+    """One operator with its figures.
 
     Attributes
     ----------
     depth : 0 for operators of the model, one more inside every body; figures inside are those of one run
     shapes : of the results
-    others : see :class:`~nmsolve.model.operators.costs.OperatorCost`
     """
 
     depth: int
     name: str
     kind: str
     shapes: tuple[tuple[Count, ...] | None, ...]
-    macs: Count | None
-    elements: Count | None
-    parameters: Count | None
-    weight_bytes: Count | None
-    input_bytes: Count | None
-    output_bytes: Count | None
-    kind_class: str
-    trips: Count = 1
-
-    @property
-    def bytes(self) -> Count | None:
-        """Everything it reads and writes, each tensor once."""
-        return total((self.weight_bytes, self.input_bytes, self.output_bytes))
 
     @cached_property
     def intensity(self) -> float | None:
@@ -126,8 +112,8 @@ def table_of(graph: OperatorGraph, bindings: Mapping[str, int] | None = None) ->
 def _rows(
     graph: OperatorGraph, costs: Sequence[OperatorCost], bindings: Mapping[str, int], depth: int
 ) -> Iterator[Row]:
-    def bound(count: Count | None) -> Any:
-        return count if count is None or isinstance(count, int) else partly_bound(count, bindings)
+    def bound(figure: Any) -> Any:
+        return partly_bound(figure, bindings) if hasattr(figure, "free_symbols") else figure
 
     for operator, cost in zip(graph.operators, costs, strict=True):
         yield Row(
@@ -135,14 +121,7 @@ def _rows(
             name=operator.name,
             kind=operator.kind,
             shapes=tuple(graph.tensors[k].shape for k in operator.outputs if k >= 0),
-            macs=bound(cost.macs),
-            elements=bound(cost.elements),
-            parameters=bound(cost.parameters),
-            weight_bytes=bound(cost.weight_bytes),
-            input_bytes=bound(cost.input_bytes),
-            output_bytes=bound(cost.output_bytes),
-            kind_class=cost.kind_class,
-            trips=bound(cost.trips),
+            **{field.name: bound(getattr(cost, field.name)) for field in fields(cost)},
         )
         for body, inner in zip(operator.bodies, cost.bodies, strict=False):
             yield from _rows(body, inner, bindings, depth + 1)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Container
 from typing import Any
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.ordering import circle, topological
 
 
 class Needs:
@@ -53,38 +53,13 @@ def ordered(graph: Any, needs: Needs, given: Container[str], where: str) -> list
             if name:
                 maker[name] = k
     before = [{maker[n] for n in needs.of(k) if n in maker} for k in range(len(graph.node))]
-    after: list[list[int]] = [[] for _ in before]
-    for k, makers in enumerate(before):
-        for m in makers:
-            after[m].append(k)
-    missing = [len(makers) for makers in before]
-    ready = [k for k, count in enumerate(missing) if not count]
-    order = []
-    while ready:
-        k = heapq.heappop(ready)
-        order.append(k)
-        for user in after[k]:
-            missing[user] -= 1
-            if not missing[user]:
-                heapq.heappush(ready, user)
+    order = topological(before)
     if len(order) < len(before):
-        circle = _circle(before, {k for k, count in enumerate(missing) if count})
-        shown = " -> ".join(graph.node[k].name or f"{graph.node[k].op_type}_{k}" for k in circle[:8])
+        ring = circle(before, order)
+        shown = " -> ".join(graph.node[k].name or f"{graph.node[k].op_type}_{k}" for k in ring[:8])
         raise InputError(
-            f"nodes wait for each other: {shown}{' -> ...' if len(circle) > 8 else ''}",
+            f"nodes wait for each other: {shown}{' -> ...' if len(ring) > 8 else ''}",
             where,
             "a graph without cycles",
         )
     return order
-
-
-def _circle(before: list[set[int]], waiting: set[int]) -> list[int]:
-    """A circle among nodes that all wait for one of themselves, in the direction of the data, the first node again at the end."""
-    path = [min(waiting)]
-    seen = {path[0]: 0}
-    while True:
-        k = min(before[path[-1]] & waiting)
-        if k in seen:
-            return [*path[seen[k] :], k][::-1]
-        seen[k] = len(path)
-        path.append(k)

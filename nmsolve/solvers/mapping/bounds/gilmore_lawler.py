@@ -21,11 +21,10 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     ShouldStop,
     nearest,
-    neighbour_room,
+    neighbour_slots,
     never,
     pair_form,
     room_per_core,
-    slots_by_weight,
     too_wide,
 )
 
@@ -71,9 +70,7 @@ def dual_value(cost: FloatArray, room: int, dual: FloatArray) -> float:
 
 def node_core_costs(problem: MappingProblem, form: PairForm) -> FloatArray:
     """(n, k) least cost of every node on every usable core (its half of its edges), inf where forbidden."""
-    own, other = neighbour_room(problem, form)
-    row, weight, slot = slots_by_weight(form, own, other)
-    count = int(slot.max()) + 1 if len(slot) else 1
+    row, weight, slot, count = neighbour_slots(problem, form)
     binned = np.bincount(row * count + slot, weight, form.n * count).reshape(form.n, count)
     near = np.concatenate([nearest(block, which, count) for which, block in form.blocks()])
     near[~np.isfinite(near)] = 0.0

@@ -16,10 +16,9 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     PairForm,
     ShouldStop,
     nearest,
-    neighbour_room,
+    neighbour_slots,
     never,
     pair_form,
-    slots_by_weight,
 )
 
 #: Nodes of further domains count as free to go anywhere (valid, weaker).
@@ -32,9 +31,7 @@ def neighbour_bound(problem: MappingProblem, should_stop: ShouldStop = never) ->
     Stopped early it returns 0, which is always valid. Cost: one sort of the edges and of every core's distances.
     """
     form = pair_form(problem)
-    own, other = neighbour_room(problem, form)
-    row, weight, slot = slots_by_weight(form, own, other)
-    count = int(slot.max()) + 1 if len(slot) else 1
+    row, weight, slot, count = neighbour_slots(problem, form)
     profile = _profiles(problem, form, count, should_stop)
     if profile is None:
         return Bound(0.0, "star", "full", {"method": "star"})

@@ -15,27 +15,24 @@ pairwise objective whose graph lies on disk, where what a node receives is not a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound, round_up
-from nmsolve.model.graph import Rows, pieces
+from nmsolve.model.graph import pieces
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, ShouldStop, nearest, never, too_wide
-
-
-@dataclass(frozen=True)
-class RowRoom:
-    """Room of every row: targets that fit on the source's core beside it, and on another core."""
-
-    own: IntArray
-    other: IntArray
-
+from nmsolve.model.types import BoolArray, FloatArray
+from nmsolve.solvers.mapping.bounds.pairs import (
+    PairForm,
+    ShouldStop,
+    nearest,
+    never,
+    room_of_rows,
+    slots_by_weight,
+    too_wide,
+)
 
 #: Why the fan-out bound cannot take a problem, or None.
 refuses_nets = takes(f"trees reach disk {LIMITS}", too_wide)
@@ -55,12 +52,12 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
         if should_stop():
             return nothing
         whole = as_message[rows.first : rows.first + len(rows.source)]
-        room = row_room(problem, rows)
+        room = room_of_rows(problem, rows.source, rows.indptr, rows.targets)
         remote = -(-np.maximum(np.diff(rows.indptr) - room.own, 0) // room.other)
         remote = np.minimum(remote, cores - 1)[whole]
         by_count += np.bincount(remote, rows.rate[whole], cores)
-        slot, weight = _slots(rows, row, room, ~whole)
-        by_slot += np.bincount(np.minimum(slot, cores - 1), weight, cores)
+        _, weight, slot = slots_by_weight(rows.indptr, rows.weights, room)
+        by_slot += np.bincount(np.minimum(slot, cores - 1), np.where(whole[row], 0.0, weight), cores)
     used = np.flatnonzero((by_count > 0) | (by_slot > 0)).max(initial=0)
     distance = core_distance(problem)
     profile = _least_profile(problem, distance, int(used) + 1, should_stop)
@@ -92,34 +89,6 @@ def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:
         tree = np.maximum(remote * lines.min() if len(lines) else 0.0, away)
     out: FloatArray = step * remote + tree
     return out
-
-
-def _slots(rows: Rows, row: IntArray, room: RowRoom, chosen: BoolArray) -> tuple[IntArray, FloatArray]:
-    """Slot (0: the sender's core, s: the s-th nearest other) and weight of every edge of the chosen rows, if the
-    heaviest targets of every row sit nearest."""
-    order = np.lexsort((-rows.weights, row))
-    beyond = np.arange(len(row)) - rows.indptr[row] - room.own[row]
-    slot = np.where(beyond < 0, 0, 1 + beyond // room.other[row])
-    keep = chosen[row]
-    return slot[keep], rows.weights[order][keep]
-
-
-def row_room(problem: MappingProblem, rows: Rows) -> RowRoom:
-    """Room of every row, by its smallest targets, resource by resource."""
-    targets = np.diff(rows.indptr)
-    own, other = targets.copy(), targets.copy()
-    if problem.resources:
-        limit = problem.capacity.max(axis=0)
-        row = np.repeat(np.arange(len(targets)), targets)
-        for r in range(len(problem.resources)):
-            size = problem.sizes[:, r]
-            taken = size[rows.targets]
-            total = np.cumsum(taken[np.lexsort((taken, row))])
-            taken = total - np.concatenate([[0], total])[rows.indptr[:-1]][row]
-            beside = taken + size[rows.source[row]] <= limit[r]
-            np.minimum(own, np.bincount(row, beside, len(targets)).astype(np.int64), out=own)
-            np.minimum(other, np.bincount(row, taken <= limit[r], len(targets)).astype(np.int64), out=other)
-    return RowRoom(own, np.maximum(other, 1))
 
 
 def _least_profile(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -164,25 +165,31 @@ def room_per_core(problem: MappingProblem) -> int:
     return int((smallest <= limit).sum(axis=0).min())
 
 
-def neighbour_room(problem: MappingProblem, form: PairForm) -> tuple[IntArray, IntArray]:
-    """How many of a node's neighbours fit on its own core beside it, and on another core.
+class Room(NamedTuple):
+    """How many of the others of every row fit on the core of its node beside it, and on another core; both int64."""
 
-    Counted with the smallest neighbours, resource by resource: never too few. Both (n,) int64; the second is at
-    least 1 (a neighbour fits somewhere if the problem is feasible at all).
+    own: IntArray
+    other: IntArray
+
+
+def room_of_rows(
+    problem: MappingProblem, node: IntArray | Int32Array, indptr: IntArray, others: Int32Array
+) -> Room:
+    """Room of CSR rows (``indptr``, ``others``) of ``node``.
+
+    Counted with the smallest others, resource by resource: never too few. ``other`` is at least 1 (a node fits somewhere if the
+    problem is feasible at all).
     """
-    degree = np.diff(form.indptr)
-    own, other = degree.copy(), degree.copy()
-    if problem.resources:
-        limit = problem.capacity.max(axis=0)
-        row = form.rows()
-        for r in range(len(problem.resources)):
-            size = problem.sizes[:, r]
-            taken = _running_sums(size[form.indices], row, form.indptr)
-            fits_own = np.bincount(row, taken + size[row] <= limit[r], form.n).astype(np.int64)
-            fits_other = np.bincount(row, taken <= limit[r], form.n).astype(np.int64)
-            np.minimum(own, fits_own, out=own)
-            np.minimum(other, fits_other, out=other)
-    return own, np.maximum(other, 1)
+    degree = np.diff(indptr)
+    room = Room(degree.copy(), degree.copy())
+    row = np.repeat(np.arange(len(degree)), degree)
+    for r in range(len(problem.resources)):
+        size, limit = problem.sizes[:, r], problem.capacity[:, r].max()
+        taken = _running_sums(size[others], row, indptr)
+        for fits, beside in ((room.own, size[node[row]]), (room.other, 0)):
+            here = np.bincount(row, taken + beside <= limit, len(degree)).astype(np.int64)
+            np.minimum(fits, here, out=fits)
+    return Room(room.own, np.maximum(room.other, 1))
 
 
 def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray:
@@ -195,19 +202,25 @@ def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray
     return out
 
 
-def slots_by_weight(form: PairForm, own: IntArray, other: IntArray) -> tuple[IntArray, FloatArray, IntArray]:
-    """Every CSR entry with its node, weight and core slot if neighbours sit as close as they fit, heaviest first.
+def slots_by_weight(
+    indptr: IntArray, weights: FloatArray, room: Room
+) -> tuple[IntArray, FloatArray, IntArray]:
+    """(row, weight, slot), each (nnz,), of all CSR entries if the heaviest of every row sit as close as they fit.
 
-    Slot 0 is the node's own core, slot ``s`` the ``s``-th nearest other core. Returns (row, weight, slot), each
-    (nnz,).
+    Slot 0 is the core of the row's node, slot ``s`` the ``s``-th nearest other core.
     """
-    row = form.rows()
-    order = np.lexsort((-form.weights, row))
-    weight = form.weights[order]
-    rank = np.arange(len(row)) - form.indptr[row]
-    beyond = rank - own[row]
-    slot = np.where(beyond < 0, 0, 1 + beyond // other[row])
-    return row, weight, np.minimum(slot, len(form.cores) - 1)
+    row = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    beyond = np.arange(len(row)) - indptr[row] - room.own[row]
+    slot = np.where(beyond < 0, 0, 1 + beyond // room.other[row])
+    return row, weights[np.lexsort((-weights, row))], slot
+
+
+def neighbour_slots(problem: MappingProblem, form: PairForm) -> tuple[IntArray, FloatArray, IntArray, int]:
+    """What :func:`slots_by_weight` says of every node's neighbours, and how many slots matter."""
+    room = room_of_rows(problem, np.arange(form.n), form.indptr, form.indices)
+    row, weight, slot = slots_by_weight(form.indptr, form.weights, room)
+    slot = np.minimum(slot, len(form.cores) - 1)
+    return row, weight, slot, int(slot.max(initial=0)) + 1
 
 
 def nearest(block: FloatArray, which: IntArray, count: int) -> FloatArray:

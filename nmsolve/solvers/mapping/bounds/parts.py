@@ -25,8 +25,8 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.nets import message_rows, row_room
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.nets import message_rows
+from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_of_rows, room_per_core
 
 #: Most cores: the re-check looks at all their distances at once.
 MAX_CORES = 4096
@@ -74,7 +74,7 @@ def edge_weights(problem: MappingProblem) -> FloatArray:
     if not uses_nets(problem):
         return graph.weights
     (rows,) = graph.blocks()
-    room = row_room(problem, rows)
+    room = room_of_rows(problem, rows.source, rows.indptr, rows.targets)
     share = np.where(message_rows(problem), graph.rate / room.other, 0.0)
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     return np.where(message_rows(problem)[row], share[row], graph.weights)

@@ -143,19 +143,9 @@ def message_routes(reduction: TogetherReduction, joint: JointProblem, used: Bool
     pairs = [(int(v) // 4, int(ends[v])) for v in joint.link]
     merged = {(m.row, -1 if m.edge < 0 else m.targets[0]): k for k, m in enumerate(joint.messages)}
     out = []
-    for i in range(graph.rows):
-        s, part = int(graph.source[i]), slice(graph.indptr[i], graph.indptr[i + 1])
-        targets, weights = graph.targets[part].tolist(), graph.weights[part].tolist()
-        one = bool(graph.multicast[i])
-        groups = (
-            [([t for t in targets if t != s], float(graph.rate[i]))]
-            if one
-            else [([t], w) for t, w in zip(targets, weights, strict=True) if t != s]
-        )
-        for goals, rate in groups:
-            if not goals or rate <= 0:
-                continue
-            k = merged.get((i, -1 if one else int(group[goals[0]])))
-            links = [] if k is None else [pairs[j] for j in np.flatnonzero(used[k]).tolist()]
-            out.append(MessageRoute(graph.node_id(s), [graph.node_id(t) for t in goals], rate, links))
+    for m in JointProblem(reduction.original).messages:
+        k = merged.get((m.row, -1 if m.edge < 0 else int(group[m.targets[0]])))
+        links = [] if k is None else [pairs[j] for j in np.flatnonzero(used[k]).tolist()]
+        targets = [graph.node_id(t) for t in m.targets]
+        out.append(MessageRoute(graph.node_id(m.source), targets, m.rate, links))
     return out

@@ -1,0 +1,40 @@
+"""Topological order, or a circle where there is none."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Collection, Sequence
+
+
+def topological(before: Sequence[Collection[int]]) -> list[int]:
+    """All numbers, each after those ``before`` it, by rising number where that leaves a choice (Kahn 1962).
+
+    What lies on a circle or behind one is left out.
+    """
+    after: list[list[int]] = [[] for _ in before]
+    for k, needed in enumerate(before):
+        for m in needed:
+            after[m].append(k)
+    missing = [len(needed) for needed in before]
+    ready = [k for k, count in enumerate(missing) if not count]
+    order = []
+    while ready:
+        order.append(heapq.heappop(ready))
+        for user in after[order[-1]]:
+            missing[user] -= 1
+            if not missing[user]:
+                heapq.heappush(ready, user)
+    return order
+
+
+def circle(before: Sequence[Collection[int]], order: Sequence[int]) -> list[int]:
+    """A circle among what :func:`topological` left out, each before the next; the first number stands at the end again."""
+    waiting = set(range(len(before))).difference(order)
+    path = [min(waiting)]
+    seen = {path[0]: 0}
+    while True:
+        k = min(m for m in before[path[-1]] if m in waiting)
+        if k in seen:
+            return [*path[seen[k] :], k][::-1]
+        seen[k] = len(path)
+        path.append(k)
