@@ -25,6 +25,11 @@ def positive(value: object) -> float | None:
     return float(value) if fine else None  # type: ignore[arg-type]
 
 
+def bound_part(name: str, found: BoundCheck) -> CheckPart:
+    """The outcome of a re-check as reports and ``verify`` hold it."""
+    return CheckPart(name, found.ok, found.text, found.word)
+
+
 @dataclass
 class Proved:
     """The best bound that was recomputed, and the best on somebody's ``word``."""
@@ -108,19 +113,17 @@ class Proofs:
         about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
         checks = []
         for b in stage.bounds:
-            found, word = self._check(problem, b, None if least is None else least[0], stage.problem)
+            found = self._check(problem, b, None if least is None else least[0], stage.problem)
             label = f"bound {b.method} ({about if named else b.scope})"
-            checks.append(CheckPart(label, found.ok, found.text, word))
+            checks.append(bound_part(label, found))
             if found.ok:
-                value = found.value if word else min(found.value, b.value)
-                limits = stage.ceilings if word else ()
-                self._passed.append(_Passed(stage.objective, b.scope, limits, value, word))
+                value = found.value if found.word else min(found.value, b.value)
+                limits = stage.ceilings if found.word else ()
+                self._passed.append(_Passed(stage.objective, b.scope, limits, value, found.word))
         return checks
 
-    def _check(
-        self, problem: MappingProblem, bound: Bound, core: IntArray | None, about: str
-    ) -> tuple[BoundCheck, str]:
-        """Outcome of a re-check, and whose word it is if anybody's."""
+    def _check(self, problem: MappingProblem, bound: Bound, core: IntArray | None, about: str) -> BoundCheck:
+        """Outcome of a re-check."""
         from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
 
         on_disk = (
@@ -128,9 +131,8 @@ class Proofs:
         )
         if on_disk and 0 < bound.value < math.inf:
             text = "not re-checked, the graph lies on disk (it is with more --memory)"
-            return BoundCheck(about == problem.hash, bound.value, text, trusted=True), "this run, unread"
-        found = check_bound(problem, bound, core, about, free_routes=self._free)
-        return found, bound.method if found.trusted else ""
+            return BoundCheck(about == problem.hash, bound.value, text, "this run, unread")
+        return check_bound(problem, bound, core, about, free_routes=self._free)
 
     def claim(
         self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proved, positive
+from nmsolve.cli.check_bounds import Proved, bound_part, positive
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.cli.verdict import headline, verdict
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 #: Claims may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
-#: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left.
-CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
 #: Steps of recomputing a bound that every run can afford, about a second.
 QUICK = 1e8
 REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.json"
@@ -55,8 +53,8 @@ def run_verify_plan(path: Path, o: VerifyOptions) -> int:
     ------
     InputError : no report beside the plan, a wrong file, or another problem
     """
-    from nmsolve.cli.loading import load_certificates, read_object
-    from nmsolve.cli.pipeline_problem import PipelineInputs, state_problem
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.cli.pipeline_problem import read_inputs, state_problem
     from nmsolve.model.pipeline.files import read_plan
 
     require_one_run(path.parent, [PLAN, REPORT, CERTIFICATES])
@@ -65,13 +63,7 @@ def run_verify_plan(path: Path, o: VerifyOptions) -> int:
         raise InputError(
             f"no {REPORT} beside the plan", str(path.parent), "the output folder of `nmsolve pipeline`"
         )
-    report = read_object(beside)
-    try:
-        inputs = msgspec.convert(report.get("inputs"), PipelineInputs)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"inputs are wrong ({error})", f"{beside}: $.inputs", "what `nmsolve pipeline` wrote"
-        ) from None
+    report, inputs = read_inputs(beside)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no plan ({report.get('status')})", str(path), "a run with a plan")
     if o.graph is not None:
@@ -123,59 +115,24 @@ def plan_checks(
 
 
 def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
-    """A bound that can be recomputed is; others must at least not contradict the plan, and say whose word they are."""
-    from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED
+    """A bound that can be recomputed is, unless that takes long and nobody asked for it."""
+    from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, CHAIN, check_plan_bound
 
-    name, value = f"bound {bound.method}", number(bound.value)
-    chain = bound.method == CHAIN and problem.split == "chain"
-    if not chain and bound.method not in (*CERTIFIED, *WORDS):
-        return CheckPart(name, False, f"no engine is called {bound.method!r}, its word counts for nothing")
-    if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
-        text = f"{value} ({bound.scope}) is no bound of all plans: one is known with {number(objective)}"
-        return CheckPart(name, False, text)
-    if bound.value == 0:
-        return CheckPart(name, True, "no load is below 0")
-    if bound.method in WORDS:
-        text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
-        return CheckPart(name, True, text, bound.method)
-    if not thorough and _steps(problem, bound.method) > QUICK:
-        return CheckPart(
-            name, True, f"{value} is not recomputed here (`nmsolve verify --bound` does)", REPORT
-        )
-    if chain:
-        from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-
-        holds = chain_bound_holds(problem, bound.value)
-        return CheckPart(
-            name, holds, f"recomputed: {'no' if holds else 'some'} chain of stages is below {value}"
-        )
-    return _certified(problem, bound, name)
+    name, value = f"bound {bound.method}", bound.value
+    methods = (*CERTIFIED, CHAIN) if problem.split == "chain" else CERTIFIED
+    recomputed = bound.method in methods and bound.scope == "full" and 0 < value <= objective
+    if recomputed and not thorough and _steps(problem, bound.method) > QUICK:
+        text = f"{number(value)} is not recomputed here (`nmsolve verify --bound` does)"
+        return CheckPart(name, True, text, REPORT)
+    return bound_part(name, check_plan_bound(problem, bound, objective))
 
 
 def _steps(problem: PipelineProblem, method: str) -> float:
     """Roughly, how long recomputing takes."""
-    if method == CHAIN:
+    if method == "chain":
         counted = problem.stages < min(problem.count, problem.cores) or problem.exact_stages
         return problem.count**2 * (problem.stages if counted else 1)
     return {"work": 0.0, "cover": math.inf}.get(method, 200.0 * problem.count**2)
-
-
-def _certified(problem: PipelineProblem, bound: Bound, name: str) -> CheckPart:
-    """A bound whose certificate other code turns into a number."""
-    from nmsolve.solvers.pipeline.recheck_bounds import recheck_bound
-
-    try:
-        found = recheck_bound(problem, bound.method, bound.certificate)
-    except InputError as error:
-        return CheckPart(name, False, f"the certificate is broken: {error}")
-    if found is None:
-        return CheckPart(
-            name, False, f"the certificate does not prove {number(bound.value)}, at least not within a minute"
-        )
-    text = f"recomputed from the certificate: {number(found.value)}, claimed {number(bound.value)}"
-    if found.word:
-        text += f"; that nothing is below rests on the word of {found.word}"
-    return CheckPart(name, bound.value <= found.value, text, found.word)
 
 
 def claim_checks(

@@ -144,6 +144,21 @@ class GapOptions(AnswerOptions):
 
 
 @dataclass(frozen=True)
+class ResumeOptions:
+    """Go on from an earlier run of map, route or pipeline: its problem, options, best answer and proofs."""
+
+    run: A[Path, Argument(help="Output folder of the earlier run.")]
+    time_limit: TimeLimit = "60s"
+    gap: Gap = None
+    seed: Seed = 0
+    workers: Workers = 1
+    engines: Engines = None
+    memory: Memory = None
+    out: A[Path | None, Option("--out", "-o", help="Output folder. [default: that of the earlier run]")] = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
 class RouteOptions(AnswerOptions):
     """Choose routes and prohibited turns together for a mapping: least link load, no deadlock, with a bound."""
 
@@ -160,6 +175,7 @@ class RouteOptions(AnswerOptions):
     seed: Seed = 0
     workers: Workers = 1
     engines: Engines = None
+    warm_start: A[Path | None, Option(help="Continue from these routes (flow-routes.json, or the folder it is in).")] = None
     memory: Memory = None
     out: Out = Path("nmsolve-routes")
     json: Json = False
@@ -188,6 +204,7 @@ class PipelineOptions:
     seed: Seed = 0
     workers: Workers = 1
     engines: Engines = None
+    warm_start: A[Path | None, Option(help="Continue from this plan (plan.json, or the folder it is in).")] = None
     memory: Memory = None
     batches: A[int, Option("--batches", "-B", min=1, help="Micro-batches, for the time that they take together.")] = 8
     place: A[bool, Option("--place", help="Also place the cores of the stages on the machine (needs --machine).")] = False

@@ -1,18 +1,22 @@
-"""``nmsolve gap``: how far any mapping, from any tool, can be from the best one."""
+"""``nmsolve gap``: how far an answer, of nmsolve or of any tool, can be from the best one."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
+from nmsolve.cli.earlier import PIPELINE, Kind, answer_of, run_again
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
 from nmsolve.cli.map_answer import Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.progress import number, watching
+from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import GapOptions
@@ -28,14 +32,19 @@ def run_gap(o: GapOptions) -> int:
 
     Raises
     ------
-    InputError : anything wrong with the input, or the mapping breaks a rule
+    InputError : anything wrong with the input, or the answer breaks a rule
     """
-    from nmsolve.solvers.mapping.bounding import bounding, require_feasible
+    from nmsolve.solvers.bounding import require_feasible
+    from nmsolve.solvers.mapping.bounding import bounding
+    from nmsolve.solvers.mapping.task import MappingTask
 
+    other = answer_of(o.mapping)
+    if other is not None:
+        return _gap_again(o, *other)
     limit, how = opt.seconds(o.time_limit), opt.search(o)
     loaded = load_answer(o, o.memory)
     problem = _problem(o, loaded)
-    require_feasible(problem, loaded.core)
+    require_feasible(MappingTask(problem, loaded.core), problem.graph.name)
     known = _known(o, loaded, problem)
     prepare_folder(o.out)
     inputs = _inputs(o, loaded, problem)
@@ -52,6 +61,26 @@ def run_gap(o: GapOptions) -> int:
     if bounded.better is not None:
         print(f"a better mapping was met on the way: {o.out / 'better.json'}", file=sys.stderr)
     return exit_code(bounded.result, report, opt.fraction(o.gap))
+
+
+def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
+    """The gap of routes or of a plan, whose report says what the problem was."""
+    no: dict[str, object] = {"--constraints": o.constraints, "--balance": o.balance}
+    if kind is PIPELINE:
+        no |= {
+            "--objective": o.objective,
+            "--machine": o.machine,
+            "--chips": o.chips,
+            "--placement": o.placement,
+        }
+    for option, value in no.items():
+        if value is not None:
+            raise InputError(
+                "an option of a mapping", option, "none: the report beside the answer says the rest"
+            )
+    given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
+    given |= {"model" if kind is PIPELINE else "graph": o.graph}
+    return run_again(kind, answer, given, stays=True)
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

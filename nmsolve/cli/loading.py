@@ -81,6 +81,7 @@ class Loaded:
             "graph": whole(o.graph) or self.inputs.graph,
             "machine": o.machine or self.inputs.machine,
             "chips": o.chips or self.inputs.chips,
+            "placement": whole(o.placement),
         }
 
     def node_limit(self, balance: float | None) -> int | None:
@@ -227,6 +228,28 @@ def load_certificates(path: Path) -> tuple[str, list[Bound]]:
     data = read_limited(path)
     about = decode_json(data, _About, path)  # also refuses what nests too deeply for the reader below
     return about.problem, certificates_from_json(data, str(path))
+
+
+class _Row(msgspec.Struct):
+    objective: str = ""
+
+
+class _Rows(msgspec.Struct):
+    bounds: list[_Row]
+
+
+def read_certificates(path: Path) -> tuple[str, list[tuple[str, Bound]]]:
+    """The same with the name of every bound's objective, "" where the problem has one.
+
+    Raises
+    ------
+    InputError : no such file, or not of this shape
+    """
+    from nmsolve.model.files import decode_json, read_limited
+
+    about, bounds = load_certificates(path)
+    rows = decode_json(read_limited(path), _Rows, path).bounds
+    return about, list(zip((r.objective for r in rows), bounds, strict=True))
 
 
 def load_stages(path: Path) -> list[Stage]:

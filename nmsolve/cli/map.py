@@ -19,12 +19,14 @@ from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import DoesNotFitError, InputError
+from nmsolve.model.mapping.files import read_mapping
 from nmsolve.solvers.mapping.multi_objective import objective_names
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
+    from nmsolve.cli.earlier import Start
     from nmsolve.cli.report import Report
-    from nmsolve.model.bound import Stage
+    from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
@@ -43,7 +45,8 @@ class Run:
 
     Attributes
     ----------
-    start : core of every node in ``--warm-start``, or None
+    start : core of every node in ``--warm-start`` or of an earlier run, or None
+    known : what an earlier run proved of the problem
     limit : seconds of ``--time-limit`` that are for searching
     gap : the gap that was asked for, or None
     memory : most bytes, or None
@@ -56,6 +59,7 @@ class Run:
     gap: float | None
     memory: int | None
     patience: Patience
+    known: Sequence[Bound] = ()
 
     def left(self) -> float:
         """Seconds that are left of those that are the mapping's."""
@@ -106,8 +110,8 @@ class Run:
         print(text, file=sys.stderr if self.o.json else sys.stdout)
 
 
-def run_map(o: MapOptions) -> int:
-    """Run the command; returns the exit code.
+def run_map(o: MapOptions, begin: Start | None = None) -> int:
+    """Run the command, going on from an earlier run where there is one to ``begin`` with; returns the exit code.
 
     Raises
     ------
@@ -123,6 +127,10 @@ def run_map(o: MapOptions) -> int:
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
+    known: list[Bound] = []
+    if begin is not None:
+        start = read_mapping(begin.answer, problem.graph, problem.machine)
+        known = [b for _, b in begin.known("certificates.json", problem.hash)]
     if many and problem.graph.on_disk:
         raise InputError(
             "several objectives on a graph that lies on disk", "--memory", "more of it, or one objective"
@@ -138,7 +146,7 @@ def run_map(o: MapOptions) -> int:
         for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
             print(f"wrote {path}", file=sys.stderr)
     with Patience(clock.end(limit)) as patience:
-        run = Run(o, problem, start, search_time(limit), gap, memory, patience)
+        run = Run(o, problem, start, search_time(limit), gap, memory, patience, known)
         if front is not None:
             return _map_front(run, front)
         if o.route == "joint":
@@ -152,14 +160,16 @@ def run_map(o: MapOptions) -> int:
 
 def _map_once(run: Run) -> int:
     """One objective, and routes after it where asked for; returns the exit code."""
-    from nmsolve.solvers.mapping.api import solve
+    from nmsolve.solvers.mapping.api import solve_with
+    from nmsolve.solvers.run import Options
 
     o, problem = run.o, run.problem
     with watching(o.json) as observers:
-        result = solve(
-            problem, time_limit=mapping_time(o, run.limit), warm_start=run.start, mip_solver=o.mip_solver,
-            observers=observers, scratch=ScratchPlace(o.scratch, o.resume), **opt.search(o),
+        options = Options(
+            mapping_time(o, run.limit), observers=observers, scratch=ScratchPlace(o.scratch, o.resume), known=run.known,
+            words=True, **opt.search(o),
         )  # fmt: skip
+        result = solve_with(problem, options, run.start, o.mip_solver)
     report, whole = run.with_routes(problem, result)
     if result.status == "infeasible" and not problem.limits_moves:
         print(f"no mapping exists{EXPLAIN}", file=sys.stderr)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import (
+    BETTER,
     FEASIBLE,
     OK,
     Answer,
@@ -32,8 +33,10 @@ from nmsolve.model.file_set import new_run
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import PipelineOptions
-    from nmsolve.model.bound import Result
+    from nmsolve.cli.earlier import Start
+    from nmsolve.model.bound import Bound, Result
     from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.pipeline.problem import PipelineProblem
 
 #: Part of the time that ``--place`` keeps for the placement.
 PLACE_PART = 0.5
@@ -42,18 +45,17 @@ PAGE = "pipeline.html"
 LISTED = 24
 
 
-def run_pipeline(o: PipelineOptions) -> int:
-    """Run the command; returns the exit code.
+def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
+    """Run the command, going on from an earlier run where there is a ``start``; returns the exit code.
 
     Raises
     ------
     InputError : anything wrong with the input, or counting shows that nothing fits; before any search
     """
-    from nmsolve.solvers.pipeline.api import plan
-
     limit, how = opt.seconds(o.time_limit), opt.search(o)
     given = state_problem(_inputs(o))
     _require_options(o, given)
+    first, known = _first(o, start, given.problem)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
@@ -61,8 +63,9 @@ def run_pipeline(o: PipelineOptions) -> int:
     run = new_run()
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
-            result = plan(given.problem, time_limit=search, observers=observers, **how)
-        report = write_pipeline(o, given, result, patience, run)
+            told = {"observers": observers, "known": known, **how}
+            result, better = _search(given.problem, first, start is not None and start.stays, search, told)
+        report = write_pipeline(o, given, result, patience, run, better)
         last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
         code = exit_code(result, report, opt.fraction(o.gap))
         if o.place and result.solution is not None and code in (OK, FEASIBLE):
@@ -74,6 +77,33 @@ def run_pipeline(o: PipelineOptions) -> int:
             placed = place_tiles(o, given, result.solution, clock.end(search_time(limit)), run, patience)
             return placed if placed != OK else code
         return code
+
+
+def _first(
+    o: PipelineOptions, start: Start | None, problem: PipelineProblem
+) -> tuple[PipelinePlan | None, list[Bound]]:
+    """The plan to begin with, and what an earlier run proved of this problem."""
+    from nmsolve.model.pipeline.files import read_plan
+
+    path = o.warm_start if start is None else start.answer
+    if path is None:
+        return None, []
+    first = read_plan(path / PLAN if path.is_dir() else path, problem, other_rules=True)
+    known = [] if start is None else [b for _, b in start.known(CERTIFICATES, problem.content_hash)]
+    return first, known
+
+
+def _search(
+    problem: PipelineProblem, first: PipelinePlan | None, stays: bool, seconds: float, how: dict[str, Any]
+) -> tuple[Result[PipelinePlan], PipelinePlan | None]:
+    """The best plan, or with ``stays`` the first one with its bound and a better one met on the way."""
+    from nmsolve.solvers.pipeline.api import bound_plan, plan
+    from nmsolve.solvers.run import Options
+
+    if not stays or first is None:
+        return plan(problem, time_limit=seconds, warm_start=first, **how), None
+    found = bound_plan(problem, first, Options(time_limit=seconds, **how))
+    return found.result, found.better
 
 
 def _inputs(o: PipelineOptions) -> PipelineInputs:
@@ -99,14 +129,15 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
 
 #: Names that files of a pipeline may have; a placement belongs to the plan before.
 FILES = (
-    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, "placement/*.json", "placement/*.jsonl",
+    PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, "placement/*.json", "placement/*.jsonl",
     "placement/report.html",
 )  # fmt: skip
 
 
 def write_pipeline(
-    o: PipelineOptions, given: Given, result: Result[PipelinePlan], patience: Patience, run: str
-) -> PipelineReport:
+    o: PipelineOptions, given: Given, result: Result[PipelinePlan], patience: Patience, run: str,
+    better: PipelinePlan | None = None,
+) -> PipelineReport:  # fmt: skip
     """Write plan.json, the certificate, events and report, checked from the plan's file alone; then the page.
 
     Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
@@ -120,6 +151,8 @@ def write_pipeline(
     with answer.found() as folder:
         if result.solution is not None:
             write_plan(folder / PLAN, given.problem, result.solution)
+        if better is not None:
+            write_plan(folder / BETTER, given.problem, better)
         left = [] if result.solution is None else ["plan"]
         report = build_pipeline_report(given, result, [], o.batches, inputs, left)
         write_atomic(folder / CERTIFICATES, plan_certificates(given.problem, result.bounds))

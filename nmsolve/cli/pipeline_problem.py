@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -35,6 +35,24 @@ class PipelineInputs(msgspec.Struct, frozen=True):
     split: str | None = None
     bind: str | None = None
     strict: bool = False
+
+
+def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
+    """A pipeline-report.json, and the part of it that states the problem.
+
+    Raises
+    ------
+    InputError : not what ``nmsolve pipeline`` wrote
+    """
+    from nmsolve.cli.loading import read_object
+
+    content = read_object(report)
+    try:
+        return content, msgspec.convert(content.get("inputs"), PipelineInputs)
+    except msgspec.ValidationError as error:
+        raise InputError(
+            f"inputs are wrong ({error})", f"{report}: $.inputs", "what `nmsolve pipeline` wrote"
+        ) from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import Answer, as_json, event_lines, exit_code, last_words, prepare_folder
+from nmsolve.cli.answer import BETTER, Answer, as_json, event_lines, exit_code, last_words, prepare_folder
 from nmsolve.cli.commands import RouteOptions, VerifyOptions, as_command
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -22,12 +22,16 @@ from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
+    from nmsolve.cli.earlier import Start
+    from nmsolve.model.bound import Bound
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes
     from nmsolve.model.routing.turns import TurnSet
 
 
+#: A result, and a better answer than the given one where only bounds were to be raised.
+Searched = tuple[Result["ChosenRoutes"], "ChosenRoutes | None"]
 FLOWS, REPORT, PAGE = "flow-routes.json", "route-report.json", "route.html"
 #: The comparison with turn models, in ``not_checked``.
 TURN_MODELS = "turn models"
@@ -58,25 +62,48 @@ class RouteReport(msgspec.Struct, frozen=True, kw_only=True):
     inputs: dict[str, Any]
 
 
-def run_route(o: RouteOptions) -> int:
-    """Run the command; returns the exit code.
+def run_route(o: RouteOptions, start: Start | None = None) -> int:
+    """Run the command, going on from an earlier run where there is a ``start``; returns the exit code.
 
     Raises
     ------
     InputError : anything wrong with the input, or no routes can exist (names the flow, the cores, the tables)
     """
-    from nmsolve.solvers.routing.api import route
-
     limit, how = opt.seconds(o.time_limit), opt.search(o)
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded)
+    search = _search(o, start, problem)
     prepare_folder(o.out)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
-            result = route(problem, time_limit=search_time(limit), observers=observers, **how)
-        report = write_routing(o, loaded, problem, result, patience)
+            result, better = search(time_limit=search_time(limit), observers=observers, **how)
+        report = write_routing(o, loaded, problem, result, patience, better)
     last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
     return exit_code(result, report, opt.fraction(o.gap))
+
+
+def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Callable[..., Searched]:
+    """What is to be done, after a look at the files that it begins with: routes as good as possible, or the bound of those that
+    are given, with better ones met on the way."""
+    from nmsolve.model.routing.files import routes_again
+    from nmsolve.solvers.routing.api import bound_routes, route
+    from nmsolve.solvers.run import Options
+
+    path = o.warm_start if start is None else start.answer
+    if path is None:
+        return lambda **how: (route(problem, **how), None)
+    routes, numbering = routes_again(path / FLOWS if path.is_dir() else path, problem)
+    known: dict[str, list[Bound]] = {}
+    for name, bound in [] if start is None else start.known(PROOFS, problem.hash):
+        known.setdefault(name, []).append(bound)
+
+    def raise_bounds(**how: Any) -> Searched:
+        found = bound_routes(problem, routes, Options(**how), numbering, known)
+        return found.result, found.better
+
+    if start is not None and start.stays:
+        return raise_bounds
+    return lambda **how: (route(problem, warm_start=routes, known=known, **how), None)
 
 
 def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
@@ -99,12 +126,13 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
 
 
 #: Names that files of a routing may have.
-FILES = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE)
+FILES = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE, BETTER)
 
 
 def write_routing(
-    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience
-) -> RouteReport:
+    o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], patience: Patience,
+    better: ChosenRoutes | None = None,
+) -> RouteReport:  # fmt: skip
     """Write flow-routes.json, events and report; then check the routes from their file alone, draw, and write report and page.
 
     Whoever loses ``patience`` gets all of it but what is not done yet: checks, the comparison with turn models, the page.
@@ -120,6 +148,8 @@ def write_routing(
         if (found := result.solution) is not None:
             worms, uncovered = cover_long_messages(problem.machine, problem.flows, found.routes)
             write_flow_routes(folder / FLOWS, problem, found.routes, found.turns, found.numbering, worms)
+        if better is not None:
+            write_flow_routes(folder / BETTER, problem, better.routes, better.turns, better.numbering)
         proofs = {name: stage.bounds for name, stage in result.stages.items()}
         write_atomic(folder / PROOFS, certificates_text(problem, proofs))
         write_atomic(folder / "events.jsonl", event_lines(result.events))

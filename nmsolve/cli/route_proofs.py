@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proved
+from nmsolve.cli.check_bounds import Proved, bound_part
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.verdict import unread
@@ -29,29 +29,6 @@ def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bou
 
     rows = ((name, b) for name, some in bounds.items() for b in some)
     return certificates.certificates_text(problem.hash, rows)
-
-
-class _Row(msgspec.Struct):
-    objective: str
-
-
-class _Rows(msgspec.Struct):
-    bounds: list[_Row]
-
-
-def read_certificates(path: Path) -> tuple[str, list[tuple[str, Bound]]]:
-    """Hash of the problem, and every bound with the name of its objective.
-
-    Raises
-    ------
-    InputError : no such file, or not of this shape
-    """
-    from nmsolve.cli.loading import load_certificates
-    from nmsolve.model.files import decode_json, read_limited
-
-    about, bounds = load_certificates(path)
-    rows = decode_json(read_limited(path), _Rows, path).bounds
-    return about, list(zip((r.objective for r in rows), bounds, strict=True))
 
 
 def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
@@ -89,6 +66,7 @@ def claim_checks(
     ------
     InputError : a file is missing or not of its shape
     """
+    from nmsolve.cli.loading import read_certificates
     from nmsolve.solvers.routing.recheck import check_routing_bound, whole_values
 
     found = claims_of(path)
@@ -118,15 +96,14 @@ def claim_checks(
         result = check_routing_bound(asked, name, b)
         if result.trusted and about != asked.hash:
             text = f"given about problem {about[:64]}, this one is {asked.hash}"
-            result = result._replace(ok=False, trusted=False, text=text)
+            result = result._replace(ok=False, word="", text=text)
         elif result.ok and b.value > values.get(name, math.inf) * (1 + 1e-9):
             result = result._replace(
                 ok=False, text=f"{number(b.value)} is above these routes, {number(values[name])}"
             )
-        word = b.method if result.trusted else ""
-        checks.append(CheckPart(f"bound {b.method} ({name})", result.ok, result.text, word))
+        checks.append(bound_part(f"bound {b.method} ({name})", result))
         if result.ok:
-            proved[name].add(min(result.value, b.value), word)
+            proved[name].add(min(result.value, b.value), result.word)
     for p in claims:
         step = 1.0 if whole_values(asked, p.name) else 0.0
         checks.append(proved[p.name].claim(f"{p.name} bound", p.bound, values.get(p.name), step))

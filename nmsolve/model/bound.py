@@ -58,13 +58,18 @@ class Stage:
 class BoundCheck(NamedTuple):
     """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why.
 
-    ``trusted``: the claim stands, but on a solver's word alone; nothing was recomputed.
+    ``word``: the solver on whose word the claim rests, "" where all of it was recomputed.
     """
 
     ok: bool
     value: float
     text: str
-    trusted: bool = False
+    word: str = ""
+
+    @property
+    def trusted(self) -> bool:
+        """True if the claim rests on somebody's word."""
+        return bool(self.word)
 
 
 def gap(objective: float | None, bound: float | None) -> float | None:

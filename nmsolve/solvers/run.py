@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
@@ -21,6 +22,8 @@ from nmsolve.solvers.search.referee import Referee
 S = TypeVar("S")
 #: Seconds kept back to stop children: a part of the time limit, and at most so many.
 RESERVE_PART, RESERVE = 0.03, 0.5
+#: Part of the time after which no more than one of the bounds known before is re-checked.
+KNOWN = 0.3
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Options:
     memory : most bytes that all processes together may hold
     scratch : where engines may put what does not fit in memory
     observers : called with every event
+    known : bounds from before; those count that can be recomputed from their certificates
+    words : bounds from before also count on a solver's word
 
     Raises
     ------
@@ -52,6 +57,8 @@ class Options:
     memory: int | None = None
     scratch: ScratchPlace | None = None
     observers: Sequence[Observer] = ()
+    known: Sequence[Bound] = ()
+    words: bool = False
 
     def __post_init__(self) -> None:
         if not self.gap >= 0:
@@ -85,10 +92,12 @@ class Task(ABC, Generic[S]):
     ----------
     objective : what is minimised
     referee : checks and scores solutions; it holds the problem that engines get
+    first : a solution in the user's terms to start from, or None
     """
 
     objective: str
     referee: Referee
+    first: IntArray | None = None
 
     @abstractmethod
     def words(self, seed: int) -> str:
@@ -110,6 +119,14 @@ class Task(ABC, Generic[S]):
     def answer(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
         """The best solution in the user's terms, and all objectives by name."""
 
+    def provers(self, seconds: float) -> list[str]:
+        """Names of the engines that may raise the bound within so many seconds, those first that only prove."""
+        return []
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """What a bound's certificate proves, by code that did not find it, in about so many seconds at most."""
+        return BoundCheck(False, math.nan, "nothing here can be recomputed")
+
 
 def solve(task: Task[S], options: Options) -> Result[S]:
     """Run the task's engines over one incumbent.
@@ -127,6 +144,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
         run.steps = task.start(run)
+        _raise_known(task, run)
         portfolio = Portfolio(
             task.referee, incumbent, budget, seed=options.seed, workers=options.workers, memory=memory,
             scratch=options.scratch,
@@ -157,6 +175,20 @@ def solve(task: Task[S], options: Options) -> Result[S]:
             memory_budget=memory.budget,
             memory_peak=memory.peak,
         )
+
+
+def _raise_known(task: Task[S], run: Run) -> None:
+    """Those of the bounds known before that hold, the best first; once time is short only until there is one."""
+    end, taken = time.monotonic() + KNOWN * run.budget.left(), 0
+    for bound in sorted(run.options.known, key=lambda b: (b.scope != "full", -b.value)):
+        left = end - time.monotonic()
+        if taken and left <= 0:
+            break
+        if bound.scope == "full" and bound.value > run.incumbent.objective * (1 + 1e-9):
+            continue  # it would cost the others their credit
+        found = task.recheck(bound, max(left, 1.0))
+        if found.ok and (run.options.words or not found.word):
+            taken += run.incumbent.raise_bound("before", bound)
 
 
 def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:

@@ -43,8 +43,10 @@ def write_plan(path: str | Path, problem: PipelineProblem, plan: PipelinePlan) -
     write_atomic(path, msgspec.json.encode(content) + b"\n")
 
 
-def read_plan(path: str | Path, problem: PipelineProblem) -> PipelinePlan:
+def read_plan(path: str | Path, problem: PipelineProblem, other_rules: bool = False) -> PipelinePlan:
     """Read the file; its shape is checked here, the rules by :mod:`nmsolve.model.pipeline.check`.
+
+    ``other_rules`` : it may be of another problem with the same layers.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def read_plan(path: str | Path, problem: PipelineProblem) -> PipelinePlan:
     """
     settle(Path(path).parent)
     file = decode_json(read_limited(path), PlanFile, path)
-    if file.problem.hash not in ("", problem.content_hash):
+    if not other_rules and file.problem.hash not in ("", problem.content_hash):
         raise InputError(
             f"the plan is for another problem, {file.problem.name!r} with hash {file.problem.hash[:16]}",
             f"{path}: $.problem",

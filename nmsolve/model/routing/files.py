@@ -119,6 +119,40 @@ def read_flow_routes(path: str | Path, machine: Machine) -> FlowRoutes:
     return FlowRoutes(problem, routes, numbering, worms)
 
 
+def routes_again(path: str | Path, problem: RoutingProblem) -> tuple[Routes, IntArray | None]:
+    """Routes of a file for the flows of ``problem``, in its order of flows, and their numbers of channels or None.
+
+    Raises
+    ------
+    InputError : not such a file, another number of channels, or a flow of ``problem`` is not in it
+    """
+    file = read_flow_routes(path, problem.machine)
+    wanted, there = problem.flows, file.problem.flows
+    if file.problem.channels != problem.channels:
+        raise InputError(f"{file.problem.channels} channels", f"{path}: $.channels", f"{problem.channels}")
+    rows = {(int(there.source[f]), tuple(there.of(f).tolist())): f for f in range(there.count)}
+    order = []
+    for f in range(wanted.count):
+        source, goals = int(wanted.source[f]), sorted(wanted.of(f).tolist())
+        row = rows.get((source, tuple(goals)))
+        if row is None:
+            to = ", ".join(map(str, goals[:5])) + (", ..." if len(goals) > 5 else "")
+            raise InputError(
+                f"no route from core {source} to {to}", str(path), "routes of this mapping's flows"
+            )
+        order.append(row)
+    starts, parts = file.routes.indptr, [np.arange(*file.routes.indptr[f : f + 2]) for f in order]
+    take = np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
+    length = np.array([len(p) for p in parts], np.int64)
+    indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    shift = np.repeat(indptr[:-1] - starts[order], length)
+    parent = file.routes.parent[take]
+    routes = Routes(
+        problem.channels, indptr, file.routes.channel[take], np.where(parent < 0, -1, parent + shift)
+    )
+    return routes, file.numbering
+
+
 def _flows(file: FlowRoutesFile) -> Flows:
     goals = [sorted(f.targets) for f in file.flows]
     return Flows(

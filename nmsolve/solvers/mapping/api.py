@@ -156,6 +156,13 @@ def solve(
 ) -> Result[IntArray]:
     """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
     options = Options(time_limit, started, gap, seed, workers, engines, memory, scratch, observers)
+    return solve_with(problem, options, warm_start, mip_solver)
+
+
+def solve_with(
+    problem: MappingProblem, options: Options, warm_start: AnyArray | None = None, mip_solver: str = "highs"
+) -> Result[IntArray]:
+    """The same with the options of any run, as bounds that are known from before."""
     require_own_routes(problem)
-    Memory(memory).require(search_bytes(problem, workers), advice(problem))
+    Memory(options.memory).require(search_bytes(problem, options.workers), advice(problem))
     return run(MappingTask(problem, warm_start, mip_solver), options)

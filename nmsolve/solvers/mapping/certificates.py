@@ -161,7 +161,7 @@ def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> Bound
     within += ["the migration budget"] if problem.limits_moves else []
     only = f"; it is about mappings within {' and '.join(within)} only" if within else ""
     text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed{only}"
-    return BoundCheck(True, bound.value, text, trusted=True)
+    return BoundCheck(True, bound.value, text, bound.method)
 
 
 def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:

@@ -8,17 +8,19 @@ import numpy as np
 
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import score
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.axons_fit import idle_limits
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.types import AnyArray, IntArray
-from nmsolve.solvers.mapping.auto import automatic, chosen, least_seconds
+from nmsolve.solvers.mapping.auto import EXACT_CORES, EXACT_NODES, automatic, chosen, least_seconds, outdone
 from nmsolve.solvers.mapping.referee import MappingReferee
+from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.run import RESERVE, Run, Task
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import LocalContext, run_guarded
+from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Step
 
@@ -28,6 +30,8 @@ PLACEMENT_PART = 0.1
 PASS = 1e-7
 #: Most of the time limit for making a warm start legal within a migration budget.
 REPAIR_PART = 0.3
+#: A bound that needs more than this part of the time before it says anything is not begun where the mapping is given.
+MOST = 0.5
 #: Below this many seconds a run starts with a first-fit mapping instead of ending with one where all else failed.
 HURRY = 2.0
 
@@ -50,7 +54,7 @@ class MappingTask(Task[IntArray]):
         self.referee = MappingReferee(merge_together(problem))
         if warm_start is None and problem.migration is not None:
             warm_start = problem.migration.reference
-        self.warm_start = None if warm_start is None else np.asarray(warm_start)
+        self.first = None if warm_start is None else np.asarray(warm_start)
 
     def words(self, seed: int) -> str:
         """Sizes, objective and seed."""
@@ -69,8 +73,8 @@ class MappingTask(Task[IntArray]):
         idle = idle_limits(reduced)
         if idle is not None:
             incumbent.record("note", "search", idle)
-        if self.warm_start is not None:
-            _take_warm_start(self.referee, incumbent, self.warm_start, run.budget)
+        if self.first is not None:
+            _take_warm_start(self.referee, incumbent, self.first, run.budget)
 
         def refused(name: str, status: str) -> None:
             incumbent.finish(name, status, 0.0)
@@ -101,6 +105,30 @@ class MappingTask(Task[IntArray]):
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """The mapping and all its scores."""
         return lifted, score(self.problem.graph, self.problem.machine, lifted)
+
+    def provers(self, seconds: float) -> list[str]:
+        """Bounds as registered, then exact engines where they have a chance to prove something (as in automatic mode).
+
+        Raises
+        ------
+        InputError : there are none
+        """
+        problem = self.referee.problem
+        small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES
+
+        def may(name: str) -> bool:
+            return outdone(name, problem) is None and least_seconds(name, problem) <= MOST * seconds
+
+        names = provers(REGISTRY, problem, ("bounds", "both") if small else ("bounds",), may)
+        if not names:
+            raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
+        return names
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """By the second implementation; placement bounds for the parts of the first mapping."""
+        from nmsolve.solvers.mapping.certificates import check_bound
+
+        return check_bound(self.problem, bound, self.first)
 
 
 def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArray, budget: Budget) -> None:

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.pipeline.fit import require_fit
+from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee
-from nmsolve.solvers.pipeline.registry import plan_of
+from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, Task, solve
+from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.portfolio import Step
 
@@ -31,6 +34,7 @@ def plan(
     warm_start: PipelinePlan | None = None,
     memory: int | None = None,
     observers: Sequence[Observer] = (),
+    known: Sequence[Bound] = (),
 ) -> Result[PipelinePlan]:
     """The plan with the least largest load found in the time given, and a proven bound.
 
@@ -38,6 +42,7 @@ def plan(
     ----------
     engines : names from :data:`nmsolve.solvers.pipeline.registry.REGISTRY`, in this order; all that fit if not given
     warm_start : a plan to start from
+    known : bounds from before; they count as far as they can be recomputed, else on their solver's word
 
     The other arguments are those of :class:`nmsolve.solvers.run.Options`.
 
@@ -47,9 +52,21 @@ def plan(
     """
     if gap >= 1:
         raise InputError(f"gap {gap}", "", "0 <= gap < 1")
-    options = Options(time_limit, started, gap, seed, workers, engines, memory, None, observers)
+    options = Options(
+        time_limit, started, gap, seed, workers, engines, memory, None, observers, known, words=True
+    )
     require_fit(problem)
     return solve(PipelineTask(problem, warm_start), options)
+
+
+def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) -> Bounded[PipelinePlan]:
+    """How far the ``given`` plan can be from the best one: only the bound is raised.
+
+    Raises
+    ------
+    InputError : the plan breaks a rule, or an option is wrong
+    """
+    return bounding(PipelineTask(problem, given), options, "the plan")
 
 
 class PipelineTask(Task[PipelinePlan]):
@@ -58,7 +75,8 @@ class PipelineTask(Task[PipelinePlan]):
     objective = "largest load"
 
     def __init__(self, problem: PipelineProblem, warm_start: PipelinePlan | None = None) -> None:
-        self.problem, self.referee, self.warm_start = problem, PipelineReferee(problem), warm_start
+        self.problem, self.referee = problem, PipelineReferee(problem)
+        self.first = None if warm_start is None else self._packed(warm_start)
 
     def words(self, seed: int) -> str:
         """Sizes and seed."""
@@ -73,15 +91,23 @@ class PipelineTask(Task[PipelinePlan]):
         """The warm start, then the engines as registered."""
         steps, refusals = plan_of(self.problem, run.options.engines)
         run.not_run(refusals)
-        if self.warm_start is not None:
-            run.incumbent.offer("start", self._first(self.warm_start), "given")
+        if self.first is not None:
+            run.incumbent.offer("start", self.first, "given")
         return steps
 
     def answer(self, lifted: IntArray) -> tuple[PipelinePlan, dict[str, float]]:
         """The plan."""
         return PipelinePlan.unpacked(self.problem, np.array(lifted)), {}
 
-    def _first(self, start: PipelinePlan) -> IntArray:
+    def provers(self, seconds: float) -> list[str]:
+        """Those that a run without ``--engines`` would use, too."""
+        return provers(REGISTRY, self.problem, may=lambda name: REGISTRY[name].unasked)
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """By other code than that which found it, in fractions."""
+        return check_plan_bound(self.problem, bound, seconds=seconds)
+
+    def _packed(self, start: PipelinePlan) -> IntArray:
         """The warm start as engines offer it.
 
         Raises

@@ -11,12 +11,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
+from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_cover, round_down
 
 #: Methods with certificates that can be recomputed here; the optimum of a chain is :mod:`nmsolve.hw.pipeline.chain_bound`.
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
+#: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left.
+CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
+#: Objectives may differ from what is recomputed by this share: sums of floats in another order.
+TOLERANCE = 1e-9
 
 
 class Proof(NamedTuple):
@@ -24,6 +30,47 @@ class Proof(NamedTuple):
 
     value: float
     word: str
+
+
+def check_plan_bound(
+    problem: PipelineProblem, bound: Bound, objective: float = math.inf, seconds: float = 60.0
+) -> BoundCheck:
+    """Re-check a bound on the largest load from its certificate, as :func:`recheck_bound` or the chain's own check can.
+
+    Parameters
+    ----------
+    objective : of a known plan; no bound may be above it
+    seconds : most time for a certificate that takes a search
+    """
+    value = f"{bound.value:,.10g}"
+    chain = bound.method == CHAIN and problem.split == "chain"
+    if not chain and bound.method not in (*CERTIFIED, *WORDS):
+        return BoundCheck(
+            False, math.nan, f"no engine is called {bound.method!r}, its word counts for nothing"
+        )
+    if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
+        text = f"{value} ({bound.scope}) is no bound of all plans: one is known with {objective:,.10g}"
+        return BoundCheck(False, math.nan, text)
+    if bound.value == 0:
+        return BoundCheck(True, 0.0, "no load is below 0")
+    if bound.method in WORDS:
+        text = f"{value} rests on the word of {bound.method}; nothing here can be recomputed"
+        return BoundCheck(True, bound.value, text, bound.method)
+    if chain:
+        holds = chain_bound_holds(problem, bound.value)
+        text = f"recomputed: {'no' if holds else 'some'} chain of stages is below {value}"
+        return BoundCheck(holds, bound.value if holds else math.nan, text)
+    try:
+        found = recheck_bound(problem, bound.method, bound.certificate, seconds)
+    except InputError as error:
+        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    if found is None:
+        text = f"the certificate does not prove {value}, at least not within {seconds:.0f} s"
+        return BoundCheck(False, math.nan, text)
+    text = f"recomputed from the certificate: {found.value:,.10g}, claimed {value}"
+    if found.word:
+        text += f"; that nothing is below rests on the word of {found.word}"
+    return BoundCheck(bound.value <= found.value, found.value, text, found.word)
 
 
 def recheck_bound(

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
 from nmsolve.hw.routing.order import allowed_turns, number_of
 from nmsolve.hw.routing.values import routing_value
-from nmsolve.model.bound import Bound, Result, gap
+from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.routing.fit import missing_text, require_routes
-from nmsolve.solvers.routing.recheck import counted, whole_values
+from nmsolve.solvers.routing.recheck import check_routing_bound, counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
-from nmsolve.solvers.routing.registry import plan_of
+from nmsolve.solvers.routing.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, Task, solve
+from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.portfolio import Step
 
@@ -42,6 +45,7 @@ def route(
     warm_start: Routes | None = None,
     memory: int | None = None,
     observers: Sequence[Observer] = (),
+    known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
 ) -> Result[ChosenRoutes]:
     """The best routes found in the time given, free of deadlock, and a proven bound on any others.
 
@@ -53,6 +57,7 @@ def route(
     engines : names from :data:`nmsolve.solvers.routing.registry.REGISTRY`, in this order; all that fit if not given
     warm_start : routes to start from
     observers : called with every event; every objective begins with an event ``start``
+    known : by objective, bounds from before; those count that can be recomputed
 
     The other arguments are those of :class:`nmsolve.solvers.run.Options`.
 
@@ -65,13 +70,38 @@ def route(
     began = time.monotonic() if started is None else started
     options = Options(time_limit, began, gap, seed, workers, engines, memory, None, observers)
     require_routes(problem)
-    search = _Stages(problem, options, began)
+    search = _Stages(problem, options, began, known)
     start = None if warm_start is None else search.first_solution(warm_start)
     if problem.table_limit is not None and start is None:
         loose = replace(problem, table_limit=None)
         tables = search.run(RoutingStage(loose, MISSING, entries=problem.table_limit), None, FIRST)
         start = None if tables.objective else tables.solution
     return search.result(search.minimise(start))
+
+
+def bound_routes(
+    problem: RoutingProblem,
+    given: Routes,
+    options: Options,
+    numbering: IntArray | None = None,
+    known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
+) -> Bounded[ChosenRoutes]:
+    """How far ``given`` routes can be from the best ones in each objective, among those as good in all before; only bounds rise.
+
+    Parameters
+    ----------
+    numbering : (4 * P * V,) numbers of the channels that say which turns the routes prohibit; made from the routes if not given
+    known : as of :func:`route`
+
+    Raises
+    ------
+    InputError : the routes break a rule, or an option is wrong
+    """
+    began = time.monotonic() if options.started is None else options.started
+    search = _Stages(problem, options, began, known, stays=True)
+    first = search.first_solution(given, numbering)
+    result = search.result(search.minimise(first))
+    return Bounded(result, None if search.better is None else search.chosen(search.better))
 
 
 class RoutingTask(Task[IntArray]):
@@ -132,32 +162,49 @@ class RoutingTask(Task[IntArray]):
         """The solution as engines see it."""
         return lifted, {}
 
+    def provers(self, seconds: float) -> list[str]:
+        """Those that a run without ``--engines`` would use, too."""
+        return provers(REGISTRY, self.stage, may=lambda name: REGISTRY[name].unasked)
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """In whole numbers and fractions; what is recomputed holds whatever the ceilings."""
+        return check_routing_bound(self.stage.problem, self.objective, bound)
+
 
 class _Stages:
-    """The objectives, one after the other: the last result of each, and those of all runs."""
+    """The objectives, one after the other: the last result of each, and those of all runs.
 
-    def __init__(self, problem: RoutingProblem, options: Options, began: float) -> None:
-        self.problem, self.options, self.began = problem, options, began
+    With ``stays`` the first solution stays as it is and only bounds are raised; ``better`` is one that was met all the same.
+    """
+
+    def __init__(
+        self, problem: RoutingProblem, options: Options, began: float, known: Mapping[str, Sequence[Bound]],
+        stays: bool = False,
+    ) -> None:  # fmt: skip
+        self.problem, self.options, self.began, self.known = problem, options, began, known
+        self.stays = stays
+        self.better: IntArray | None = None
         self.done: dict[str, Result[IntArray]] = {}
         self.all: list[Result[IntArray]] = []
         self.rounds, self.ended = 0, ""
 
-    def first_solution(self, routes: Routes) -> IntArray | None:
-        """The warm start as a solution.
+    def first_solution(self, routes: Routes, number: IntArray | None = None) -> IntArray:
+        """The warm start as a solution, with these numbers of channels if they are given.
 
         Raises
         ------
         InputError : it cannot be used, and why
         """
         stage = RoutingStage(self.problem, self.problem.objective[0])
-        number = number_of(self.problem, routes) if routes.count == self.problem.flows.count else None
+        if number is None and routes.count == self.problem.flows.count:
+            number = number_of(self.problem, routes)
         solution = None if number is None else stage.pack(routes, number)
         wrong = (
             "its channels depend on each other in a cycle"
             if solution is None
             else RoutingReferee(stage).complaint(solution)
         )
-        if wrong is not None:
+        if wrong is not None or solution is None:
             raise InputError(
                 f"the routes to start from cannot be used: {wrong}", "warm start", "routes of this problem"
             )
@@ -201,22 +248,33 @@ class _Stages:
             time_limit=max(spent + 0.05, spent + part * (self.options.time_limit - spent)),
             started=self.began,
             seed=self.options.seed + 1000 * self.rounds,
+            known=self.known.get(stage.objective, ()) if stage.objective not in self.done else (),
         )
         before = self.done[stage.objective].bounds if stage.objective in self.done else ()
-        result = solve(RoutingTask(stage, start, before, self.options.seed), options)
+        task = RoutingTask(stage, start, before, self.options.seed)
+        if self.stays:
+            bounded = bounding(task, options, "the routes")
+            result, better = bounded.result, bounded.better
+            self.better = better if self.better is None else self.better
+        else:
+            result = solve(task, options)
         if result.stop_reason in ("interrupt", "memory"):
             self.ended = result.stop_reason
         self.all.append(result)
         return result
+
+    def chosen(self, solution: IntArray) -> ChosenRoutes:
+        """A solution with the turns that go with it."""
+        routes, numbering = RoutingStage(self.problem, self.problem.objective[0]).unpack(solution)
+        return ChosenRoutes(routes, numbering, allowed_turns(self.problem, numbering))
 
     def result(self, solution: IntArray | None) -> Result[ChosenRoutes]:
         """Everything that is known at the end; the figures are recomputed from the routes."""
         names, found = self.problem.objective, None
         scores: dict[str, float] = {}
         if solution is not None:
-            routes, numbering = RoutingStage(self.problem, names[0]).unpack(solution)
-            found = ChosenRoutes(routes, numbering, allowed_turns(self.problem, numbering))
-            scores = {k: routing_value(self.problem, routes, numbering, k) for k in names}
+            found = self.chosen(solution)
+            scores = {k: routing_value(self.problem, found.routes, found.numbering, k) for k in names}
         status = "optimal" if all(self.proved(name) for name in names) else "feasible"
         if solution is None:
             status = "infeasible" if any(r.status == "infeasible" for r in self.done.values()) else "unknown"

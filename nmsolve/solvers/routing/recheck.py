@@ -110,7 +110,7 @@ def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -
     if bound.method in WORDS:
         status = str(bound.certificate.get("status", "none"))[:40]
         text = f"rests on the word of {bound.method} (status {status}); nothing here can be recomputed"
-        return BoundCheck(True, bound.value, text, trusted=True)
+        return BoundCheck(True, bound.value, text, bound.method)
     try:
         if bound.method == "counting":
             value = counted(problem, objective)

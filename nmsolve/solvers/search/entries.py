@@ -115,3 +115,18 @@ def steps_for(
         else:
             refusals[name] = reason
     return steps, refusals
+
+
+def provers(
+    registry: Mapping[str, Entry],
+    problem: Any,
+    finds: Sequence[str] = ("bounds", "both"),
+    may: Callable[[str], bool] = lambda name: True,
+) -> list[str]:
+    """Names of the engines that take the problem, ``may`` run and prove bounds: those first that do nothing else."""
+    engines = {name: entry.make() for name, entry in registry.items()}
+    takes = {
+        name: e.finds for name, e in engines.items() if e.finds in finds and e.refuses(problem) is None and may(name)
+    }  # fmt: skip
+    named = [name for name in takes if registry[name].instead not in takes]
+    return sorted(named, key=lambda name: finds.index(takes[name]))

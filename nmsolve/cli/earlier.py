@@ -1,0 +1,148 @@
+"""What goes on from an earlier run: its answer, what it proved, and with ``nmsolve resume`` and ``gap`` its options, too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from nmsolve.cli import commands
+from nmsolve.cli.answer import OK
+from nmsolve.cli.loading import read_certificates, read_object
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run, settle
+
+if TYPE_CHECKING:
+    from nmsolve.model.bound import Bound
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a search begins that goes on from an earlier run.
+
+    Attributes
+    ----------
+    answer : its file
+    stays : the answer is kept as it is, and only bounds are raised (``nmsolve gap``)
+    """
+
+    answer: Path
+    stays: bool = False
+
+    def known(self, proofs: str, about: str) -> list[tuple[str, Bound]]:
+        """Every bound of a certificate file beside the answer with its objective, none of a file about another problem.
+
+        ``about`` : hash of the problem
+        """
+        path = self.answer.parent / proofs
+        if not path.exists():
+            return []
+        said, bounds = read_certificates(path)
+        return bounds if said == about else []
+
+
+class Kind(NamedTuple):
+    """A command whose runs can be gone on with: its function, its options, and what its runs call report, answer and proofs."""
+
+    run: str
+    options: type
+    report: str
+    answer: str
+    proofs: str
+
+
+MAP = Kind("map:run_map", commands.MapOptions, "report.json", "mapping.json", "certificates.json")
+ROUTE = Kind(
+    "route:run_route",
+    commands.RouteOptions,
+    "route-report.json",
+    "flow-routes.json",
+    "route-certificates.json",
+)
+PIPELINE = Kind(
+    "pipeline:run_pipeline",
+    commands.PipelineOptions,
+    "pipeline-report.json",
+    "plan.json",
+    "certificates.json",
+)
+
+
+def run_resume(o: commands.ResumeOptions) -> int:
+    """Run the earlier command once more from where it ended; its exit code, 0 where nothing is left to do.
+
+    Raises
+    ------
+    InputError : not the folder of a run that can be gone on with, or anything wrong with what it names
+    """
+    settle(o.run)
+    kind = next((kind for kind in (MAP, ROUTE, PIPELINE) if (o.run / kind.report).exists()), None)
+    if kind is None:
+        wanted = "the output folder of `nmsolve map`, `route` or `pipeline` (a front has none)"
+        raise InputError("there is no report of a run", str(o.run), wanted)
+    report = read_object(o.run / kind.report)
+    if report.get("status") in ("optimal", "infeasible"):
+        print(f"nothing is left to do: the run proved its problem {report['status']}")
+        return OK
+    given = {f.name: getattr(o, f.name) for f in fields(o) if f.name != "run"}
+    return run_again(kind, o.run / kind.answer, given | {"out": o.out or o.run})
+
+
+def answer_of(path: Path) -> tuple[Kind, Path] | None:
+    """Of which kind the answer is that ``path``, a file or the folder of a run, is about; None if a mapping is meant."""
+    for kind in (ROUTE, PIPELINE):
+        if path.name == kind.answer or (
+            path.is_dir() and (path / kind.report).exists() and not (path / MAP.answer).exists()
+        ):
+            return kind, path / kind.answer if path.is_dir() else path
+    return None
+
+
+def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = False) -> int:
+    """Run a command with the options of the run that left ``answer``, but for those that are ``given``; its exit code.
+
+    Raises
+    ------
+    InputError : no report beside the answer, or not what nmsolve wrote
+    """
+    report = answer.parent / kind.report
+    if not report.exists():
+        raise InputError(
+            f"no {kind.report} beside the answer", str(answer.parent), "the output folder of a run"
+        )
+    require_one_run(answer.parent, [kind.report, kind.answer, kind.proofs])
+    inputs = read_object(report).get("inputs")
+    stated = {k: v for k, v in inputs.items() if v is not None} if isinstance(inputs, dict) else {}
+    stated |= _renamed(kind, stated) | {k: v for k, v in given.items() if v is not None}
+    names = {f.name for f in fields(kind.options)}
+    try:
+        options: object = msgspec.convert(
+            {k: v for k, v in stated.items() if k in names},
+            kind.options,
+            dec_hook=lambda cls, value: cls(value),
+        )
+    except (msgspec.ValidationError, TypeError) as error:
+        text = f"inputs are wrong ({error})"
+        raise InputError(text, f"{report}: $.inputs", "what nmsolve wrote") from None
+    module, _, function = kind.run.partition(":")
+    body = getattr(import_module(f"nmsolve.cli.{module}"), function)
+    code: int = body(options, Start(answer, stays) if stays or answer.exists() else None)
+    return code
+
+
+def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
+    """Options that a report holds by another name, in another form, or that say where the earlier run began."""
+    if kind is PIPELINE:
+        most = stated.get("core_memory")
+        return {"core_memory": None if most is None else str(most)}
+    if kind is ROUTE:
+        return {"warm_start": None}
+    budget = stated.get("migration_budget")
+    return {
+        "objective": ",".join(stated.get("objectives", ["hops"])),
+        "warm_start": None if budget is None else stated.get("reference_file"),
+        "gap": None,
+    }
