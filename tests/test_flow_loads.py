@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads, route
 from nmsolve.hw.routing.lines import FlowEvaluator
-from nmsolve.hw.routing.loads import channel_loads, flow_loads, route_loads
+from nmsolve.hw.routing.loads import flow_loads, route_loads
 from nmsolve.hw.routing.moving import MovingLoads
 from nmsolve.hw.routing.rerouted import RoutedLoads
 from nmsolve.model.errors import InputError
@@ -156,7 +156,6 @@ def test_channels_add_up_to_links():
         [[0, 9], [1], [33]], channels=2
     )  # link 0 channels 0 and 1, link 4 channel 1, link 16 channel 1
     assert route_loads(machine, flows, routes)[[0, 4, 16]].tolist() == [5.0, 2.0, 1.0]
-    assert channel_loads(machine, flows, routes)[[0, 1, 9, 33]].tolist() == [2.0, 3.0, 2.0, 1.0]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmsolve.hw.describe import describe, preset_table, unverified
-from nmsolve.hw.energy import energy_lines, latency_lines, message_energy, message_latency
+from nmsolve.hw.energy import line_values, step_value
 from nmsolve.hw.machines import list_presets, load_machine, squarest
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
@@ -140,10 +140,10 @@ def test_a_machine_file_with_everything(tmp_path):
     assert m.faulty_links == ((0, 6), (6, 0), (5, 0), (0, 5)), "a dead link is dead in both directions"
     assert dict(m.capacity) == {"neurons": 100, "bytes": 65536}
     assert m.line_weights(1).tolist() == [1, 1, 4.5, 1, 1, 4.5]
-    assert energy_lines(m, 1).tolist() == [5, 5, 55, 5, 5, 55]
-    assert energy_lines(m, 0).tolist() == [2], "two rows are joined once, also on a torus"
-    assert (message_energy(m), message_latency(m)) == (12, 0)
-    assert latency_lines(m, 0).tolist() == [4] and latency_lines(m, 1).tolist() == [0] * 6
+    assert line_values(m, "energy", 1).tolist() == [5, 5, 55, 5, 5, 55]
+    assert line_values(m, "energy", 0).tolist() == [2], "two rows are joined once, also on a torus"
+    assert (step_value(m, "energy"), step_value(m, "latency")) == (12, 0)
+    assert line_values(m, "latency", 0).tolist() == [4] and line_values(m, "latency", 1).tolist() == [0] * 6
     assert not m.energy["router"].verified and m.figures["clock"].unit == "MHz"
 
 
@@ -167,13 +167,13 @@ def test_a_preset_with_changes(tmp_path):
     assert (m.chips, m.cores, m.crossing_weight) == ((2, 2), base.cores, 8)
     assert m.capacity == {**base.capacity, "neurons": 512}
     assert m.energy["message"] == base.energy["message"] and m.energy["crossing"].value == 90
-    assert energy_lines(m, 1)[15] == pytest.approx(93.0)
+    assert line_values(m, "energy", 1)[15] == pytest.approx(93.0)
 
 
 def test_machines_without_figures_use_jins_units():
     m = load_machine("mesh:2x2,1x2")
-    assert energy_lines(m, 1) == pytest.approx(np.full(3, 1.1)) and message_energy(m) == 1
-    assert latency_lines(m, 0) == pytest.approx([1.01]) and message_latency(m) == 1
+    assert line_values(m, "energy", 1) == pytest.approx(np.full(3, 1.1)) and step_value(m, "energy") == 1
+    assert line_values(m, "latency", 0) == pytest.approx([1.01]) and step_value(m, "latency") == 1
 
 
 @pytest.mark.parametrize(

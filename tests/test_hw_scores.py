@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.detours import distance_matrix, route_trees
-from nmsolve.hw.energy import energy_lines, message_energy
+from nmsolve.hw.energy import line_values, step_value
 from nmsolve.hw.routes import hottest_links, link_loads, load_histogram, route, working_links
 from nmsolve.hw.scores import objective_value, score
 from nmsolve.model.errors import InputError
@@ -136,8 +136,8 @@ def test_loihi_energy_is_per_message_and_per_hop_by_direction():
     """111 pJ to leave the core, 3.0 per hop along the row, 4.2 along the column."""
     energy = {"message": Figure(111.0), "link_x": Figure(3.0), "link_y": Figure(4.2)}
     machine = Machine("m", (1, 1), (3, 4), energy=energy)
-    assert message_energy(machine) == 111.0
-    assert energy_lines(machine, 1).tolist() == [3.0] * 3
+    assert step_value(machine, "energy") == 111.0
+    assert line_values(machine, "energy", 1).tolist() == [3.0] * 3
     graph = LogicGraph.from_edges(2, [0], [1], [10.0])
     value = objective_value(MappingProblem(graph, machine, "energy"), np.array([0, 2 * 4 + 3]))
     assert value == pytest.approx(10 * (111 + 3 * 3.0 + 2 * 4.2))

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.pipeline.chain import ChainPartition, best_chain, best_in_order
+from nmsolve.heuristics.pipeline.chain import ChainPartition, best_chain
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
@@ -117,8 +117,8 @@ def test_layers_in_another_order(problem: PipelineProblem, random: Random) -> No
         host_time=None if problem.host_time is None else problem.host_time[order],
         together=None if problem.together is None else problem.together[order],
     )
-    plan, value = best_in_order(problem, np.array(order))
-    other, same = best_in_order(contiguous, np.arange(problem.count))
+    plan, value = ChainPartition(problem).in_order(np.array(order))
+    other, same = ChainPartition(contiguous).in_order(np.arange(problem.count))
     assert value == same
     if plan is not None and other is not None:
         assert plan.stage[order].tolist() == other.stage.tolist()
@@ -237,6 +237,6 @@ def test_many_orders_of_one_problem() -> None:
     for _ in range(5):
         order = draw.permutation(problem.count)
         plan, value = ready.in_order(order)
-        again, same = best_in_order(problem, order)
+        again, same = ChainPartition(problem).in_order(order)
         assert value == same and plan is not None and again is not None
         assert plan.stage.tolist() == again.stage.tolist()

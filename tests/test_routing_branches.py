@@ -14,9 +14,9 @@ from test_routing_large import run
 from nmsolve.heuristics.routing.engine import Reroute
 from nmsolve.hw.noc import RouterConfig, Trace, simulate
 from nmsolve.hw.routing.certificate import numbering_complaint
+from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.order import number_of, required_order, route_order
-from nmsolve.hw.routing.values import link_loads
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
@@ -67,7 +67,10 @@ def round_a_corner() -> RoutingProblem:
 def test_an_order_of_place_at_branches_would_cost_load(engine: str) -> None:
     """Largest load 2 without that rule, 3 with it, by trying all routes; the models find 2, with a numbering that stands."""
     problem = round_a_corner()
-    answers = [(link_loads(problem, routes).max(), routes) for routes in every_answer(problem)]
+    answers = [
+        (route_loads(problem.machine, problem.flows, routes).max(), routes)
+        for routes in every_answer(problem)
+    ]
     assert min(load for load, _ in answers) == 2
     assert min(load for load, routes in answers if taken_in_order_of_place(problem, routes)) == 3
     stage = RoutingStage(problem, "max-link")
@@ -88,7 +91,12 @@ def test_dense_multicast_is_routed_far_below_xy_and_never_waits_in_a_ring() -> N
     stage = RoutingStage(problem, "max-link")
     answer, value = run(stage, Reroute(), seconds=120.0).best()  # ends by itself, a second when compiled
     routes, number = stage.unpack(answer)
-    assert value <= 2 / 3 * link_loads(problem, named_routes(machine, problem.flows, "xy")).max()
+    assert (
+        value
+        <= 2
+        / 3
+        * route_loads(problem.machine, problem.flows, named_routes(machine, problem.flows, "xy")).max()
+    )
     assert not taken_in_order_of_place(problem, routes)
     assert number_of(problem, routes) is not None
     assert numbering_complaint(machine, routes, number) is None

@@ -14,8 +14,9 @@ import pytest
 from routing_support import links_of, some_flows, trees
 
 from nmsolve.hw.reward import exchange_loss
+from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import allowed_turns, number_of, required_order, route_order
-from nmsolve.hw.routing.values import link_loads, routing_value
+from nmsolve.hw.routing.values import routing_value
 from nmsolve.hw.turns import turn_set
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
@@ -167,7 +168,7 @@ KINDS = (
 def test_the_optimum_is_the_best_of_all_routes(kind: str, engine: str) -> None:
     """Largest load, by both models, against every choice of routes."""
     problem = some_problem(kind)
-    best = min(link_loads(problem, routes).max() for routes in every_answer(problem))
+    best = min(route_loads(problem.machine, problem.flows, routes).max() for routes in every_answer(problem))
     found = solved(RoutingStage(problem, "max-link"), ENGINES[engine]())
     assert found.objective == pytest.approx(best, abs=1e-6)
     assert found.optimal or (
@@ -179,7 +180,7 @@ def test_the_optimum_is_the_best_of_all_routes(kind: str, engine: str) -> None:
 def test_total_load_below_a_ceiling(engine: str) -> None:
     """The second objective with the first one held: the least sum of loads among routes that are good enough."""
     problem = some_problem("detour")
-    loads = [link_loads(problem, routes) for routes in every_answer(problem)]
+    loads = [route_loads(problem.machine, problem.flows, routes) for routes in every_answer(problem)]
     low = min(x.max() for x in loads)
     best = min(x.sum() for x in loads if x.max() <= low)
     found = solved(RoutingStage(problem, "total-link", (("max-link", low),)), ENGINES[engine]())
@@ -311,7 +312,7 @@ def named(problem: RoutingProblem):
 def test_split_flow_and_counting_bounds_are_below_the_optimum(kind: str) -> None:
     """Both bounds, recomputed from the certificate, against every choice of routes."""
     problem = some_problem(kind)
-    loads = [link_loads(problem, routes) for routes in every_answer(problem)]
+    loads = [route_loads(problem.machine, problem.flows, routes) for routes in every_answer(problem)]
     best, least = min(x.max() for x in loads), min(x.sum() for x in loads)
     certificate = split_flow(problem, 30.0)
     value = recheck_split_flow(problem, certificate)
@@ -458,7 +459,9 @@ def test_a_run_proves_every_objective_in_its_turn() -> None:
     result = route(problem, time_limit=60)
     assert result.status == "optimal" and result.stop_reason == "gap" and result.gap == 0
     assert all(result.bound_of(k) == result.scores[k] and result.proved(k) for k in problem.objective)
-    best = min(link_loads(problem, routes).max() for routes in every_answer_of(problem))
+    best = min(
+        route_loads(problem.machine, problem.flows, routes).max() for routes in every_answer_of(problem)
+    )
     assert result.scores["max-link"] == best
     assert result.scores["total-link"] == float(counted(problem, "total-link"))
     assert routes_complaint(replace(problem, turns=result.solution.turns), result.solution.routes) is None
@@ -471,7 +474,7 @@ def test_a_run_proves_every_objective_in_its_turn() -> None:
 def every_answer_of(problem: RoutingProblem):
     """As :func:`every_answer`, flow by flow, dropping choices that are worse than XY on the way."""
     xy = next(named(problem))
-    limit = link_loads(problem, xy).max()
+    limit = route_loads(problem.machine, problem.flows, xy).max()
     size, found = 4 * problem.machine.size, []
 
     def deeper(f: int, chosen: list, load: np.ndarray) -> None:

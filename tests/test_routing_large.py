@@ -15,8 +15,8 @@ from nmsolve.heuristics.routing.engine import Reroute, required_pairs, solution
 from nmsolve.heuristics.routing.negotiate import negotiate, new_search, reorder, settle
 from nmsolve.heuristics.routing.nets import nets_of, routes_of
 from nmsolve.heuristics.routing.order import head_of, new_order, rebuild
+from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import number_of
-from nmsolve.hw.routing.values import link_loads
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint, table_entries
@@ -110,7 +110,7 @@ def test_what_a_search_counts_is_what_its_routes_cause(kind: str) -> None:
     steps = iter(range(30))
     negotiate(search, lambda: next(steps, None) is None)
     routes = routes_of(problem, nets, search.state.tree, search.state.size)
-    expected = link_loads(problem, routes)
+    expected = route_loads(problem.machine, problem.flows, routes)
     if problem.form == "destination":  # seen from the other end
         ends = link_ends(machine)
         turned = np.zeros_like(expected)

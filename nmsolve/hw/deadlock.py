@@ -34,9 +34,9 @@ from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph, number_channels
 from nmsolve.hw.routing.walk import walk_back
 from nmsolve.hw.turns import LETTERS, Spec, turn_set
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError
 from nmsolve.model.graph import READERS, Messages, Rows
-from nmsolve.model.links import link_ends
+from nmsolve.model.links import link_ends, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
 
@@ -87,8 +87,7 @@ def check_deadlock(
     ------
     InputError : a machine given by a distance matrix, dead links that leave no route, an unknown turn
     """
-    if machine.distance_matrix is not None:
-        raise InputError("the machine is given by a distance matrix", machine.name, "a mesh")
+    require_links(machine)
     ends = link_ends(machine)
     plain = dependencies(graph, machine, core)
     number, cycle = number_channels(_graph_of(plain, ends, 1))

@@ -49,7 +49,7 @@ def link_weights(machine: Machine, quantity: str = "hops") -> FloatArray:
     """(4 * P,) float64: weight of the directed link leaving core ``p`` in direction ``d``, at ``4 * p + d``.
 
     Directions are 0 east, 1 west, 2 south, 3 north. ``inf`` where there is no link or it is dead.
-    ``quantity`` is ``hops`` (link weights), ``energy`` (pJ, :func:`energy_lines`) or ``latency`` (ns).
+    ``quantity`` is ``hops`` (link weights), ``energy`` (pJ) or ``latency`` (ns).
     """
     wx, wy = line_values(machine, quantity, 1), line_values(machine, quantity, 0)
     rows, cols = machine.rows, machine.cols
@@ -161,13 +161,12 @@ def _trees_from(
                     break
 
 
-def distance_matrix(machine: Machine, objective: str) -> FloatArray:
-    """(P, P) float64: what a message from row to column costs under a pairwise ``objective``.
+def distance_matrix(machine: Machine, quantity: str) -> FloatArray:
+    """(P, P) float64: what a message from row to column costs.
 
-    ``hops``, ``multicast-hops``: weight of a shortest route round the dead links, or the machine's own
-    matrix. ``energy`` (``latency``): pJ (ns) of the cheapest route plus what a message pays once between
-    different cores; on a machine given by a matrix, every unit of distance is charged one router and one
-    ``link_x``. ``cut``, ``connectivity``: 1 between different cores.
+    ``hops``: weight of a shortest route round the dead links, or the machine's own matrix. ``energy`` (``latency``):
+    pJ (ns) of the cheapest route plus what a message pays once between different cores; on a machine given by a matrix,
+    every unit of distance is charged one router and one ``link_x``.
 
     With links that are dead in one direction only, the matrix is not symmetric.
 
@@ -176,9 +175,6 @@ def distance_matrix(machine: Machine, objective: str) -> FloatArray:
     InputError : two usable cores have no route; a mesh of more than 8192 cores with dead links
     """
     apart = ~np.eye(machine.size, dtype=bool)
-    if objective in ("cut", "connectivity"):
-        return apart.astype(np.float64)
-    quantity = objective if objective in ("energy", "latency") else "hops"
     given, step = machine.distance_matrix, step_value(machine, quantity)
     if given is None:
         dist = route_trees(machine, quantity).dist

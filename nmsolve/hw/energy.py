@@ -31,31 +31,6 @@ def has_energy(machine: Machine) -> bool:
     return _any_positive(machine.energy)
 
 
-def has_latency(machine: Machine) -> bool:
-    """True if the machine names at least one latency figure above 0 (otherwise Jin et al.'s units hold)."""
-    return _any_positive(machine.latency)
-
-
-def energy_lines(machine: Machine, axis: int) -> FloatArray:
-    """Energy (pJ) of crossing each line between consecutive rows (axis 0) or columns (axis 1).
-
-    Shape as :meth:`Machine.line_weights`: entry ``i`` joins line ``i`` and ``i + 1``, a last one closes
-    the torus. Without energy figures: ``1 + 0.1 * link weight`` (Jin et al.'s units, a dearer link costing
-    more).
-    """
-    return _lines(machine, axis, machine.energy, UNIT_ENERGY)
-
-
-def message_energy(machine: Machine) -> float:
-    """Energy (pJ) paid once by a message that leaves its core: the message itself and its first router.
-
-    Without energy figures: 1 (Jin et al.'s router).
-    """
-    if not has_energy(machine):
-        return UNIT_ENERGY["router"]
-    return _value(machine.energy, "message") + _value(machine.energy, "router")
-
-
 def stated(machine: Machine, name: str, unit: str) -> float | None:
     """The machine's figure ``name`` if it has one. InputError if it is not in ``unit`` (no unit is taken for that one)."""
     figure = machine.figures.get(name)
@@ -70,35 +45,12 @@ def stated(machine: Machine, name: str, unit: str) -> float | None:
     return figure.value
 
 
-def latency_lines(machine: Machine, axis: int) -> FloatArray:
-    """Latency (ns) of crossing each line; shape and defaults (Jin et al.) as :func:`energy_lines`."""
-    return _lines(machine, axis, machine.latency, UNIT_LATENCY)
-
-
-def message_latency(machine: Machine) -> float:
-    """Latency (ns) of the first router of a message; 1 (Jin et al.'s router) without figures."""
-    return _value(machine.latency, "router") if has_latency(machine) else UNIT_LATENCY["router"]
-
-
 def _any_positive(table: Mapping[str, Figure]) -> bool:
     return any(f.value > 0 for f in table.values())
 
 
 def _value(table: Mapping[str, Figure], key: str) -> float:
     return table[key].value if key in table else 0.0
-
-
-def _lines(
-    machine: Machine, axis: int, table: Mapping[str, Figure], units: Mapping[str, float]
-) -> FloatArray:
-    """Router + link (+ crossing) for every line of ``axis``."""
-    weights = machine.line_weights(axis)
-    if not _any_positive(table):
-        return units["router"] + units["link"] * weights
-    link = _value(table, "link_x" if axis == 1 else "link_y")
-    out = np.full(len(weights), float(_value(table, "router") + link))
-    out[crossing_lines(machine, axis)] += _value(table, "crossing")
-    return out
 
 
 def crossing_lines(machine: Machine, axis: int) -> BoolArray:
@@ -112,27 +64,46 @@ def crossing_lines(machine: Machine, axis: int) -> BoolArray:
     return out
 
 
+def _priced(machine: Machine, quantity: str) -> tuple[Mapping[str, Figure], Mapping[str, float]]:
+    """The machine's figures for ``energy`` or ``latency``, and the units that stand where none of them is above 0."""
+    return (machine.energy, UNIT_ENERGY) if quantity == "energy" else (machine.latency, UNIT_LATENCY)
+
+
 def line_values(machine: Machine, quantity: str, axis: int) -> FloatArray:
-    """What crossing each line of ``axis`` costs in ``hops`` (weights), ``energy`` (pJ) or ``latency`` (ns)."""
-    if quantity == "energy":
-        return energy_lines(machine, axis)
-    if quantity == "latency":
-        return latency_lines(machine, axis)
-    return machine.line_weights(axis)
+    """What crossing each line between rows (axis 0) or columns (axis 1) costs: router + link (+ crossing).
+
+    In ``hops`` (weights), ``energy`` (pJ) or ``latency`` (ns). Shape as :meth:`Machine.line_weights`: entry ``i`` joins
+    line ``i`` and ``i + 1``, a last one closes the torus. Without figures: ``1 + 0.1 * link weight`` of energy (Jin et
+    al.'s units, a dearer link costing more), 0.01 instead of 0.1 of latency.
+    """
+    weights = machine.line_weights(axis)
+    if quantity not in ("energy", "latency"):
+        return weights
+    table, units = _priced(machine, quantity)
+    if not _any_positive(table):
+        return units["router"] + units["link"] * weights
+    link = _value(table, "link_x" if axis == 1 else "link_y")
+    out = np.full(len(weights), float(_value(table, "router") + link))
+    out[crossing_lines(machine, axis)] += _value(table, "crossing")
+    return out
 
 
 def step_value(machine: Machine, quantity: str) -> float:
-    """What a message to another core pays once, in ``hops`` (0), ``energy`` (pJ) or ``latency`` (ns)."""
-    if quantity == "energy":
-        return message_energy(machine)
-    return message_latency(machine) if quantity == "latency" else 0.0
+    """What a message to another core pays once: 0 ``hops``; ``energy`` (pJ) of the message and its first router; ``latency`` (ns)
+    of its first router. Without figures 1, Jin et al.'s router."""
+    if quantity not in ("energy", "latency"):
+        return 0.0
+    table, units = _priced(machine, quantity)
+    if not _any_positive(table):
+        return units["router"]
+    return _value(table, "router") + (_value(table, "message") if quantity == "energy" else 0.0)
 
 
 def unit_value(machine: Machine, quantity: str) -> float:
     """One unit of distance on a machine given by a matrix: a router and a horizontal link; 1 for ``hops``."""
     if quantity == "hops":
         return 1.0
-    table, units = (machine.energy, UNIT_ENERGY) if quantity == "energy" else (machine.latency, UNIT_LATENCY)
+    table, units = _priced(machine, quantity)
     if not _any_positive(table):
         return units["router"] + units["link"]
     return _value(table, "router") + _value(table, "link_x")

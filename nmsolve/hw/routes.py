@@ -19,7 +19,7 @@ from nmsolve.hw.links import links_of
 from nmsolve.hw.summed import add_crossings, summed
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, Messages, Rows
-from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, read_only
 
@@ -59,7 +59,7 @@ def route(machine: Machine, p: int, q: int) -> list[int]:
     ------
     InputError : no such core, no route, or a machine without links (distance matrix)
     """
-    _require_routes(machine)
+    require_links(machine)
     for core in (p, q):
         if not 0 <= core < machine.size:
             raise InputError(f"core {core} does not exist", machine.name, f"0..{machine.size - 1}")
@@ -163,13 +163,6 @@ def _largest_messages(
     return [tuple(top) for top in tops]
 
 
-def _require_routes(machine: Machine) -> None:
-    if not has_routes(machine):
-        raise InputError(
-            "the machine is given by a distance matrix", machine.name, "a mesh: only meshes have links"
-        )
-
-
 class LinkLoads:
     """Adds up the traffic of messages over the links; arguments as :func:`link_loads`.
 
@@ -177,7 +170,7 @@ class LinkLoads:
     """
 
     def __init__(self, graph: Messages, machine: Machine, core: AnyArray, multicast: bool = True) -> None:
-        _require_routes(machine)
+        require_links(machine)
         self.loads: FloatArray = np.zeros(4 * machine.size)
         self._core, self._multicast = checked_core(graph, machine, core), multicast
         self._cores, self._links = machine.size, links_of(machine)

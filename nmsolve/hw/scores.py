@@ -25,7 +25,7 @@ from nmsolve.hw.cost import (
     uses_nets,
 )
 from nmsolve.hw.detours import route_trees
-from nmsolve.hw.energy import message_energy
+from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.magnitude import uncomputable
 from nmsolve.hw.reward import reward_loss
@@ -131,7 +131,7 @@ def _prepare(problem: MappingProblem) -> Prepared:
     step, dist, before = distance.step, distance.matrix, np.zeros((0, 0), np.int32)
     if not distance.separable and by_union.any():
         if problem.objective == "energy":
-            step = message_energy(machine)
+            step = step_value(machine, "energy")
             dist = dist - step * ~np.eye(machine.size, dtype=bool)
         if machine.distance_matrix is None:
             trees = route_trees(machine, "energy" if problem.objective == "energy" else "hops")

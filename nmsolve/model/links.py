@@ -7,8 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, IntArray
+
+
+def require_links(machine: Machine) -> None:
+    """Raise InputError for a machine given by a distance matrix: nothing is known of its links."""
+    if machine.distance_matrix is not None:
+        raise InputError(
+            "the machine is given by a distance matrix", machine.name, "a mesh: only meshes have links"
+        )
 
 
 def link_ends(machine: Machine) -> IntArray:

@@ -143,11 +143,6 @@ def best_chain(problem: PipelineProblem) -> ChainAnswer:
     return ChainAnswer(plan, value, problem.split == "chain")
 
 
-def best_in_order(problem: PipelineProblem, order: IntArray) -> tuple[PipelinePlan | None, float]:
-    """As ``ChainPartition(problem).in_order(order)``; with many orders make the ``ChainPartition`` once."""
-    return ChainPartition(problem).in_order(order)
-
-
 def _prefix(values: IntArray) -> IntArray:
     """Sums over prefixes along axis 0, from the empty one on."""
     out = np.zeros((len(values) + 1, *values.shape[1:]), np.int64)

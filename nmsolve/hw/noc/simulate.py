@@ -18,7 +18,7 @@ from nmsolve.hw.noc.state import State, initial_state, order_of_flows, reorder
 from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
+from nmsolve.model.links import link_ends, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.turns import TurnSet
@@ -109,8 +109,7 @@ def _tables(
     config: RouterConfig,
 ) -> Tables:
     """Routes as the kernels want them; flows in ``order``."""
-    if machine.distance_matrix is not None:
-        raise InputError("a machine given by distances", machine.name, "a mesh: it has no links to simulate")
+    require_links(machine)
     cores = np.append(traffic.source, traffic.targets)
     if len(cores) and not 0 <= cores.min() <= cores.max() < machine.size:
         raise InputError(f"a flow names core {int(cores.max())}", machine.name, f"0..{machine.size - 1}")

@@ -21,9 +21,6 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import BoolArray, IntArray
 
-#: Ways to choose the virtual channel.
-DATELINES = ("ring", "crossings", "layers")
-
 
 def closing_links(machine: Machine) -> BoolArray:
     """(4 * P,) bool: links over the edge of the board."""

@@ -13,6 +13,7 @@ from nmsolve.hw.kernels import walk_routes
 from nmsolve.hw.links import Links, links_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Rows
+from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -71,11 +72,6 @@ def route_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
     return tally(routes.links, flows.rate[routes.flow], 4 * machine.size)
 
 
-def channel_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
-    """(4 * P * V,) load of every virtual channel by any routes."""
-    return tally(routes.channel, flows.rate[routes.flow], 4 * machine.size * routes.channels)
-
-
 def tally(where: AnyArray, amount: AnyArray, size: int) -> FloatArray:
     """(size,) float64 sum of the ``amount`` that goes to every index."""
     out: FloatArray = np.bincount(where, amount, size).astype(
@@ -87,8 +83,7 @@ def tally(where: AnyArray, amount: AnyArray, size: int) -> FloatArray:
 def check_rule(machine: Machine, rule: str) -> None:
     if rule not in ORDERS:
         raise InputError(f"unknown order {rule!r}", "", "one of " + ", ".join(ORDERS))
-    if machine.distance_matrix is not None:
-        raise InputError("a machine given by a distance matrix has no links", machine.name, "a mesh")
+    require_links(machine)
     if rule == "yx" and machine.faulty_links:
         raise InputError("yx routes on a machine with dead links", machine.name, "xy (route trees)")
 

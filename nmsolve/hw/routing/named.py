@@ -10,6 +10,7 @@ from nmsolve.hw.routing.turn_routes import turn_routes
 from nmsolve.hw.routing.walk import walked_routes
 from nmsolve.hw.turns import RULES, turn_set
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -37,10 +38,7 @@ def named_routes(machine: Machine, flows: Flows, rule: str | TurnSet, dateline: 
     ------
     InputError : an unknown rule; a machine given by a distance matrix; a pair of cores that turns and dead links disconnect
     """
-    if machine.distance_matrix is not None:
-        raise InputError(
-            "the machine is given by a distance matrix", machine.name, "a mesh: only meshes have links"
-        )
+    require_links(machine)
     if isinstance(rule, str) and rule not in ROUTES:
         raise InputError(f"unknown routing rule {rule!r}", "", "one of " + ", ".join(ROUTES))
     ends = np.concatenate([flows.source, flows.targets])

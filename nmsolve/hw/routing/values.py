@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from nmsolve.hw.reward import deadlock_factor, exchange_loss, multicast_channels
+from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import prohibited_turns
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import FloatArray, IntArray
-
-
-def link_loads(problem: RoutingProblem, routes: Routes) -> FloatArray:
-    """(4 * P,) messages per step over every link, all its channels together."""
-    rate = np.repeat(problem.flows.rate, np.diff(routes.indptr))
-    return np.asarray(np.bincount(routes.links, rate, 4 * problem.machine.size), np.float64)
+from nmsolve.model.types import IntArray
 
 
 def routing_value(problem: RoutingProblem, routes: Routes, number: IntArray, name: str) -> float:
@@ -23,10 +16,9 @@ def routing_value(problem: RoutingProblem, routes: Routes, number: IntArray, nam
     ``max-link``: the largest load of a link; ``total-link``: the sum of loads; ``turns``: prohibited turns; ``reward``: M1's
     reward, negated (:func:`reward_value`).
     """
-    if name == "max-link":
-        return float(link_loads(problem, routes).max(initial=0.0))
-    if name == "total-link":
-        return float(link_loads(problem, routes).sum())
+    if name in ("max-link", "total-link"):
+        loads = route_loads(problem.machine, problem.flows, routes)
+        return float(loads.max(initial=0.0) if name == "max-link" else loads.sum())
     turns = prohibited_turns(problem, number)
     if name == "turns":
         return float(turns)

@@ -72,10 +72,6 @@ class IntegerLines:
         """Numbers of line ``k`` (comments not counted)."""
         return self.tokens[self.start[k] : self.start[k + 1]]
 
-    def line_of_token(self, t: int) -> int:
-        """The line that token ``t`` is on (comments not counted)."""
-        return int(np.searchsorted(self.start, t, side="right")) - 1
-
     def where(self, k: int) -> str:
         """``file:line`` of line ``k``, counted from 1 with comments, as an editor does."""
         return f"{self.path}:{_file_line(self.text, k)}"

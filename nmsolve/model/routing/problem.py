@@ -10,7 +10,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.turns import TurnSet
@@ -49,10 +49,7 @@ class RoutingProblem:
 
     def __post_init__(self) -> None:
         machine, flows = self.machine, self.flows
-        if machine.distance_matrix is not None:
-            raise InputError(
-                "the machine is given by a distance matrix", machine.name, "a mesh: only meshes have links"
-            )
+        require_links(machine)
         if not self.objective or len(set(self.objective)) < len(self.objective):
             raise InputError(f"objectives {self.objective}", "", "one or more, each once")
         for name in self.objective:
