@@ -8,8 +8,9 @@ import pytest
 from nmsolve.model.features import Feature, Takes
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.features import FEATURES
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.features import ANY, FEATURES
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
@@ -55,9 +56,7 @@ def test_every_objective_is_one_kind_and_somebody_maps_and_bounds_it() -> None:
     graph = LogicGraph.from_edges(6, [0, 0, 1, 2, 3, 4], [1, 2, 3, 4, 5, 0], multicast=np.arange(6) < 2)
     for objective in OBJECTIVES:
         problem = MappingProblem(graph, Machine("m", (1, 1), (2, 2)), objective, node_limit=2)
-        kinds = {
-            name for name in ("pairs", "trees", "reach", "load", "reward") if FEATURES[name].has(problem)
-        }
+        kinds = {name for name in ANY.split() if FEATURES[name].has(problem)}
         assert len(kinds) == 1, objective
         takes = [e for e in map(make_engine, REGISTRY) if e.refuses(problem) is None]
         assert {"mappings", "bounds"} <= {e.finds for e in takes}, objective

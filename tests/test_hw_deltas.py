@@ -12,7 +12,8 @@ from nmsolve.hw.deltas import arcs, deltas_of
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 
 #: The load of the hottest link is no sum: what one node changes cannot be told from its own messages.
 SUMS = tuple(name for name in OBJECTIVES if name not in ("max-link", "reward"))

@@ -19,7 +19,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Figure, Machine
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 
 FAST = settings(max_examples=60, deadline=None)
 SEED = st.integers(0, 2**32 - 1)
@@ -31,7 +32,7 @@ def as_pairs(machine: Machine, links: list[int]) -> list[tuple[int, int]]:
 
 
 @FAST
-@given(ref.machines(), ref.graphs(), SEED, st.sampled_from(OBJECTIVES))
+@given(ref.machines(), ref.graphs(), SEED, st.sampled_from(list(OBJECTIVES)))
 def test_every_objective_equals_its_definition_on_healthy_boards(machine, graph, seed, name):
     """Chips, torus, dearer crossings, multicast rows and nets."""
     core = np.random.default_rng(seed).integers(0, machine.size, graph.n)
@@ -42,7 +43,7 @@ def test_every_objective_equals_its_definition_on_healthy_boards(machine, graph,
 
 
 @FAST
-@given(ref.machines(faults=True), ref.graphs(), SEED, st.sampled_from(OBJECTIVES))
+@given(ref.machines(faults=True), ref.graphs(), SEED, st.sampled_from(list(OBJECTIVES)))
 def test_every_objective_equals_its_definition_round_dead_links(machine, graph, seed, name):
     """The routes are the evaluator's own; that they are shortest is tested below."""
     core = np.random.default_rng(seed).integers(0, machine.size, graph.n)

@@ -12,7 +12,8 @@ from nmsolve.hw.verify import recompute
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.axons import axon_usage
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 
 BOARDS = [
     Machine(name="mesh", chips=(1, 1), cores=(5, 5)),

@@ -23,7 +23,8 @@ from nmsolve.model.formats.implied import implied_machine
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
@@ -59,7 +60,7 @@ def tied(draw: st.DrawFn) -> MappingProblem:
         SideConstraint(f"t{k}", "together", tuple(nodes), ()) for k, nodes in enumerate(groups)
     )
     room = draw(st.integers(1, 4))
-    return MappingProblem(graph, machine, draw(st.sampled_from(OBJECTIVES)), constraints, room)
+    return MappingProblem(graph, machine, draw(st.sampled_from(list(OBJECTIVES))), constraints, room)
 
 
 def bounds_of(reduced: MappingProblem) -> Iterator[Bound]:

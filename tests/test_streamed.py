@@ -16,7 +16,8 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping import api
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.placement import placement_bound

@@ -14,6 +14,8 @@ from typing import Any
 import typer
 from typer import Argument, Option
 
+from nmsolve.model.mapping.objectives import OBJECTIVES
+
 
 def _reading_too(limit: str) -> str:
     """Reading counts against the time limit, and ends with it."""
@@ -67,8 +69,7 @@ class MapOptions:
     gap: Gap = None
     seed: Seed = 0
     workers: Workers = 1
-    objective: A[str, Option(help="hops, multicast-hops, cut, connectivity, energy, max-link or reward; several, in order: "
-                             "hops,max-link.")] = "hops"
+    objective: A[str, Option(help=f"One of {', '.join(OBJECTIVES)}; several, in order: hops,max-link.")] = "hops"
     engines: Engines = None
     balance: Balance = None
     constraints: Constraints = None

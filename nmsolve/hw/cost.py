@@ -97,18 +97,17 @@ def pair_distance(p: int, q: int, distance: CoreDistance) -> float:
 def core_distance(problem: MappingProblem) -> CoreDistance:
     """The distance that belongs to the problem's objective.
 
-    ``hops``, ``multicast-hops``: sum of link weights along a shortest route. ``cut``, ``connectivity``: 1
-    between different cores. ``energy``: pJ along a route of least energy, see :mod:`nmsolve.hw.energy`.
-    ``max-link`` and ``reward`` are no sums over pairs (:func:`uses_links`); their distance is that of ``hops``, a surrogate.
+    As the record of the objective says: the sum of link weights along a shortest route, pJ along a route of least energy
+    (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is no sum (:func:`uses_links`), it is a surrogate.
 
     Raises
     ------
     InputError : dead links leave two usable cores without a route
     """
-    if problem.objective in ("cut", "connectivity"):
+    if problem.aim.distance == "apart":
         m = problem.machine
         return _separable(m, np.zeros(m.cols), np.zeros(m.rows), 0.0, 0.0, 1.0)
-    return machine_distance(problem.machine, "energy" if problem.objective == "energy" else "hops")
+    return machine_distance(problem.machine, problem.aim.quantity)
 
 
 def machine_distance(machine: Machine, quantity: str) -> CoreDistance:
@@ -164,15 +163,13 @@ def counts_exactly(problem: MappingProblem, distance: CoreDistance) -> bool:
 
 def uses_nets(problem: MappingProblem) -> bool:
     """True if the objective charges messages by their route tree instead of edge by edge."""
-    if problem.objective == "connectivity":
-        return True
-    return problem.objective in ("multicast-hops", "energy") and bool(problem.graph.multicast.any())
+    return problem.aim.reach or (problem.aim.charges == "trees" and bool(problem.graph.multicast.any()))
 
 
 def uses_links(problem: MappingProblem) -> bool:
     """True if the objective is neither a sum over pairs nor one over messages: the hottest link's load, and M1's reward, which
     looks at the links of all multicast trees together and at the larger of what a core exchanges to either side."""
-    return problem.objective in ("max-link", "reward")
+    return bool(problem.aim.formula)
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:

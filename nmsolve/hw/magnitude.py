@@ -6,6 +6,7 @@ from nmsolve.hw.cost import CoreDistance, core_distance, machine_distance
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS
 from nmsolve.model.machine import LARGEST, Machine
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 
 
@@ -50,7 +51,8 @@ def uncomputable(machine: Machine) -> dict[str, str]:
     With dead links, routes of least energy (latency) go round them, and are arbitrary where a link costs nothing.
     """
     out = {}
-    for quantity, names in (("energy", ("energy",)), ("latency", ("latency-average", "latency-max"))):
+    by_energy = tuple(name for name, o in OBJECTIVES.items() if o.distance == "energy")
+    for quantity, names in (("energy", by_energy), ("latency", ("latency-average", "latency-max"))):
         try:
             machine_distance(machine, quantity)
         except InputError as error:

@@ -8,6 +8,7 @@ from nmsolve.hw.detours import route_trees
 from nmsolve.hw.turns import LETTERS, RULES, turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.routing.turns import TurnSet, possible_turns
 from nmsolve.model.types import AnyArray, BoolArray
@@ -15,9 +16,9 @@ from nmsolve.model.types import AnyArray, BoolArray
 
 def follows_own_routes(problem: MappingProblem) -> bool:
     """True if the objective, a ceiling or a limit of the problem looks at the machine's own routes, not at distances alone."""
-    names = {problem.objective, *(name for name, _ in problem.ceilings)}
-    trees = bool(problem.graph.multicast.any()) and bool(names & {"multicast-hops", "energy"})
-    return trees or bool(names & {"max-link", "reward"}) or problem.table_limit is not None
+    aims = [problem.aim, *(OBJECTIVES[name] for name, _ in problem.ceilings)]
+    trees = bool(problem.graph.multicast.any()) and any(aim.charges == "trees" for aim in aims)
+    return trees or any(aim.links for aim in aims) or problem.table_limit is not None
 
 
 def require_own_routes(problem: MappingProblem) -> None:

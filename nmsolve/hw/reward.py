@@ -95,6 +95,11 @@ def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: Reward
     )
 
 
+def problem_reward(problem: MappingProblem, core: AnyArray) -> float:
+    """:func:`reward_loss` with the problem's terms."""
+    return reward_loss(problem.graph, problem.machine, core, problem.terms)
+
+
 def reward_lattice(problem: MappingProblem) -> float:
     """1 if the objective ``reward`` only has whole values: whole traffic, no multicast, the terms as published; else 0."""
     plain = (problem.terms.horizontal, problem.terms.vertical) == (1.0, 1.0)

@@ -21,6 +21,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, read_only
 
 DIRECTIONS = ("east", "west", "south", "north")
@@ -108,6 +109,16 @@ def link_loads(graph: Messages, machine: Machine, core: AnyArray, multicast: boo
     for rows in graph.blocks(READERS):
         walked.add(rows)
     return walked.loads
+
+
+def hottest_load(problem: MappingProblem, core: AnyArray) -> float:
+    """The objective ``max-link`` of the mapping ``core`` (n,)."""
+    return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
+
+
+def load_lattice(problem: MappingProblem) -> float:
+    """1 if all loads are whole numbers, else 0."""
+    return 1.0 if problem.graph.integral else 0.0
 
 
 def working_links(machine: Machine) -> IntArray:

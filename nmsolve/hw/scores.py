@@ -21,20 +21,20 @@ from nmsolve.hw.cost import (
     checked_core,
     core_distance,
     machine_distance,
-    uses_links,
     uses_nets,
 )
 from nmsolve.hw.detours import route_trees
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import Union, latency_sums, pairwise_cost, union_cost
 from nmsolve.hw.magnitude import uncomputable
-from nmsolve.hw.reward import reward_loss
 from nmsolve.hw.router_tables import router_entries
-from nmsolve.hw.routes import LinkLoads, has_routes, link_loads, working_links
+from nmsolve.hw.routes import LinkLoads, has_routes, working_links
 from nmsolve.hw.summed import add_reach, summed
 from nmsolve.model.graph import READERS, LogicGraph, Rows
+from nmsolve.model.lookup import named
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.problem import OBJECTIVES, TABLE_ENTRIES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray, read_only
 
 #: Relative excess over a ceiling that counts as rounding of sums.
@@ -71,13 +71,10 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
     Does not check feasibility. Raises InputError where usable cores have no route (dead links).
     """
-    if problem.objective == "reward":
-        at = checked_core(problem.graph, problem.machine, core)
-        return reward_loss(problem.graph, problem.machine, at, problem.terms)
-    if uses_links(problem):
-        return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
-    ready = prepared(problem)
     at = checked_core(problem.graph, problem.machine, core)
+    if problem.aim.formula:
+        return float(named(problem.aim.formula)(problem, at))
+    ready = prepared(problem)
     return float(sum(_cost(ready, rows, at) for rows in problem.graph.blocks(READERS)))
 
 
@@ -126,15 +123,15 @@ def _prepare(problem: MappingProblem) -> Prepared:
     machine, distance = problem.machine, core_distance(problem)
     row, col = np.divmod(np.arange(machine.size), machine.cols)
     by_union = problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         by_union = np.ones(problem.graph.rows, bool)
     step, dist, before = distance.step, distance.matrix, np.zeros((0, 0), np.int32)
     if not distance.separable and by_union.any():
-        if problem.objective == "energy":
+        if problem.aim.quantity == "energy":
             step = step_value(machine, "energy")
             dist = dist - step * ~np.eye(machine.size, dtype=bool)
         if machine.distance_matrix is None:
-            trees = route_trees(machine, "energy" if problem.objective == "energy" else "hops")
+            trees = route_trees(machine, problem.aim.quantity)
             dist, before = trees.dist, trees.before
     union = Union(float(step), read_only(dist), read_only(before))
     return Prepared(distance, distance.x[col], distance.y[row], by_union, union)
@@ -176,7 +173,9 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
     (:func:`nmsolve.hw.magnitude.uncomputable`).
     """
     problem, without = MappingProblem(graph, machine), uncomputable(machine)
-    names = [name for name in OBJECTIVES if name not in ("max-link", "connectivity", "reward", *without)]
+    names = [
+        name for name, o in OBJECTIVES.items() if o.charges in ("pairs", "trees") and name not in without
+    ]
     ready = {name: prepared(replace(problem, objective=name)) for name in names}
     at, stay = checked_core(graph, machine, core), np.arange(machine.size)
     out = dict.fromkeys([*names, "connectivity"], 0.0)
@@ -219,10 +218,11 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         out["max-link"] = float(loads.max(initial=0.0))
         out["total-link"] = float(loads.sum())
         spread = float(loads.var()) if len(loads) else 0.0
-        if graph.m <= REWARD_EDGES:
-            out["reward"] = reward_loss(graph, machine, at)
         if graph.m <= REWARD_EDGES or TABLE_ENTRIES in machine.capacity:
             out["table-entries"] = float(router_entries(graph, machine, at).max(initial=0))
         out["hysmap"] = out["total-link"] + 0.10 * out["max-link"] + 0.01 * spread
+    for name, o in OBJECTIVES.items():
+        if o.formula and name not in out and graph.m <= REWARD_EDGES and (links is not None or not o.links):
+            out[name] = objective_value(replace(problem, objective=name), at)
     out["axons-in"], out["axons-out"] = (float(v) for v in axons.max(axis=1))
     return out

@@ -18,7 +18,6 @@ import numpy as np
 
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.turns import turn_set
-from nmsolve.hw.verify_reward import walked_reward
 from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
 from nmsolve.hw.verify_tables import walked_entries
 from nmsolve.hw.walker import board, distinct, walk, walk_all
@@ -26,10 +25,12 @@ from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Messages, pieces
+from nmsolve.model.lookup import named
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.routes import RoutesFile, routes_complaint
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import AnyArray, IntArray
@@ -148,8 +149,9 @@ def verifying(
         if wrong is None:
             found |= routed_scores(routes, graph, machine, at)
     found |= routed or {}
-    if claimed is not None and machine.distance_matrix is None and _names_reward(claimed):
-        found["reward"] = walked_reward(between, machine)
+    for name, aim in OBJECTIVES.items():
+        if aim.walk and _names(claimed, name) and (machine.distance_matrix is None or not aim.links):
+            found[name] = named(aim.walk)(between, machine)
     checks += axon_checks(problem.axon_limits, found)
     if problem.table_limit is not None and routes is None:
         used = walked_entries(between, machine)
@@ -211,10 +213,10 @@ def recompute(
     return out
 
 
-def _names_reward(claimed: Mapping[str, Any]) -> bool:
-    """True if a report says what the reward is: as its objective or among its scores."""
-    said = claimed.get("scores")
-    return claimed.get("objective_name") == "reward" or (isinstance(said, Mapping) and "reward" in said)
+def _names(claimed: Mapping[str, Any] | None, name: str) -> bool:
+    """True if a report says what an objective is: as its own or among its scores."""
+    said = (claimed or {}).get("scores")
+    return (claimed or {}).get("objective_name") == name or (isinstance(said, Mapping) and name in said)
 
 
 def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[Check]:
@@ -259,7 +261,9 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
     """What a report says, against the recomputed scores and against itself."""
     name, value, bound = (claimed.get(k) for k in ("objective_name", "objective", "bound"))
     if name not in OBJECTIVES or name not in scores:
-        return [Check("objective", False, f"the report names objective {name!r}, not one of {OBJECTIVES}")]
+        return [
+            Check("objective", False, f"the report names objective {name!r}, not one of {tuple(OBJECTIVES)}")
+        ]
     found = scores[str(name)]
     ok = _equal(value, found)
     checks = [Check("objective", ok, f"{name} is {found:.15g}, the report says {_show(value)}")]

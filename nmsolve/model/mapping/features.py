@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from nmsolve.model.features import Feature, Takes
@@ -21,16 +20,9 @@ def loaded_bytes(graph: LogicGraph) -> int:
 
 
 def charges(problem: MappingProblem) -> str:
-    """What the objective charges: ``pairs``, ``trees``, ``reach``, ``load`` or ``reward`` (see :data:`FEATURES`)."""
-    kind = CHARGES[problem.objective]
+    """What the objective charges, as its record says; ``pairs`` instead of ``trees`` where no message is multicast."""
+    kind = problem.aim.charges
     return "pairs" if kind == "trees" and not problem.graph.multicast.any() else kind
-
-
-#: What every objective charges; ``trees`` only where the graph has multicast messages, else pairs.
-CHARGES = {
-    "hops": "pairs", "multicast-hops": "trees", "cut": "pairs", "connectivity": "reach", "energy": "trees",
-    "max-link": "load", "reward": "reward",
-}  # fmt: skip
 
 
 def _stored(problem: MappingProblem) -> str:
@@ -38,23 +30,24 @@ def _stored(problem: MappingProblem) -> str:
     return f"graph that lies on disk (in memory it would take about {need:.2g} GiB, see --memory)"
 
 
-def _objective(text: str) -> Callable[[MappingProblem], str]:
-    return lambda problem: f"objective {problem.objective}, which {text}"
+def _pays(kind: str, words: str) -> Feature[MappingProblem]:
+    return Feature(lambda p: f"objective {p.objective}, which {words}", lambda p: charges(p) == kind, True)
 
 
-_TREES = _objective("charges messages by their route tree and not every edge on its own")
-_NO_SUM = _objective("is no sum over pairs or messages")
+_TREES = "charges messages by their route tree and not every edge on its own"
+_NO_SUM = "is no sum over pairs or messages"
 FEATURES: dict[str, Feature[MappingProblem]] = {
     "disk": Feature(_stored, lambda p: p.graph.on_disk, True),
     "budget": Feature("migration budget", lambda p: p.limits_moves, True),
     "ceilings": Feature("ceilings on other objectives", lambda p: bool(p.ceilings), True),
     "axons": Feature("limits on axon tables (axons_in, axons_out)", lambda p: p.axons is not None, True),
     "tables": Feature("limit on routers' tables (table_entries)", lambda p: p.table_limit is not None, True),
-    "pairs": Feature(_objective("is paid edge by edge and not by route tree"), lambda p: charges(p) == "pairs", True),
-    "trees": Feature(_TREES, lambda p: charges(p) == "trees", True),
-    "reach": Feature(_TREES, lambda p: charges(p) == "reach", True),
-    "load": Feature(_NO_SUM, lambda p: charges(p) == "load", True),
-    "reward": Feature(_NO_SUM, lambda p: charges(p) == "reward", True),
+    "pairs": _pays("pairs", "is paid edge by edge and not by route tree"),
+    "trees": _pays("trees", _TREES),
+    "reach": _pays("reach", _TREES),
+    "load": _pays("load", _NO_SUM),
+    "reward": _pays("reward", _NO_SUM),
+    "own": _pays("own", _NO_SUM),
     "single": Feature("one node per core, for which there are dedicated engines", lambda p: p.one_per_core),
     "several": Feature("cores with several nodes", lambda p: p.n > 1 and not p.one_per_core),
     "lone": Feature("networks of fewer than two nodes", lambda p: p.n < 2),
@@ -70,7 +63,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 }  # fmt: skip
 
 #: Of every objective: handled by engines that only look for mappings and leave the price to the evaluator.
-ANY = "pairs trees reach load reward"
+ANY = "pairs trees reach load reward own"
 #: What a bound need not look at: without a limit there are only more mappings.
 LIMITS = "budget ceilings axons tables"
 #: ``takes(cases, limits)``: which mapping problems an engine takes.

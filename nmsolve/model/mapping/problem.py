@@ -14,12 +14,11 @@ from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
+from nmsolve.model.mapping.objectives import OBJECTIVES, Objective
 from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
 from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
 
-#: What can be minimised. Formulas are in nmsolve.hw.scores.
-OBJECTIVES = ("hops", "multicast-hops", "cut", "connectivity", "energy", "max-link", "reward")
 #: Machine capacity: entries of every router's table (:mod:`nmsolve.hw.router_tables`), unless the graph has such a resource.
 TABLE_ENTRIES = "table_entries"
 
@@ -62,16 +61,17 @@ class MappingProblem:
         for name in (self.objective, *(name for name, _ in self.ceilings)):
             if name not in OBJECTIVES:
                 raise InputError(f"unknown objective {name!r}", "", "one of " + ", ".join(OBJECTIVES))
-            if name in ("max-link", "reward") and self.machine.distance_matrix is not None:
+            if OBJECTIVES[name].links and self.machine.distance_matrix is not None:
                 raise InputError(
                     f"objective {name} on a machine given by a distance matrix",
                     self.machine.name,
                     "a mesh: only meshes have links",
                 )
-        if self.ceilings and "reward" in (self.objective, *(name for name, _ in self.ceilings)):
-            raise InputError(
-                "objective reward with ceilings", self.graph.name, "reward as the only objective"
-            )
+        for name in (self.objective, *(name for name, _ in self.ceilings)) if self.ceilings else ():
+            if OBJECTIVES[name].alone:
+                raise InputError(
+                    f"objective {name} with ceilings", self.graph.name, f"{name} as the only objective"
+                )
         if self.node_limit is not None and "nodes" in self.graph.resources:
             raise InputError(
                 "the graph has a resource called 'nodes'",
@@ -122,6 +122,11 @@ class MappingProblem:
             raise InputError(
                 f"turns for {len(turns.allowed)} cores", self.machine.name, f"{self.machine.size} cores"
             )
+
+    @property
+    def aim(self) -> Objective:
+        """What the objective is."""
+        return OBJECTIVES[self.objective]
 
     @property
     def n(self) -> int:

@@ -78,7 +78,7 @@ def map(
     gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
     seed : seed of all random choices
     workers : engines that run at the same time
-    objective : ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` or ``max-link`` (docs/objectives.md)
+    objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md)
     engines : names of the engines to run, in this order; chosen by the kind and size of the problem if not given
     constraints : pin, region, together, apart, forbid
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine

@@ -56,8 +56,6 @@ WORDS = ("cpsat", "mip", "branch-bound")
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Re-checks that rest on eigenvalues of a matrix over all nodes.
 EIGENVALUES = ("joint", "parts", "tree-parts")
-#: Of the re-checks, those for an objective that is no sum; all others are about sums.
-NO_SUM = {"max-link": "link-load", "reward": "exchange"}
 #: Those that are recomputed message by message, so also from disk; placement bounds look at parts only.
 FROM_DISK = {"fan-out"}
 FORMAT = "nmsolve-certificates-1"
@@ -111,10 +109,10 @@ def check_bound(
         return _on_trust(problem, bound, about)
     if bound.method not in RECHECKS:
         return BoundCheck(False, np.nan, f"{bound.method} says nothing about placements alone")
-    if uses_links(problem) and (bound.method != NO_SUM[problem.objective] or bound.scope != "full"):
+    if uses_links(problem) and (bound.method not in problem.aim.bounds or bound.scope != "full"):
         text = f"{bound.method} bounds sums, not the objective {problem.objective}"
         return BoundCheck(False, np.nan, text)
-    apart = disagreement(problem.machine, "energy" if problem.objective == "energy" else "hops")
+    apart = disagreement(problem.machine, problem.aim.quantity)
     if apart is not None:
         return BoundCheck(False, np.nan, f"a mistake in nmsolve: {apart}")
     try:

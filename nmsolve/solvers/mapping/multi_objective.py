@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Result, Stage, meets
 from nmsolve.model.errors import InputError
-from nmsolve.model.mapping.problem import OBJECTIVES, MappingProblem
+from nmsolve.model.mapping.objectives import OBJECTIVES
+from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
 #: Solves one problem in so many seconds, from a known mapping or None.

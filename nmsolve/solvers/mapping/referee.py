@@ -6,10 +6,10 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.hw.cost import core_distance, uses_links, uses_nets, whole_costs
-from nmsolve.hw.reward import reward_lattice
+from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.graph import MOST_EDGES
+from nmsolve.model.lookup import named
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.solution import check_mapping
@@ -28,10 +28,9 @@ class MappingReferee:
     @cached_property
     def lattice(self) -> float:
         """All objective values are multiples of it: 0 where weights or distances are not whole numbers."""
-        if self.problem.objective == "reward":
-            return reward_lattice(self.problem)
-        if uses_links(self.problem):
-            return 1.0 if self.problem.graph.integral else 0.0
+        aim = self.problem.aim
+        if aim.formula:
+            return float(named(aim.lattice)(self.problem)) if aim.lattice else 0.0
         graph = self.problem.graph
         if not uses_nets(self.problem) and not graph.on_disk and graph.m <= MOST_EDGES:
             return pair_form(self.problem).lattice

@@ -181,7 +181,7 @@ def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budg
     core = incumbent.lifted
     if core is None or problem.one_per_core or incumbent.optimal or uses_nets(problem) or uses_links(problem):
         return None
-    if problem.objective == "cut":
+    if problem.aim.distance == "apart":
         return None  # parts cost the same wherever they are
     from nmsolve.solvers.mapping.bounds import placement_bound
 

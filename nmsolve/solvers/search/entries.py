@@ -6,10 +6,10 @@ import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.lookup import named
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -44,8 +44,7 @@ class Entry:
 
     def make(self, *arguments: Any) -> Any:
         """A new engine."""
-        module, _, name = self.path.partition(":")
-        return getattr(import_module("nmsolve." + module), name)(*arguments)
+        return named(self.path)(*arguments)
 
     def step(self, engine: Any, share: float, most: float = math.inf) -> Step:
         """The engine's place in a plan; with ``most`` seconds it is worth no process of its own."""

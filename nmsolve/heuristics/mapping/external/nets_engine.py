@@ -139,7 +139,7 @@ def _by_pairs(
     if context.memory is not None and PAIRWISE_BYTES * problem.graph.m > context.memory:
         return nodes
     part = PartOfTime(context, PAIRWISE_SHARE * context.time_left(), partial(objective_value, problem))
-    pairwise(replace(problem, objective="cut" if problem.objective == "connectivity" else "hops"), part)
+    pairwise(replace(problem, objective="cut" if problem.aim.reach else "hops"), part)
     found, value = part.incumbent()
     return found if found is not None and value < objective_value(problem, nodes) else nodes
 
@@ -243,7 +243,7 @@ def search_levels(
     offer : called with a function that makes the mapping, its cost, and whether a level is done
     seconds : time left. Work is planned from it at the start of each level.
     """
-    if problem.objective != "connectivity":
+    if not problem.aim.reach:
         nodes = _board_order(problem, messages, levels[-1], plan, nodes, seconds)
     for k, level in reversed(list(enumerate(levels))):
         tables = empty_tables(problem, level.vertices, messages.rate, level.inner)

@@ -59,7 +59,7 @@ class Messages(NamedTuple):
     @classmethod
     def of(cls, problem: MappingProblem) -> Messages:
         """The messages of a problem with a net objective."""
-        charged = charged_rows(problem.graph, problem.objective == "connectivity")
+        charged = charged_rows(problem.graph, problem.aim.reach)
         listed = charged if problem.axons is None else np.ones_like(charged)
         return cls(listed, np.where(charged, problem.graph.rate, 0.0))
 

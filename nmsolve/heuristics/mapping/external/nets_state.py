@@ -126,7 +126,7 @@ def empty_tables(
     """
     limits = problem.axons if inner is not None else None
     distance, machine = core_distance(problem), problem.machine
-    tall = problem.objective != "connectivity"
+    tall = not problem.aim.reach
     flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
     x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     rows, cores = len(rate), machine.size

@@ -17,6 +17,7 @@ from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.plain import plain
 from nmsolve.hw.router_tables import entries_of_row
 from nmsolve.model.graph import Rows
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -85,7 +86,7 @@ def _objectives(problem: MappingProblem) -> tuple[FloatArray, FloatArray, FloatA
     factor, link = np.zeros((len(wanted), 4)), np.zeros((len(wanted), 4 * problem.cores))
     for k, (name, _) in enumerate(wanted):
         if name in ("multicast-hops", "energy"):
-            quantity = "energy" if name == "energy" else "hops"
+            quantity = OBJECTIVES[name].quantity
             weights = link_weights(problem.machine, quantity)
             link[k] = np.where(np.isfinite(weights), weights, 0.0)
             factor[k, ONCE] = step_value(problem.machine, quantity)

@@ -65,7 +65,7 @@ class Nets:
             problem,
             core,
             context.seed,
-            seconds * WORK_PER_SECOND[problem.objective != "connectivity"],
+            seconds * WORK_PER_SECOND[not problem.aim.reach],
             context.should_stop,
             context.offer,
             lambda: 1.0 - context.time_left() / seconds,
@@ -119,7 +119,7 @@ def refine(
     offer : called with mappings that beat the best cost of this run
     """
     search = Search(problem, core, seed)
-    piece = int(SLICE * WORK_PER_SECOND[problem.objective != "connectivity"])
+    piece = int(SLICE * WORK_PER_SECOND[not problem.aim.reach])
     price = STRICT if search.excess == 0 else 0.0
     hot, done, typical = _first_heat(search, core, work, piece, should_stop, price)
     if price != STRICT:

@@ -91,7 +91,7 @@ def nets_of(problem: MappingProblem) -> Nets:
 
 def _by_tree(problem: MappingProblem) -> BoolArray:
     """(rows,) bool, rows that are charged by their route union."""
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
     return problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)
 
@@ -100,7 +100,7 @@ def state_bytes(problem: MappingProblem) -> int:
     """Estimated memory of a state, in bytes."""
     graph, machine = problem.graph, problem.machine
     length = np.diff(graph.indptr)
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         rows, cols, singles = machine.size, 1, 0
     else:
         rows, cols = machine.rows, machine.cols

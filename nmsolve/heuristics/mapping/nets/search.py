@@ -52,7 +52,7 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
     size = table_sizes(np.diff(nets.pin_ptr), machine.size)
     base = np.zeros(many + 1, np.int64)
     np.cumsum(size, out=base[1:])
-    tall = problem.objective != "connectivity"
+    tall = not problem.aim.reach
     flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
     x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     hashed = bool((size < machine.size).any())

@@ -69,7 +69,7 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
 
 def message_rows(problem: MappingProblem) -> BoolArray:
     """(rows,) True where the objective charges the row as one message, False where it is paid edge by edge."""
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
     return problem.graph.multicast
 
@@ -77,9 +77,9 @@ def message_rows(problem: MappingProblem) -> BoolArray:
 def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:
     """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; as many as ``profile`` has distances."""
     remote, machine = np.arange(len(profile)), problem.machine
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         return remote.astype(np.float64)
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     step = step_value(machine, quantity)
     away = np.maximum(profile - step * (remote > 0), 0.0)
     if machine.distance_matrix is not None:

@@ -86,9 +86,9 @@ def least_apart(problem: MappingProblem, form: PairForm) -> float:
     Route trees may branch in cores that hold nothing, so for them it is the least link, not the least distance.
     """
     machine = problem.machine
-    trees = uses_nets(problem) and problem.objective != "connectivity" and machine.distance_matrix is None
+    trees = uses_nets(problem) and not problem.aim.reach and machine.distance_matrix is None
     if trees:
-        quantity = "energy" if problem.objective == "energy" else "hops"
+        quantity = problem.aim.quantity
         lines = np.concatenate([line_values(machine, quantity, axis) for axis in (0, 1)])
         return step_value(machine, quantity) + float(lines.min())
     if uses_nets(problem) and not form.distance.separable:  # one way at a time: messages go one way only

@@ -141,7 +141,7 @@ def exact_data(problem: MappingProblem) -> ExactData:
     """Whole-number data of ``problem``; see :class:`ExactData`."""
     d = core_distance(problem)
     routed = uses_nets(problem)
-    spans = routed and problem.objective != "connectivity"
+    spans = routed and not problem.aim.reach
     symmetric = d.separable or bool((d.matrix == d.matrix.T).all())
     tail, head, weight = _pairs(problem, routed, symmetric)
     rows = _net_rows(problem) if routed else np.zeros(0, np.int64)
@@ -186,7 +186,7 @@ def _pairs(problem: MappingProblem, routed: bool, symmetric: bool) -> tuple[IntA
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     pays = np.ones(graph.rows, bool)
     if routed:
-        pays[:] = False if problem.objective == "connectivity" else ~graph.multicast
+        pays[:] = False if problem.aim.reach else ~graph.multicast
     src, dst = graph.edge_source.astype(np.int64), graph.targets.astype(np.int64)
     keep = pays[row] & (src != dst) & (graph.weights > 0)
     src, dst, w = src[keep], dst[keep], graph.weights[keep]
@@ -201,7 +201,7 @@ def _net_rows(problem: MappingProblem) -> IntArray:
     """Rows charged by their route tree."""
     graph = problem.graph
     pays = (graph.rate > 0) & (np.diff(graph.indptr) > 0)
-    if problem.objective != "connectivity":
+    if not problem.aim.reach:
         pays &= graph.multicast
     return np.flatnonzero(pays)
 

@@ -44,10 +44,10 @@ def _too_large(problem: MappingProblem) -> str | None:
     pins = np.diff(problem.graph.indptr)
     terms = int(pins.sum()) * per_pair
     if uses_nets(problem):
-        routed = problem.graph.multicast if problem.objective != "connectivity" else np.ones(len(pins), bool)
-        per_pin = problem.cores * (1 if problem.objective == "connectivity" else lines)
+        routed = problem.graph.multicast if not problem.aim.reach else np.ones(len(pins), bool)
+        per_pin = problem.cores * (1 if problem.aim.reach else lines)
         terms = int(pins[routed].sum()) * per_pin
-        if problem.objective != "connectivity":
+        if not problem.aim.reach:
             terms += int(pins[~routed].sum()) * per_pair
     if terms > MAX_TERMS:
         return f"about {terms} terms of distance, the limit of exact models is {MAX_TERMS}"

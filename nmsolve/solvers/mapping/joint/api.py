@@ -129,7 +129,7 @@ def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) 
     if joint.complaint(core, used) is None:
         incumbent.offer("two-phase", joint.join(core, used), "the machine's own routes")
         return joint.value(joint.mapping.objective, core, used)
-    quantity = "energy" if joint.mapping.objective == "energy" else "hops"
+    quantity = joint.mapping.aim.quantity
     used = climbing_routes(joint, climbs_of(joint, quantity), core)
     if used is not None:
         incumbent.offer("two-phase", joint.join(core, used), "legal routes")

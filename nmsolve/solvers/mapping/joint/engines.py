@@ -189,7 +189,7 @@ class TreeRoutes:
 
     def __init__(self, problem: JointProblem) -> None:
         self.problem = problem
-        self.quantity = "energy" if problem.mapping.objective == "energy" else "hops"
+        self.quantity = problem.mapping.aim.quantity
         self.trees = best_trees(problem.mapping.machine, self.quantity)
 
     @cached_property
@@ -262,7 +262,7 @@ def _claimed(problem: JointProblem, least: float) -> float:
     whole = problem.mapping.graph.integral and bool(
         (problem.link_cost(problem.mapping.objective) % 1 == 0).all()
     )
-    step = step_value(problem.mapping.machine, "energy" if problem.mapping.objective == "energy" else "hops")
+    step = step_value(problem.mapping.machine, problem.mapping.aim.quantity)
     return round_up(least, whole and step % 1 == 0)
 
 
@@ -364,7 +364,7 @@ def partition_walk(
     )  # fmt: skip
     if count > KEPT_SETS:
         return None
-    trees = best_trees(problem.mapping.machine, "energy" if mapping.objective == "energy" else "hops")
+    trees = best_trees(problem.mapping.machine, mapping.aim.quantity)
     cores = np.flatnonzero(mapping.machine.usable).astype(np.int64)
     walk = new_walk(n, len(problem.messages), cores, sets[:count], spare[:count], c.unit, root, limit, gain)
     return walk, state_of(problem, trees.cost, np.zeros(n, np.int64))

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.routes import route
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem
@@ -45,7 +46,7 @@ def link_data(problem: MappingProblem) -> LinkData:
         if name == "max-link":
             factors[name] = (1.0, True)
             continue
-        once = step_value(problem.machine, "energy" if name == "energy" else "hops")
+        once = step_value(problem.machine, OBJECTIVES[name].quantity)
         values = np.append(joint.link_cost(name), once)
         factors[name] = whole_factor(values, 2.0**20)
         whole = to_whole(values, *factors[name])

@@ -15,7 +15,8 @@ from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.features import Feature, Takes
 from nmsolve.model.links import link_ends
-from nmsolve.model.mapping.features import CHARGES, FEATURES
+from nmsolve.model.mapping.features import FEATURES
+from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import TogetherReduction
 from nmsolve.model.mapping.routes import tree_complaint
@@ -23,7 +24,7 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Objectives that depend on the routes; the others are functions of the mapping alone.
-ROUTED = ("multicast-hops", "energy", "max-link")
+ROUTED = tuple(name for name, aim in OBJECTIVES.items() if aim.charges in ("trees", "load"))
 
 
 @dataclass(frozen=True)
@@ -123,7 +124,7 @@ class JointProblem:
 
     def link_cost(self, name: str) -> FloatArray:
         """(L,) what a unit of traffic pays on every link under ``multicast-hops`` or ``energy``."""
-        return link_weights(self.mapping.machine, "energy" if name == "energy" else "hops")[self.link]
+        return link_weights(self.mapping.machine, OBJECTIVES[name].quantity)[self.link]
 
     def remote(self, core: IntArray) -> FloatArray:
         """(M,) distinct cores of targets other than the source's."""
@@ -142,7 +143,7 @@ class JointProblem:
         if name == "max-link":
             return float((self.rate @ used).max(initial=0.0))
         total = float(self.rate @ (used @ self.link_cost(name)))
-        step = step_value(self.mapping.machine, "energy" if name == "energy" else "hops")
+        step = step_value(self.mapping.machine, OBJECTIVES[name].quantity)
         return total + step * float(self.rate @ self.remote(core))
 
     def given_routes(self, core: IntArray) -> BoolArray:
@@ -195,7 +196,7 @@ takes = partial(
     | {
         "fixed": Feature(
             "objectives for which messages compete for links, or routes do not count",
-            lambda joint: CHARGES[joint.mapping.objective] != "trees",
+            lambda joint: joint.mapping.aim.charges != "trees",
         )
     },
 )
@@ -203,9 +204,9 @@ takes = partial(
 
 def require_links(problem: MappingProblem) -> None:
     """Raise InputError where the machine has no links, or the objective is M1's reward."""
-    if problem.objective == "reward":
+    if problem.aim.charges in ("reward", "own"):
         raise InputError(
-            "objective reward with free routes",
+            f"objective {problem.objective} with free routes",
             "--route joint",
             "the machine's routes, then `nmsolve route --objective reward`",
         )

@@ -69,7 +69,7 @@ def _nets(problem: MappingProblem) -> tuple[BoolArray, FloatArray]:
     if uses_nets(problem):
         for i in range(graph.rows):
             s, part = int(graph.source[i]), slice(graph.indptr[i], graph.indptr[i + 1])
-            if problem.objective == "connectivity" or graph.multicast[i]:
+            if problem.aim.reach or graph.multicast[i]:
                 nets.append(({s, *graph.targets[part].tolist()}, float(graph.rate[i])))
             else:
                 weights = graph.weights[part].tolist()

@@ -41,7 +41,7 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
     tree = _trees(problem, near)
     trees = np.zeros(problem.graph.rows, bool)
     if uses_nets(problem):
-        trees[:] = (problem.objective == "connectivity") | problem.graph.multicast
+        trees[:] = (problem.aim.reach) | problem.graph.multicast
     sizes, limit = np.array(problem.sizes, np.int64), limit_of(problem)
     longest, parts = 1, []
     for rows in problem.graph.blocks(READERS):
@@ -61,9 +61,9 @@ def _trees(problem: MappingProblem, near: FloatArray) -> FloatArray:
     Rounded down where anything is not whole.
     """
     remote: FloatArray = np.arange(len(near), dtype=np.float64)
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         return remote
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     step = step_value(problem.machine, quantity)
     down = 0.0 if whole_distances(problem) else EPS
     plain: FloatArray = np.maximum(near - step * (remote > 0) - 2 * down * (near + step), 0.0)

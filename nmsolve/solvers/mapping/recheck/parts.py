@@ -113,7 +113,7 @@ def all_distances(problem: MappingProblem, down: bool = False) -> FloatArray:
         return out
     if not form.separable:  # sums of at most as many numbers >= 0 as there are cores
         return np.asarray(form.matrix[np.ix_(cores, cores)] * (1.0 - (problem.cores + 8) * EPS))
-    energy = "energy" if problem.objective == "energy" else "hops"
+    energy = problem.aim.quantity
     across, along = (_apart_on_axis(line_values(problem.machine, energy, axis), lines)
                      for axis, lines in ((1, form.cols), (0, form.rows)))  # fmt: skip
     row, col = np.divmod(cores, form.cols)
@@ -167,10 +167,10 @@ def distances(problem: MappingProblem, down: bool = False) -> FloatArray:
 
 def whole_distances(problem: MappingProblem) -> bool:
     """True if what links, steps and given distances cost are whole numbers that floats add up exactly."""
-    if problem.objective in ("cut", "connectivity"):
+    if problem.aim.distance == "apart":
         return True
     machine = problem.machine
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     step = step_value(machine, quantity)
     if machine.distance_matrix is not None:
         given = core_distance(problem).matrix
@@ -202,7 +202,7 @@ def doubt(problem: MappingProblem) -> float:
     d, machine = core_distance(problem), problem.machine
     if not d.separable:
         return (machine.size + 8) * EPS * float(d.matrix.max())
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     span = sum(float(line_values(machine, quantity, axis).sum()) for axis in (0, 1))
     return (machine.rows + machine.cols + 8) * EPS * (span + d.step)
 
@@ -228,10 +228,10 @@ def least_apart(problem: MappingProblem) -> float:
     The least distance; for route trees the least link, as they may branch in cores that hold nothing.
     """
     machine = problem.machine
-    if problem.objective == "connectivity":
+    if problem.aim.reach:
         return 1.0
     if uses_nets(problem) and machine.distance_matrix is None:
-        quantity = "energy" if problem.objective == "energy" else "hops"
+        quantity = problem.aim.quantity
         least = step_value(machine, quantity) + least_link(problem)
         return least if whole_distances(problem) else least * (1.0 - EPS)
     nets = uses_nets(problem)  # messages go one way
@@ -241,7 +241,7 @@ def least_apart(problem: MappingProblem) -> float:
 
 def least_link(problem: MappingProblem) -> float:
     """Cost of the cheapest link between two lines of the mesh."""
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     return min(float(v) for axis in (0, 1) for v in line_values(problem.machine, quantity, axis))
 
 
@@ -252,6 +252,8 @@ def granularity(problem: MappingProblem) -> float:
     if problem.objective == "reward":  # whole where nothing stands in the exponent and every term counts once
         plain = problem.terms.horizontal == problem.terms.vertical == 1 and not problem.graph.multicast.any()
         return 1.0 if plain and problem.graph.integral else 0.0
+    if problem.aim.formula:
+        return 0.0
     if not whole_data(problem):
         return 0.0
     if uses_nets(problem) or problem.graph.on_disk:

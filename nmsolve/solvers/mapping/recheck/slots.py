@@ -84,7 +84,7 @@ def _sum(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> 
     np.fill_diagonal(traffic, 0.0)
     flat = core_distance(problem).separable
     blur = 0.0 if whole_data(problem) else parallel(problem) * EPS * float(traffic.sum())
-    if problem.objective == "cut":
+    if problem.aim.distance == "apart":
         return Sum(0.0, traffic, 1.0 - np.eye(_cores(problem, room)), flat, blur, 0.0, 0.0)
     d = distances(problem).copy()
     np.fill_diagonal(d, 0.0)
@@ -122,7 +122,7 @@ def _pulled(problem: MappingProblem, certificate: Mapping[str, Any], room: int) 
 
 def _spans(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> Sum:
     graph, machine = problem.graph, problem.machine
-    if problem.objective == "connectivity" or machine.distance_matrix is not None:
+    if problem.aim.reach or machine.distance_matrix is not None:
         raise CertificateError("with one node per core the bound is for route trees on a mesh or torus")
     healthy = replace(problem, machine=replace(machine, faulty_links=()))
     step = core_distance(healthy).step

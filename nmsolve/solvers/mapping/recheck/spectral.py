@@ -178,7 +178,7 @@ def _parting(problem: MappingProblem) -> csr_array:
     weight, limit = graph.weights.copy(), problem.capacity.max(axis=0)
     for i in range(graph.rows):
         part = slice(graph.indptr[i], graph.indptr[i + 1])
-        if part.start < part.stop and (graph.multicast[i] or problem.objective == "connectivity"):
+        if part.start < part.stop and (graph.multicast[i] or problem.aim.reach):
             beside = fits_with(problem.sizes[graph.targets[part]], limit, np.zeros_like(limit))
             weight[part] = graph.rate[i] / max(1, beside)
     w = coo_array((weight, (graph.edge_source, graph.targets)), shape=(graph.n, graph.n)).tocsr()

@@ -71,7 +71,7 @@ def _applicable(problem: MappingProblem) -> None:
     m = problem.machine
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the bound is for one node per core")
-    if m.torus or m.distance_matrix is not None or problem.objective == "cut":
+    if m.torus or m.distance_matrix is not None or problem.aim.distance == "apart":
         raise CertificateError("distances on this machine need not be those of a grid")
     if not core_distance(problem).symmetric:
         raise CertificateError("distances are asymmetric, metric rows need not hold")
@@ -79,7 +79,7 @@ def _applicable(problem: MappingProblem) -> None:
 
 def _links(problem: MappingProblem) -> tuple[float, float, float]:
     """Least cost of a link in x and in y (the other one's where there is a single line), and the constant step."""
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     lines = [line_values(problem.machine, quantity, axis) for axis in (1, 0)]
     every = np.concatenate(lines)
     if len(every) == 0:

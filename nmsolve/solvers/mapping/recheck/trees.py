@@ -69,7 +69,7 @@ def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]
         source, r = int(graph.source[i]), float(graph.rate[i])
         if not targets:
             continue
-        if problem.objective != "connectivity" and not graph.multicast[i]:
+        if not problem.aim.reach and not graph.multicast[i]:
             a += [source] * len(targets)
             b += targets
             w += graph.weights[graph.indptr[i] : graph.indptr[i + 1]].tolist()

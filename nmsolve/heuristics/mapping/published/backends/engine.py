@@ -63,7 +63,7 @@ class PartitionBackend:
         ------
         NmsolveError : the parts do not fit on cores, even after moving nodes
         """
-        nets = self.nets and (problem.objective == "connectivity" or uses_nets(problem))
+        nets = self.nets and (problem.aim.reach or uses_nets(problem))
         part = self.partition(make_task(problem, nets, context.seed, context.workers))
         wish = np.flatnonzero(problem.machine.usable)[part]
         core = repair(problem, wish)

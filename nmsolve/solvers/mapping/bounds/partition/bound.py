@@ -51,7 +51,7 @@ def _too_many_places(problem: MappingProblem) -> str | None:
         return "all nodes may fit on one core"
     if room * usable < problem.n:
         return "the nodes do not fit"
-    alike = uses_nets(problem) or problem.objective == "cut"
+    alike = uses_nets(problem) or problem.aim.distance == "apart"
     places = room * (parting_cores(problem) if alike else usable)
     return f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
 

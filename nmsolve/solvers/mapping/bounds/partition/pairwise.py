@@ -89,7 +89,7 @@ def _alike(cores: int, apart: float) -> FloatArray:
 def _edges(problem: MappingProblem) -> Pairwise:
     form = pair_form(problem)
     traffic = dense_traffic(form, problem.n)
-    if problem.objective == "cut":
+    if problem.aim.distance == "apart":
         distance = _alike(parting_cores(problem), 1.0)
     else:
         distance = np.concatenate([block for _, block in form.blocks()])
@@ -118,7 +118,7 @@ def _spans(problem: MappingProblem, core: IntArray | None) -> Pairwise:
     healthy = core_distance(replace(problem, machine=machine))
     plain = healthy.dense() - healthy.step
     np.fill_diagonal(plain, 0.0)
-    quantity = "energy" if problem.objective == "energy" else "hops"
+    quantity = problem.aim.quantity
     least = min(float(v) for axis in (0, 1) for v in line_values(machine, quantity, axis))
     rows = np.flatnonzero(message_rows(problem) & (np.diff(graph.indptr) > 0))
     weight, constant, theta = np.zeros((graph.n, graph.n)), 0.0, np.zeros(len(rows))

@@ -87,9 +87,9 @@ refuses_form = takes(f"pairs {LIMITS} -several -lone -matrix -torus", _no_grid)
 
 def least_links(problem: MappingProblem) -> tuple[float, float, float]:
     """Least cost of a link in x and in y, and what every pair on different cores pays on top (0, 0, 1 for cut)."""
-    if problem.objective == "cut":
+    if problem.aim.distance == "apart":
         return 0.0, 0.0, 1.0
-    machine, quantity = problem.machine, "energy" if problem.objective == "energy" else "hops"
+    machine, quantity = problem.machine, problem.aim.quantity
     wx, wy = line_values(machine, quantity, 1), line_values(machine, quantity, 0)
     least = [float(w.min()) if len(w) else np.inf for w in (wx, wy)]
     lx, ly = min(least[0], 1e300), min(least[1], 1e300)
