@@ -186,10 +186,7 @@ def test_at_temperature_zero_every_node_wants_the_cheapest_core() -> None:
         from nmsolve.heuristics.mapping.external.propose import RUN, propose_cut, propose_lines
 
         kernel = propose_cut if objective == "cut" else propose_lines
-        kernel(
-            0, first.indptr, first.neighbour, first.weight, 0, problem.n, RUN, s.pos, run.cores, level.volume,
-            level.domain, s.price, 1e-6, 7, to,
-        )  # fmt: skip
+        kernel(first, 0, problem.n, RUN, s, run.cores, level.volume, level.domain, 1e-6, 7, to)
         assert np.allclose(cost[np.arange(problem.n), to], cost.min(axis=1), rtol=1e-4, atol=0.1)
         assert (s.pos == before).all()
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.propose import RUN
+from nmsolve.heuristics.mapping.external.levels import RUN
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Rounds in which refused nodes try again, once others have left.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
-from nmsolve.heuristics.mapping.external.levels import Arcs, Level
-from nmsolve.heuristics.mapping.external.propose import RUN, hashed
+from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
+from nmsolve.heuristics.mapping.external.propose import hashed
 from nmsolve.heuristics.mapping.external.sweep import Crew, parts
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
@@ -17,16 +18,29 @@ from nmsolve.model.types import AnyArray, Int32Array, IntArray
 STRIDE = 16
 
 
-@nb.njit(cache=True, nogil=True)
-def _propose(
-    first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, begin: int, end: int, stride: int,
-    label: Int32Array, filled: AnyArray, volume: AnyArray, domain: Int32Array, apart_ptr: IntArray, pos: Int32Array,
-    limit: float, key: int, to: Int32Array,
-) -> None:  # fmt: skip
-    """The cluster with room that each node of a batch talks to most; its own if there is none, ties by chance.
+class Clusters(NamedTuple):
+    """``label`` (n,) the cluster of every node, called by one of its nodes, and what may be together.
 
-    ``pos``: cores that clusters must not span, or empty. A cluster is called by one of its nodes.
+    ``filled`` (n,) volume of every cluster, at most ``limit``; ``volume``, ``domain``, ``apart_ptr`` of the nodes as in
+    ``Level``; ``pos``: cores that clusters must not span, or empty.
     """
+
+    label: Int32Array
+    filled: AnyArray
+    volume: AnyArray
+    domain: Int32Array
+    apart_ptr: IntArray
+    pos: Int32Array
+    limit: float
+
+
+@nb.njit(cache=True, nogil=True)
+def _propose(arcs: Arcs, begin: int, end: int, stride: int, s: Clusters, key: int, to: Int32Array) -> None:
+    """The cluster with room that each node of a batch talks to most; its own if there is none, ties by chance."""
+    first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
+    weight, label, filled = arcs.weight, s.label, s.filled
+    volume, domain, apart_ptr = s.volume, s.domain, s.apart_ptr
+    pos, limit = s.pos, s.limit
     most = 1
     for i in range(begin, end):
         most = max(most, indptr[i + 1] - indptr[i])
@@ -83,11 +97,10 @@ def _propose(
 
 
 @nb.njit(cache=True, nogil=True)
-def _accept(
-    first: int, begin: int, end: int, stride: int, label: Int32Array, filled: AnyArray, volume: AnyArray, limit: float,
-    to: Int32Array,
-) -> int:  # fmt: skip
+def _accept(first: int, begin: int, end: int, stride: int, s: Clusters, to: Int32Array) -> int:
     """Move nodes to the clusters ``to`` that still have room. Returns the moves."""
+    label, filled, volume = s.label, s.filled, s.volume
+    limit = s.limit
     moves = 0
     for group in range(begin, end, stride):
         for i in range(group, min(end, group + RUN)):
@@ -112,16 +125,13 @@ def cluster(
     pos : (n,) cores; clusters then never span cores
     """
     label = np.arange(level.n, dtype=np.int32)
-    filled = level.volume.copy()
     where = np.zeros(0, np.int32) if pos is None else pos
+    s = Clusters(label, level.volume.copy(), level.volume, level.domain, level.apart_ptr, where, float(limit))
     to = np.empty(0, np.int32)
 
     def propose(arcs: Arcs, luck: int, to: Int32Array) -> Callable[[int, int], None]:
         def part(begin: int, end: int) -> None:
-            _propose(
-                arcs.first, arcs.indptr, arcs.neighbour, arcs.weight, begin, end, STRIDE * RUN, label, filled,
-                level.volume, level.domain, level.apart_ptr, where, limit, luck, to,
-            )  # fmt: skip
+            _propose(arcs, begin, end, STRIDE * RUN, s, luck, to)
 
         return part
 
@@ -133,9 +143,7 @@ def cluster(
                 if crew.should_stop():
                     return label, number_labels(label)
                 parts(crew, arcs.nodes, offset, STRIDE * RUN, propose(arcs, key + turn, to))
-                moves += _accept(
-                    arcs.first, offset, arcs.nodes, STRIDE * RUN, label, filled, level.volume, limit, to
-                )
+                moves += _accept(arcs.first, offset, arcs.nodes, STRIDE * RUN, s, to)
         if moves < level.n // 50:
             break
     return label, number_labels(label)

@@ -16,6 +16,8 @@ from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Arcs of one block of a resident level: about 10 ms of work for one thread.
 BLOCK_ARCS = 1 << 22
+#: Batches consist of runs of so many nodes, whose connections lie together in memory.
+RUN = 16
 
 
 class Arcs(NamedTuple):

@@ -9,16 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, unpack
+from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Passes over all vertices, and batches per pass.
 PASSES, BATCHES = 4, 50
+
+
+class Groups(NamedTuple):
+    """``label`` (n,) the cluster of every vertex, and what may be together.
+
+    ``size`` (n, R) what each cluster holds, at most ``limit`` (R,); ``sizes`` (n, R) of the vertices, ``kind`` (n,) equal
+    where two may share a cluster, ``alone`` (n,) 1 where a vertex stays by itself.
+    """
+
+    sizes: IntArray
+    kind: IntArray
+    alone: AnyArray
+    limit: IntArray
+    label: Int32Array
+    size: IntArray
 
 
 def clusters(
@@ -42,12 +58,12 @@ def clusters(
     """
     n = vertices.n
     label = np.arange(n, dtype=np.int32)
-    size = vertices.sizes.copy()
     alone = (np.diff(vertices.apart_ptr) > 0).astype(np.uint8)
     wish = np.zeros(n, np.int32)
     kind = vertices.domain_of.astype(np.int64)
     if core is not None:
         kind += (int(kind.max()) + 1) * core.astype(np.int64)
+    s = Groups(vertices.sizes, kind, alone, limit, label, vertices.sizes.copy())
     longest = int(np.diff(lists.at).max(initial=0)) + 1
     rows = [np.zeros(longest, np.int32) for _ in range(workers)]
     scores = [np.zeros(n) for _ in range(workers)]
@@ -63,14 +79,13 @@ def clusters(
                     cuts = np.linspace(begin, end, workers + 1).astype(np.int64).tolist()
                     jobs = [
                         pool.submit(
-                            _wishes, piece.data, piece.base, lists.at, cuts[k], cuts[k + 1], source, rate,
-                            vertices.sizes, kind, alone, limit, label, size, rows[k], scores[k], wish,
+                            _wishes, piece, cuts[k], cuts[k + 1], source, rate, s, rows[k], scores[k], wish
                         )
                         for k in range(workers)
-                    ]  # fmt: skip
+                    ]
                     for job in jobs:
                         job.result()
-                    _join(begin, end, wish, vertices.sizes, limit, label, size)
+                    _join(begin, end, wish, s)
     return _renumber(label, seed)
 
 
@@ -83,11 +98,20 @@ def _renumber(label: Int32Array, seed: int) -> tuple[Int32Array, int]:
 
 @nb.njit(cache=True, nogil=True)
 def _wishes(
-    data: AnyArray, base: int, at: IntArray, begin: int, end: int, source: Int32Array, rate: FloatArray,
-    sizes: IntArray, kind: IntArray, alone: AnyArray, limit: IntArray, label: Int32Array, size: IntArray,
-    rows: Int32Array, score: FloatArray, wish: Int32Array,
-) -> None:  # fmt: skip
+    piece: Piece,
+    begin: int,
+    end: int,
+    source: Int32Array,
+    rate: FloatArray,
+    s: Groups,
+    rows: Int32Array,
+    score: FloatArray,
+    wish: Int32Array,
+) -> None:
     """The cluster from which each vertex hears most, of those with room; ``score`` (n,) is 0 between calls."""
+    data, base, at = piece.data, piece.base, piece.at
+    sizes, kind, alone = s.sizes, s.kind, s.alone
+    limit, label, size = s.limit, s.label, s.size
     for v in range(begin, end):
         wish[v] = label[v]
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
@@ -111,16 +135,10 @@ def _wishes(
 
 
 @nb.njit(cache=True, nogil=True)
-def _join(
-    begin: int,
-    end: int,
-    wish: Int32Array,
-    sizes: IntArray,
-    limit: IntArray,
-    label: Int32Array,
-    size: IntArray,
-) -> None:
+def _join(begin: int, end: int, wish: Int32Array, s: Groups) -> None:
     """Let vertices join the clusters they wish while these have room."""
+    sizes, limit, label = s.sizes, s.limit, s.label
+    size = s.size
     for v in range(begin, end):
         old, new = label[v], wish[v]
         room = old != new

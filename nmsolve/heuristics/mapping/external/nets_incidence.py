@@ -26,11 +26,13 @@ BLOCK = 4 << 20
 
 
 class Piece(NamedTuple):
-    """The lists of consecutive vertices: vertex ``v``'s is ``data[at[v] - base : at[v + 1] - base]``."""
+    """The lists of consecutive vertices: vertex ``v``'s is ``data[at[v] - base : at[v + 1] - base]``; ``at`` (n + 1,) as in
+    :class:`Incidence`."""
 
     first: int
     last: int
     base: int
+    at: IntArray
     data: AnyArray
 
 
@@ -67,11 +69,11 @@ class Incidence:
         """The lists of vertices ``first`` to ``last - 1``."""
         begin, end = int(self.at[first]), int(self.at[last])
         if self.data is not None:
-            return Piece(first, last, begin, self.data[begin:end])
+            return Piece(first, last, begin, self.at, self.data[begin:end])
         got = os.pread(self.file, end - begin, begin)
         if len(got) != end - begin:
             raise OSError(f"the scratch file ends {end - begin - len(got)} bytes early")
-        return Piece(first, last, begin, np.frombuffer(got, np.uint8))
+        return Piece(first, last, begin, self.at, np.frombuffer(got, np.uint8))
 
 
 def charged_rows(graph: LogicGraph, every: bool) -> BoolArray:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_incidence import next_gap
+from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
@@ -193,12 +193,11 @@ def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def count_hits(
-    t: NetTables, data: AnyArray, base: int, at: IntArray, begin: int, end: int, first: int, last: int
-) -> None:
-    """Count the lists of vertices ``begin`` to ``end - 1`` for the rows ``first`` to ``last - 1``."""
+def count_hits(t: NetTables, piece: Piece, first: int, last: int) -> None:
+    """Count the lists of a block for the rows ``first`` to ``last - 1``."""
+    data, base, at = piece.data, piece.base, piece.at
     hits = t.hits
-    for v in range(begin, end):
+    for v in range(piece.first, piece.last):
         p = t.core[v]
         k, stop, row = at[v] - base, at[v + 1] - base, -1
         while k < stop:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -74,19 +75,46 @@ def by_core(core: Int32Array, first: int, last: int, members: Int32Array, start:
         free[core[v]] += 1
 
 
+class Proposals(NamedTuple):
+    """By vertex: ``goal``, the core to go to (-1: none), ``partner`` to swap with (-1: none), ``limit`` of the change that is
+    accepted, and ``change``, what the tables say it will be."""
+
+    goal: Int32Array
+    partner: Int32Array
+    limit: FloatArray
+    change: FloatArray
+
+
+class Crowds(NamedTuple):
+    """The vertices of a block by core: those of core ``p`` are ``members[start[p]:start[p + 1]]``."""
+
+    members: Int32Array
+    start: IntArray
+
+
 @nb.njit(cache=True, nogil=True)
 def propose(
-    t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, heat: float, key: int,
-    price: float, members: Int32Array, start: IntArray, rows: Int32Array, goal: Int32Array, partner: Int32Array,
-    limit: FloatArray, change: FloatArray,
-) -> None:  # fmt: skip
-    """For vertices ``begin`` to ``end - 1``: a core to go to (-1: none), a partner to swap with (-1: none).
+    t: NetTables,
+    s: Work,
+    piece: Piece,
+    begin: int,
+    end: int,
+    heat: float,
+    key: int,
+    price: float,
+    crowds: Crowds,
+    rows: Int32Array,
+    wants: Proposals,
+) -> None:
+    """Proposals for vertices ``begin`` to ``end - 1``.
 
-    Each accepts changes up to ``limit`` (Metropolis: ``-heat * log(random)``; improvements only for ``heat`` 0) and
-    wants to go to a random core within it; to a full one only if a random vertex of it in the block (``members``, by
-    core from ``start``) makes the sum small enough when they swap. ``change``: what the tables say it will be.
-    Every entry too many in an axon table costs ``price`` on top.
+    Each accepts changes up to a limit (Metropolis: ``-heat * log(random)``; improvements only for ``heat`` 0) and
+    wants to go to a random core within it; to a full one only if a random vertex of it in the block (``crowds``)
+    makes the sum small enough when they swap. Every entry too many in an axon table costs ``price`` on top.
     """
+    data, base, at = piece.data, piece.base, piece.at
+    members, start, goal = crowds.members, crowds.start, wants.goal
+    partner, limit, change = wants.partner, wants.limit, wants.change
     limited = len(t.inner) > 0
     for v in range(begin, end):
         goal[v], partner[v] = -1, -1
@@ -151,15 +179,24 @@ def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price:
 
 @nb.njit(cache=True, nogil=True)
 def accept(
-    t: NetTables, s: Work, data: AnyArray, base: int, at: IntArray, begin: int, end: int, rows: Int32Array,
-    goal: Int32Array, partner: Int32Array, limit: FloatArray, tally: IntArray, price: float,
-) -> float:  # fmt: skip
+    t: NetTables,
+    s: Work,
+    piece: Piece,
+    begin: int,
+    end: int,
+    rows: Int32Array,
+    wants: Proposals,
+    tally: IntArray,
+    price: float,
+) -> float:
     """Make the proposals that still fit and still pay by the live tables; the change of the objective.
 
     Every entry too many in an axon table costs ``price`` on top; once there is none, none comes.
 
     ``tally`` counts [proposals, moves and swaps made, taken back].
     """
+    data, base, at = piece.data, piece.base, piece.at
+    goal, partner, limit = wants.goal, wants.partner, wants.limit
     total = 0.0
     for v in range(begin, end):
         q, u = goal[v], partner[v]
@@ -212,8 +249,8 @@ class Sweeper:
         self.scratch = [new_work(tables) for _ in range(workers)]
         longest = int(np.diff(lists.at).max(initial=0)) + 1
         self.rows = [np.zeros(longest, np.int32) for _ in range(workers)]
-        self.goal, self.partner = np.zeros(lists.n, np.int32), np.zeros(lists.n, np.int32)
-        self.limit, self.change = np.zeros(lists.n), np.zeros(lists.n)
+        whole, real = np.zeros((2, lists.n), np.int32), np.zeros((2, lists.n))
+        self.wants = Proposals(whole[0], whole[1], real[0], real[1])
         self.tally = np.zeros(3, np.int64)
         self.cost, self.done = 0.0, 0
 
@@ -230,7 +267,7 @@ class Sweeper:
             if self.should_stop():
                 return False
             piece = self.lists.read(first, last)
-            self._by_rows(count_hits, piece.data, piece.base, self.lists.at, first, last)
+            self._by_rows(count_hits, piece)
         self.refresh()
         count_entries(self.tables)
         return True
@@ -293,23 +330,21 @@ class Sweeper:
             end = min(last, begin + size)
             self.propose(piece, begin, end, heat, key, price)
             self.cost += accept(
-                self.tables, self.scratch[0], piece.data, piece.base, self.lists.at, begin, end, self.rows[0],
-                self.goal, self.partner, self.limit, self.tally, price,
-            )  # fmt: skip
+                self.tables, self.scratch[0], piece, begin, end, self.rows[0], self.wants, self.tally, price
+            )
         return True
 
     def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float = 0.0) -> None:
         """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
-        members, start = (
-            np.zeros(piece.last - piece.first, np.int32),
-            np.zeros(len(self.tables.load) + 1, np.int64),
+        crowds = Crowds(
+            np.zeros(piece.last - piece.first, np.int32), np.zeros(len(self.tables.load) + 1, np.int64)
         )
-        by_core(self.tables.core, piece.first, piece.last, members, start)
+        by_core(self.tables.core, piece.first, piece.last, *crowds)
         cuts = np.linspace(begin, end, self.workers + 1).astype(np.int64).tolist()
         jobs = [
             self.pool.submit(
-                propose, self.tables, self.scratch[k], piece.data, piece.base, self.lists.at, cuts[k], cuts[k + 1],
-                heat, key, price, members, start, self.rows[k], self.goal, self.partner, self.limit, self.change,
+                propose, self.tables, self.scratch[k], piece, cuts[k], cuts[k + 1], heat, key, price, crowds,
+                self.rows[k], self.wants,
             )
             for k in range(self.workers)
         ]  # fmt: skip
@@ -327,8 +362,8 @@ class Sweeper:
 
         def rise(heat: float) -> float:
             self.propose(piece, piece.first, end, heat, self.seed)
-            going = self.goal[piece.first : end] >= 0
-            return float(self.change[piece.first : end][going].sum())
+            going = self.wants.goal[piece.first : end] >= 0
+            return float(self.wants.change[piece.first : end][going].sum())
 
         share = self.cost / max(1, self.lists.n)
         high = share

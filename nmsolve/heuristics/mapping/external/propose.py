@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numba as nb
 import numpy as np
 
+from nmsolve.heuristics.mapping.external.accept import Placement
+from nmsolve.heuristics.mapping.external.levels import RUN, Arcs
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Cores that cost this many T more than the best one are never drawn (their probability is below 1e-5).
@@ -26,8 +28,6 @@ WINDOW = 12.0
 NEVER = np.float32(1e30)
 #: The bits of 1 as a float32, less what makes the mean error of :func:`boltzmann` 0.
 ZERO = np.float32(1064866805.0)
-#: Batches consist of runs of so many nodes, whose connections lie together in memory.
-RUN = 16
 
 
 class Cores(NamedTuple):
@@ -101,9 +101,11 @@ class Scratch(NamedTuple):
 
 
 @nb.njit(cache=True, nogil=True, fastmath=True)
-def _costs(indptr: IntArray, neighbour: Int32Array, weight: AnyArray, i: int, pos: AnyArray, cores: Cores, b: Scratch,
-           in_col: AnyArray, in_row: AnyArray) -> None:  # fmt: skip
+def _costs(
+    arcs: Arcs, i: int, pos: AnyArray, cores: Cores, b: Scratch, in_col: AnyArray, in_row: AnyArray
+) -> None:
     """What node ``i`` of a block pays along x in every column and along y in every row; traffic by core if there is a step."""
+    indptr, neighbour, weight = arcs.indptr, arcs.neighbour, arcs.weight
     in_col[:] = 0.0
     in_row[:] = 0.0
     for e in range(indptr[i], indptr[i + 1]):
@@ -162,16 +164,26 @@ def _candidates(
 
 @nb.njit(cache=True, nogil=True, fastmath=True)
 def propose_lines(
-    first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, begin: int, end: int, stride: int,
-    pos: AnyArray, cores: Cores, volume: AnyArray, domain: Int32Array, price: AnyArray, temperature: float, key: int,
+    arcs: Arcs,
+    begin: int,
+    end: int,
+    stride: int,
+    s: Placement,
+    cores: Cores,
+    volume: AnyArray,
+    domain: Int32Array,
+    temperature: float,
+    key: int,
     to: Int32Array,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """Draw a core for the runs of nodes at ``begin, begin + stride, ...`` below ``end`` of a block; distances are lines
     plus step.
 
     ``to[i]`` is the core of node ``first + i``. Returns the sum of what the nodes pay where they are, and of what they
     would pay more where they go, prices included.
     """
+    first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
+    pos, price = s.pos, s.price
     w, h = len(cores.lines_x), len(cores.lines_y)
     in_col, in_row = np.zeros(w, np.float32), np.zeros(h, np.float32)
     prob = np.empty(w * h, np.float32)
@@ -186,7 +198,7 @@ def propose_lines(
         for i in range(group, min(end, group + RUN)):
             u = first + i
             own, share = pos[u], volume[u]
-            _costs(indptr, neighbour, weight, i, pos, cores, b, in_col, in_row)
+            _costs(arcs, i, pos, cores, b, in_col, in_row)
             paid = b.x[cores.col[own]] + b.y[cores.row[own]]
             if cores.step > 0.0:
                 paid -= b.here[own]
@@ -216,11 +228,21 @@ def propose_lines(
 
 @nb.njit(cache=True, nogil=True, fastmath=True)
 def propose_cut(
-    first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, begin: int, end: int, stride: int,
-    pos: Int32Array, cores: Cores, volume: AnyArray, domain: Int32Array, price: AnyArray, temperature: float, key: int,
+    arcs: Arcs,
+    begin: int,
+    end: int,
+    stride: int,
+    s: Placement,
+    cores: Cores,
+    volume: AnyArray,
+    domain: Int32Array,
+    temperature: float,
+    key: int,
     to: Int32Array,
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """As :func:`propose_lines`, where all that counts is to share a core: cores of neighbours, and the cheapest one."""
+    first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
+    weight, pos, price = arcs.weight, s.pos, s.price
     here = np.zeros(len(price), np.float32)
     touched = np.empty(len(price) + 2, np.int32)
     prob = np.empty(len(price) + 2, np.float32)

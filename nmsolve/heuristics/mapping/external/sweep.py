@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement, accept, reprice
-from nmsolve.heuristics.mapping.external.levels import Arcs, Level
-from nmsolve.heuristics.mapping.external.propose import RUN, Cores, propose_cut, propose_lines
+from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
+from nmsolve.heuristics.mapping.external.propose import Cores, propose_cut, propose_lines
 from nmsolve.model.types import Int32Array
 
 #: Every so many-th run of nodes of a block is in the same batch: neighbours seldom move at the same time.
@@ -113,9 +113,8 @@ def _propose(
 
     def part(begin: int, end: int) -> tuple[float, float]:
         paid, more = kernel(
-            arcs.first, arcs.indptr, arcs.neighbour, arcs.weight, begin, end, stride, s.pos, cores,
-            level.volume, level.domain, s.price, temperature, key, to,
-        )  # fmt: skip
+            arcs, begin, end, stride, s, cores, level.volume, level.domain, temperature, key, to
+        )
         return float(paid), float(more)
 
     return parts(crew, arcs.nodes, offset, stride, part)

@@ -6,6 +6,8 @@ because of nodes outside the region (terminal propagation); an edge across the c
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
@@ -13,6 +15,31 @@ from nmsolve.heuristics.mapping.common.heap import changed, push, remove
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+
+
+class Half(NamedTuple):
+    """A region that is to be cut in two; see :func:`bisect`."""
+
+    net: Net
+    nodes: Int32Array
+    local: Int32Array
+    pull: FloatArray
+    across: float
+    room: IntArray
+    goal: float
+    fixed: AnyArray
+
+
+class Sides(NamedTuple):
+    """Two sides: ``side`` (k,) of every node, ``load`` (2, R), and by side a heap of the nodes that may still switch, with
+    the gains ``key`` (k,); ``waiting`` (2, 1) nodes in each heap."""
+
+    side: AnyArray
+    load: IntArray
+    key: FloatArray
+    heap: AnyArray
+    place: Int32Array
+    waiting: AnyArray
 
 
 @nb.njit(cache=True, nogil=True)
@@ -35,16 +62,11 @@ def _fits(net: Net, u: int, s: int, load: IntArray, room: IntArray) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def _gains(
-    net: Net,
-    nodes: Int32Array,
-    local: Int32Array,
-    side: AnyArray,
-    pull: FloatArray,
-    across: float,
-    key: FloatArray,
-) -> None:
+def _gains(half: Half, work: Sides) -> None:
     """Gain (decrease of cost) of switching every node's side."""
+    net, nodes, local = half.net, half.nodes, half.local
+    side, pull, across = work.side, half.pull, half.across
+    key = work.key
     for i in range(len(nodes)):
         u = nodes[i]
         gain = pull[i] if side[i] == 0 else -pull[i]
@@ -56,11 +78,12 @@ def _gains(
 
 
 @nb.njit(cache=True, nogil=True)
-def _switch(
-    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, across: float, key: FloatArray, load: IntArray,
-    heap: AnyArray, place: Int32Array, count: AnyArray, i: int,
-) -> None:  # fmt: skip
+def _switch(half: Half, work: Sides, i: int) -> None:
     """Switch node ``i`` and update the gains of its neighbours that are still in a heap."""
+    net, nodes, local = half.net, half.nodes, half.local
+    side, across, key = work.side, half.across, work.key
+    load, heap, place = work.load, work.heap, work.place
+    count = work.waiting
     u, s = nodes[i], side[i]
     for r in range(load.shape[1]):
         load[s, r] -= net.sizes[u, r]
@@ -75,13 +98,13 @@ def _switch(
 
 
 @nb.njit(cache=True, nogil=True)
-def _grow(
-    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float, room: IntArray,
-    load: IntArray, fixed: AnyArray, goal: float, key: FloatArray, heap: AnyArray, place: Int32Array, count: AnyArray,
-    rng: AnyArray,
-) -> None:  # fmt: skip
+def _grow(half: Half, work: Sides, rng: AnyArray) -> None:
     """Move nodes from side 1 to side 0, best gain first from a random node, until side 0 has volume ``goal``."""
-    _gains(net, nodes, local, side, pull, across, key)
+    net, nodes, side = half.net, half.nodes, work.side
+    room, load, fixed = half.room, work.load, half.fixed
+    goal, key, heap = half.goal, work.key, work.heap
+    place, count = work.place, work.waiting
+    _gains(half, work)
     place[:] = -1
     count[:] = 0
     got, first = 0.0, below(rng, len(nodes))
@@ -97,18 +120,19 @@ def _grow(
         i = heap[1, 0]
         remove(heap[1], place, key, count[1], i)
         if _fits(net, nodes[i], 0, load, room):
-            _switch(net, nodes, local, side, across, key, load, heap, place, count, i)
+            _switch(half, work, i)
             got += net.volume[nodes[i]]
 
 
 @nb.njit(cache=True, nogil=True)
-def _pass(
-    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float, room: IntArray,
-    load: IntArray, fixed: AnyArray, key: FloatArray, heap: AnyArray, place: Int32Array, count: AnyArray,
-) -> bool:  # fmt: skip
+def _pass(half: Half, work: Sides) -> bool:
     """One FM pass: every node moves at most once, then back to the best prefix. True if anything was gained."""
+    net, nodes, side = half.net, half.nodes, work.side
+    room, load, fixed = half.room, work.load, half.fixed
+    key, heap, place = work.key, work.heap, work.place
+    count = work.waiting
     n = len(nodes)
-    _gains(net, nodes, local, side, pull, across, key)
+    _gains(half, work)
     place[:] = -1
     count[:] = 0
     for i in range(n):
@@ -135,7 +159,7 @@ def _pass(
         if excess == 0.0 and not _fits(net, nodes[i], 1 - s, load, room):
             continue
         gain += key[i]
-        _switch(net, nodes, local, side, across, key, load, heap, place, count, i)
+        _switch(half, work, i)
         excess = _excess(load, room)
         moved[k] = i
         k += 1
@@ -152,9 +176,9 @@ def _pass(
 
 
 @nb.njit(cache=True, nogil=True)
-def _cost(
-    net: Net, nodes: Int32Array, local: Int32Array, side: AnyArray, pull: FloatArray, across: float
-) -> float:
+def _cost(half: Half, work: Sides) -> float:
+    net, nodes, local = half.net, half.nodes, half.local
+    side, pull, across = work.side, half.pull, half.across
     total = 0.0
     for i in range(len(nodes)):
         if side[i] == 0:
@@ -180,7 +204,7 @@ def bisect(
     room : (2, R) capacity of both sides; goal : volume that growing aims at on side 0
     fixed : (k,) int8: -1 free, else the side on which the node must stay
     """
-    k = len(nodes)
+    half, k = Half(net, nodes, local, pull, across, room, goal, fixed), len(nodes)
     key, place = np.zeros(k), np.full(k, -1, np.int32)
     heap, count = np.zeros((2, k), np.int32), np.zeros((2, 1), np.int64)
     best, best_cost, best_excess = np.zeros(k, np.int8), np.inf, np.inf
@@ -194,14 +218,13 @@ def bisect(
                 side[i] = 0 if uniform(rng) < 0.5 else 1
             for r in range(room.shape[1]):
                 load[side[i], r] += net.sizes[nodes[i], r]
+        work = Sides(side, load, key, heap, place, count)
         if attempt % 4 != 3:
-            _grow(
-                net, nodes, local, side, pull, across, room, load, fixed, goal, key, heap, place, count, rng
-            )
+            _grow(half, work, rng)
         for _ in range(8):
-            if not _pass(net, nodes, local, side, pull, across, room, load, fixed, key, heap, place, count):
+            if not _pass(half, work):
                 break
-        cost, excess = _cost(net, nodes, local, side, pull, across), _excess(load, room)
+        cost, excess = _cost(half, work), _excess(load, room)
         if excess < best_excess - 1e-12 or (excess <= best_excess + 1e-12 and cost < best_cost):
             best, best_cost, best_excess = side.copy(), cost, excess
     return best

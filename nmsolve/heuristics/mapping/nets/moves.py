@@ -8,17 +8,15 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.mapping.common.room import put, ring_in, ring_out
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.hw.plain import plain
+from nmsolve.model.types import Int32Array
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def move_change(s: NetState, u: int, q: int) -> float:
     """Exact change of the objective when node ``u`` moves to core ``q``."""
     p = s.core[u]
-    total: float = _destination_change(
-        s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], p, q, s.rate, s.step, s.tall, s.x, s.y, s.origin, s.base,
-        s.keys, s.hits, len(s.head), s.row_bits, s.col_bits,
-    )  # fmt: skip
+    total: float = _destination_change(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], p, q, s, len(s.head))
     for i in range(s.out_ptr[u], s.out_ptr[u + 1]):
         e = s.out_net[i]
         change = 0.0
@@ -32,13 +30,13 @@ def move_change(s: NetState, u: int, q: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
-def _destination_change(
-    nets: Int32Array, p: int, q: int, rate: FloatArray, step: float, tall: bool, x: FloatArray,
-    y: FloatArray, origin: Int32Array, base: IntArray, keys: Int32Array, count: Int32Array, cores: int,
-    row_bits: AnyArray, col_bits: AnyArray,
-) -> float:  # fmt: skip
+@nb.njit(cache=True, nogil=True, inline="always")
+def _destination_change(nets: Int32Array, p: int, q: int, s: NetState, cores: int) -> float:
     """Change of the cost of ``nets`` when one destination of each goes from core ``p`` to ``q``."""
+    rate, step, tall = s.rate, s.step, s.tall
+    x, y, origin = s.x, s.y, s.origin
+    base, keys, count = s.base, s.keys, s.hits
+    row_bits, col_bits = s.row_bits, s.col_bits
     cols = len(x)
     total = 0.0
     for e in nets:

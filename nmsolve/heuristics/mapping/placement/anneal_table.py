@@ -73,7 +73,7 @@ def anneal_table(
         accepted += 1
         gain += price
         moved += max(abs(x1 - x0), abs(y1 - y0))
-        entries += make_swap(u, v, x1, y1, indptr, indices, weights, dx, dy, node, cx, cy, lines, change)
+        entries += make_swap(u, v, x1, y1, net, dx, dy, seats, lines, change)
     rng[0] = count
     stats[0] += steps
     stats[1] += accepted
@@ -122,6 +122,6 @@ def descend_table(
                     best, bx, by = np.float64(price), x1, y1
         if bx >= 0:
             v = np.int64(node[by * cols + bx])
-            make_swap(u, v, bx, by, indptr, indices, weights, dx, dy, node, cx, cy, lines, change)
+            make_swap(u, v, bx, by, net, dx, dy, seats, lines, change)
             made += 1
     return made

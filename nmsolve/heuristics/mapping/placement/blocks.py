@@ -66,9 +66,7 @@ def exchange(p: int, q: int, checked: bool, net: Net, grid: Grid, seats: Seats, 
         price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
     if neighbours(u, v, tables.joined):
         price += 2.0 * pair_weight(u, v, indptr, indices, weights) * (dx[x0, x1] + dy[y0, y1])
-    make_swap(
-        u, v, x1, y1, indptr, indices, weights, dx, dy, seats.node, seats.cx, seats.cy, lines, tables.change
-    )
+    make_swap(u, v, x1, y1, net, dx, dy, seats, lines, tables.change)
     return price
 
 

@@ -101,15 +101,9 @@ def neighbours(u: int, v: int, joined: IntArray) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def shift_lines(
-    u: int,
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    lines: FloatArray,
-    change: FloatArray,
-) -> None:
+def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None:
     """Add ``w_uv * change`` to the lines of every neighbour v of ``u``."""
+    indptr, indices, weights = net
     length = change.shape[0]
     for k in range(indptr[u], indptr[u + 1]):
         line = lines[indices[k]]
@@ -120,29 +114,19 @@ def shift_lines(
 
 @nb.njit(cache=True, nogil=True)
 def make_swap(
-    u: int,
-    v: int,
-    x1: int,
-    y1: int,
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    dx: FloatArray,
-    dy: FloatArray,
-    node: Int32Array,
-    cx: Int32Array,
-    cy: Int32Array,
-    lines: FloatArray,
+    u: int, v: int, x1: int, y1: int, net: Net, dx: FloatArray, dy: FloatArray, seats: Seats, lines: FloatArray,
     change: FloatArray,
-) -> Any:
+) -> Any:  # fmt: skip
     """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
+    node, cx, cy = seats
+    indptr = net.indptr
     cols, rows = dx.shape[0], dy.shape[0]
     x0, y0 = np.int64(cx[u]), np.int64(cy[u])
     for j in range(cols):
         change[j] = dx[x1, j] - dx[x0, j]
     for j in range(rows):
         change[cols + j] = dy[y1, j] - dy[y0, j]
-    shift_lines(u, indptr, indices, weights, lines, change)
+    shift_lines(u, net, lines, change)
     entries = indptr[u + 1] - indptr[u]
     cx[u], cy[u] = x1, y1
     node[y1 * cols + x1] = u
@@ -150,7 +134,7 @@ def make_swap(
     if v >= 0:
         for j in range(cols + rows):
             change[j] = -change[j]
-        shift_lines(v, indptr, indices, weights, lines, change)
+        shift_lines(v, net, lines, change)
         entries += indptr[v + 1] - indptr[v]
         cx[v], cy[v] = x0, y0
     return entries
