@@ -13,28 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.hw.routing.order import number_of
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.routing.data import Columns, RouteData, Variables, in_and_out, table_terms
 from nmsolve.solvers.routing.referee import MISSING
 from nmsolve.solvers.search.scaling import Scale
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
-
-Literals = list[dict[int, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Variables:
-    """``leg``, ``tree``, ``key``: literal by channel for each leg, flow, key; ``order[a, b]`` literals; ``number`` by channel."""
-
-    leg: Literals
-    tree: Literals
-    key: Literals
-    order: dict[tuple[int, int], Any]
-    number: dict[int, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,12 +35,8 @@ class RouteModel:
 
     def mapping(self, value: Any) -> IntArray:
         """The solution: channels of trees, and numbers that allow every turn the model allows."""
-        routes = self.data.routes([[c for c, x in tree.items() if value(x)] for tree in self.v.tree])
-        allowed = np.array([ab for ab, x in self.v.order.items() if value(x)], np.int64).reshape(-1, 2)
-        number = number_of(self.stage.problem, routes, (allowed[:, 0], allowed[:, 1]))
-        if number is None:  # cannot be by the rules; the referee says what is wrong
-            number = np.full(self.stage.channels, -1, np.int64)
-        return self.stage.pack(routes, number)
+        used = [[c for c, x in tree.items() if value(x)] for tree in self.v.tree]
+        return self.data.solution(self.stage, used, [ab for ab, x in self.v.order.items() if value(x)])
 
 
 def build(
@@ -104,7 +86,7 @@ def build(
 
 
 def _variables(model: cp_model.CpModel, data: RouteData) -> Variables:
-    def literals(lists: list[list[int]], name: str) -> Literals:
+    def literals(lists: list[list[int]], name: str) -> Columns:
         return [{c: model.new_bool_var(f"{name}[{i},{c}]") for c in some} for i, some in enumerate(lists)]
 
     indptr = data.problem.flows.indptr
@@ -172,15 +154,10 @@ def allowed_turns_only(model: cp_model.CpModel, data: RouteData, v: Variables) -
 
     Keys enter (or leave) a core once, so that two of their channels that meet do follow each other.
     """
-    allowed, free = set(zip(*(x.tolist() for x in data.follow), strict=True)), set(data.required)
     for key in v.key:
-        into, out = in_and_out(data, {c: c for c in key})
-        for p, before in into.items():
-            for ab in [(a, b) for a in before for b in out.get(p, [])]:
-                if ab in free:
-                    continue
-                clause = [~key[ab[0]], ~key[ab[1]]]
-                model.add_bool_or([*clause, _order(model, v, ab)] if ab in allowed else clause)
+        for ab, allowed in data.meeting(key):
+            clause = [~key[ab[0]], ~key[ab[1]]]
+            model.add_bool_or([*clause, _order(model, v, ab)] if allowed else clause)
 
 
 def growing_numbers(model: cp_model.CpModel, data: RouteData, v: Variables) -> None:
@@ -210,24 +187,9 @@ def table_entries(model: cp_model.CpModel, data: RouteData, v: Variables) -> dic
     Form ``destination``: ``sum_i sum_out y[i]``. Else ``e[i,p] >= |y[in d] - y[out d]|`` for every direction d (one entry unless
     the key passes straight in one piece), 1 where it starts or ends.
     """
-    used: dict[int, list[Any]] = {}
-    for i, key in enumerate(v.key):
-        into, out = in_and_out(data, {c: c for c in key})
-        if data.problem.form == "destination":
-            for p, some in out.items():
-                used.setdefault(p, []).extend(key[c] for c in some)
-            continue
-        for p in into.keys() | out.keys() | data.ending[i]:
-            if p in data.ending[i]:
-                used.setdefault(p, []).append(1)
-                continue
-            e = model.new_bool_var(f"e[{i},{p}]")
-            used.setdefault(p, []).append(e)
-            for inside, outside in directions(data, into.get(p, []), out.get(p, [])):
-                one, other = [key[c] for c in inside], [key[c] for c in outside]
-                model.add(sum(one) - sum(other) <= e)
-                model.add(sum(other) - sum(one) <= e)
-    return used
+    return table_terms(
+        data, v.key, lambda i, p: model.new_bool_var(f"e[{i},{p}]"), lambda change, e: model.add(change <= e)
+    )
 
 
 RULES = (
@@ -302,7 +264,7 @@ def _tree_channels(data: RouteData, v: Variables) -> Any:
     return sum(sum(tree.values()) for tree, many in zip(v.tree, data.many, strict=True) if many)
 
 
-def _union(model: cp_model.CpModel, whole: dict[int, Any], parts: Literals) -> None:
+def _union(model: cp_model.CpModel, whole: dict[int, Any], parts: Columns) -> None:
     """``whole[c]`` is true if and only if ``part[c]`` is for some part."""
     for c, w in whole.items():
         some = [part[c] for part in parts if c in part]
@@ -316,25 +278,6 @@ def _order(model: cp_model.CpModel, v: Variables, ab: tuple[int, int]) -> Any:
     if ab not in v.order:
         v.order[ab] = model.new_bool_var(f"t[{ab[0]},{ab[1]}]")
     return v.order[ab]
-
-
-def in_and_out(
-    data: RouteData, literals: dict[int, Any]
-) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
-    """By core: literals of the channels that enter it, and of those that leave it."""
-    into: dict[int, list[Any]] = {}
-    out: dict[int, list[Any]] = {}
-    for c, x in literals.items():
-        into.setdefault(int(data.ends[c]), []).append(x)
-        out.setdefault(c // data.problem.channels // 4, []).append(x)
-    return into, out
-
-
-def directions(data: RouteData, into: list[int], out: list[int]) -> list[tuple[list[int], list[int]]]:
-    """The channels that enter and leave a core travelling in each direction; directions without any are left out."""
-    v = data.problem.channels
-    pairs = [([c for c in into if c // v % 4 == d], [c for c in out if c // v % 4 == d]) for d in range(4)]
-    return [pair for pair in pairs if pair[0] or pair[1]]
 
 
 def _hint(

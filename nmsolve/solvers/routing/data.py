@@ -6,19 +6,35 @@ table tells apart: the flow, the core that sends, or the core that receives; the
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.routing.order import Pairs, following, required_order, square_turns, turning
+from nmsolve.hw.routing.order import Pairs, following, number_of, required_order, square_turns, turning
 from nmsolve.model.links import link_ends
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.stage import hang_up, leg_lengths, legs_of, working_channels
+from nmsolve.model.routing.stage import RoutingStage, hang_up, leg_lengths, legs_of, working_channels
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
+
+#: Variables of a model by channel, for each leg, tree or key.
+Columns = list[dict[int, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Variables:
+    """``leg``, ``tree``, ``key``: 0-1 variable by channel for each leg, flow, key; ``order[a, b]`` 0-1; ``number`` by channel."""
+
+    leg: Columns
+    tree: Columns
+    key: Columns
+    order: dict[tuple[int, int], Any]
+    number: dict[int, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +178,22 @@ class RouteData:
             return Scale(*self._factor, self.problem.integral)
         return Scale(1.0, True, name != "reward")
 
+    def meeting(self, channels: Iterable[int]) -> Iterator[tuple[tuple[int, int], bool]]:
+        """Pairs of a key's channels that meet in a core and need not be in order anyway, each with whether it may be."""
+        into, out = in_and_out(self, {c: c for c in channels})
+        for p, before in into.items():
+            for ab in product(before, out.get(p, [])):
+                if ab not in self._free:
+                    yield ab, ab in self._may_follow
+
+    @cached_property
+    def _may_follow(self) -> set[tuple[int, int]]:
+        return set(zip(*(x.tolist() for x in self.follow), strict=True))
+
+    @cached_property
+    def _free(self) -> set[tuple[int, int]]:
+        return set(self.required)
+
     @property
     def size(self) -> int:
         """Variables of legs and trees: what a model grows with."""
@@ -183,3 +215,55 @@ class RouteData:
                     queue.append(int(self.ends[c]))
                 seen += 1
         return hang_up(self.problem, np.array(flow, np.int64), np.array(channel, np.int64))
+
+    def solution(
+        self, stage: RoutingStage, used: list[list[int]], allowed: list[tuple[int, int]]
+    ) -> IntArray:
+        """The solution of ``stage`` with these channels of every tree; numbers allow every turn that the model allows."""
+        routes = self.routes(used)
+        pairs = np.array(allowed, np.int64).reshape(-1, 2)
+        number = number_of(self.problem, routes, (pairs[:, 0], pairs[:, 1]))
+        if number is None:  # cannot be by the rules; the referee says what is wrong
+            number = np.full(stage.channels, -1, np.int64)
+        return stage.pack(routes, number)
+
+
+def in_and_out(
+    data: RouteData, variables: Mapping[int, Any]
+) -> tuple[dict[int, list[Any]], dict[int, list[Any]]]:
+    """By core: variables of the channels that enter it, and of those that leave it."""
+    into: dict[int, list[Any]] = {}
+    out: dict[int, list[Any]] = {}
+    for c, x in variables.items():
+        into.setdefault(int(data.ends[c]), []).append(x)
+        out.setdefault(c // data.problem.channels // 4, []).append(x)
+    return into, out
+
+
+def table_terms(
+    data: RouteData, keys: Columns, entry: Callable[[int, int], Any], at_most: Callable[[Any, Any], Any]
+) -> dict[int, list[Any]]:
+    """By core: terms that add up to its table entries, or more.
+
+    ``entry`` makes the variable that a key needs an entry in a core, ``at_most`` adds a row: its first argument is at most
+    the second. A key needs one wherever it does not pass straight in one piece, and where it starts or ends.
+    """
+    used: dict[int, list[Any]] = {}
+    v = data.problem.channels
+    for i, key in enumerate(keys):
+        into, out = in_and_out(data, {c: c for c in key})
+        if data.problem.form == "destination":
+            for p, some in out.items():
+                used.setdefault(p, []).extend(key[c] for c in some)
+            continue
+        for p in into.keys() | out.keys() | data.ending[i]:
+            e = 1 if p in data.ending[i] else entry(i, p)
+            used.setdefault(p, []).append(e)
+            for d in range(0 if p in data.ending[i] else 4):
+                inside, outside = (
+                    [key[c] for c in side.get(p, []) if c // v % 4 == d] for side in (into, out)
+                )
+                if inside or outside:
+                    at_most(sum(inside) - sum(outside), e)
+                    at_most(sum(outside) - sum(inside), e)
+    return used

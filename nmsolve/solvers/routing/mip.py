@@ -5,29 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
-from nmsolve.hw.routing.order import number_of
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.routing.cpsat import directions, in_and_out
-from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.routing.data import Columns, RouteData, Variables, in_and_out, table_terms
 from nmsolve.solvers.routing.referee import MISSING
 from nmsolve.solvers.search.mip import named_rows
 from nmsolve.solvers.search.scaling import Scale, fair_unit
-
-Columns = list[dict[int, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Variables:
-    """``leg``, ``tree``, ``key``: variable by channel for each leg, flow, key; ``order[a, b]``; ``number`` by channel."""
-
-    leg: Columns
-    tree: Columns
-    key: Columns
-    order: dict[tuple[int, int], Any]
-    number: dict[int, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +33,8 @@ class RouteMipModel:
         for tree in self.v.tree:
             used.append([c for c, on in zip(tree, values[at : at + len(tree)] > 0.5, strict=True) if on])
             at += len(tree)
-        routes = self.data.routes(used)
-        allowed = np.array(
-            [ab for ab, on in zip(self.v.order, values[at:] > 0.5, strict=True) if on], np.int64
-        )
-        pairs = allowed.reshape(-1, 2)
-        number = number_of(self.stage.problem, routes, (pairs[:, 0], pairs[:, 1]))
-        return self.stage.pack(routes, np.full(self.stage.channels, -1) if number is None else number)
+        allowed = [ab for ab, on in zip(self.v.order, values[at:] > 0.5, strict=True) if on]
+        return self.data.solution(self.stage, used, allowed)
 
     def first(self) -> FloatArray | None:
         """No start: HiGHS completes none that leaves numbers of channels open."""
@@ -109,23 +87,11 @@ def _variables(model: Any, data: RouteData) -> Variables:
     )
     key = [tree[m[0]] if len(m) == 1 else shared[i] for i, m in enumerate(data.members)]
     model.p = pyo.Var(data.working.tolist(), bounds=(0, max(1, len(data.working)) - 1))
-    pairs = [*data.turns, *(ab for ab in _met(data, key) if ab not in set(data.turns))]
+    met = (ab for channels in key for ab, allowed in data.meeting(channels) if allowed)
+    pairs = list(dict.fromkeys([*data.turns, *met]))
     model.t = pyo.Var(pairs, domain=pyo.Binary)
     order = {ab: model.t[ab] for ab in pairs}
     return Variables(leg, tree, key, order, {c: model.p[c] for c in data.working.tolist()})
-
-
-def _met(data: RouteData, keys: Columns) -> list[tuple[int, int]]:
-    """Pairs of channels that may have to be in order and need not be anyway."""
-    allowed, free = set(zip(*(x.tolist() for x in data.follow), strict=True)), set(data.required)
-    out: dict[tuple[int, int], None] = {}
-    for key in keys:
-        into, leaving = in_and_out(data, {c: c for c in key})
-        for p, before in into.items():
-            for ab in [(a, b) for a in before for b in leaving.get(p, [])]:
-                if ab in allowed and ab not in free:
-                    out[ab] = None
-    return list(out)
 
 
 def one_path_per_leg(model: Any, data: RouteData, v: Variables) -> None:
@@ -169,14 +135,10 @@ def tables_of_keys(model: Any, data: RouteData, v: Variables) -> None:
 
 def allowed_turns_only(model: Any, data: RouteData, v: Variables) -> None:
     """``y[a] + y[b] <= 1 + t[a,b]``; turning back and given prohibitions: ``y[a] + y[b] <= 1``."""
-    rows, free = named_rows(model, "allowed_turns_only"), set(data.required)
-    allowed = set(zip(*(x.tolist() for x in data.follow), strict=True))
+    rows = named_rows(model, "allowed_turns_only")
     for key in v.key:
-        into, out = in_and_out(data, {c: c for c in key})
-        for p, before in into.items():
-            for a, b in [(a, b) for a in before for b in out.get(p, [])]:
-                if (a, b) not in free:
-                    rows.add(key[a] + key[b] <= 1 + (v.order[a, b] if (a, b) in allowed else 0))
+        for (a, b), allowed in data.meeting(key):
+            rows.add(key[a] + key[b] <= 1 + (v.order[a, b] if allowed else 0))
 
 
 def growing_numbers(model: Any, data: RouteData, v: Variables) -> None:
@@ -210,24 +172,7 @@ def table_entries(model: Any, data: RouteData, v: Variables) -> dict[int, list[A
 
     rows = named_rows(model, "table_entries")
     model.e = pyo.VarList(domain=pyo.NonNegativeReals)
-    used: dict[int, list[Any]] = {}
-    for i, key in enumerate(v.key):
-        into, out = in_and_out(data, {c: c for c in key})
-        if data.problem.form == "destination":
-            for p, some in out.items():
-                used.setdefault(p, []).extend(key[c] for c in some)
-            continue
-        for p in into.keys() | out.keys() | data.ending[i]:
-            if p in data.ending[i]:
-                used.setdefault(p, []).append(1)
-                continue
-            e = model.e.add()
-            used.setdefault(p, []).append(e)
-            for inside, outside in directions(data, into.get(p, []), out.get(p, [])):
-                change = sum(key[c] for c in inside) - sum(key[c] for c in outside)
-                rows.add(change <= e)
-                rows.add(-change <= e)
-    return used
+    return table_terms(data, v.key, lambda i, p: model.e.add(), lambda change, e: rows.add(change <= e))
 
 
 RULES = (

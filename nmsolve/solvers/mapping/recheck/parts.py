@@ -49,8 +49,8 @@ def expect(problem: MappingProblem, charged: str = "sums", fewest: int = 2) -> N
         raise CertificateError(f"{usable} usable cores, expected at least {fewest}")
 
 
-def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArray:
-    """The field ``name`` as (length,) finite floats of moderate size. Raises CertificateError."""
+def numbers(certificate: Mapping[str, Any], name: str, length: int | None = None) -> FloatArray:
+    """The field ``name`` as (length,) finite floats of moderate size; of any length if None. Raises CertificateError."""
     if name not in certificate:
         raise CertificateError(f"{name!r} is missing")
     stated = certificate[name]
@@ -62,13 +62,27 @@ def numbers(certificate: Mapping[str, Any], name: str, length: int) -> FloatArra
         array = np.asarray(stated, np.float64)
     except OverflowError as error:
         raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}") from error
-    if array.shape != (length,):
-        raise CertificateError(f"{name!r} has shape {array.shape}, expected ({length},)")
+    if array.ndim != 1 or length not in (None, len(array)):
+        raise CertificateError(f"{name!r} has shape {array.shape}, expected ({length or ''},)")
     if not np.isfinite(array).all():
         raise CertificateError(f"{name!r} holds a number that is not finite")
     if np.abs(array).max(initial=0.0) > LARGEST_NUMBER:
         raise CertificateError(f"{name!r} holds a number above {LARGEST_NUMBER:g}")
     return array
+
+
+def whole_numbers(
+    certificate: Mapping[str, Any],
+    name: str,
+    length: int | None = None,
+    least: float = -EXACT,
+    most: float = EXACT,
+) -> IntArray:
+    """The same as int64, none below ``least`` and all of a size below ``most``. Raises CertificateError."""
+    values = numbers(certificate, name, length)
+    if (values % 1).any() or values.min(initial=0.0) < least or np.abs(values).max(initial=0.0) >= most:
+        raise CertificateError(f"{name!r} holds a number that is not whole, too large or below {least:g}")
+    return values.astype(np.int64)
 
 
 def rho_of(certificate: Mapping[str, Any]) -> float:

@@ -20,10 +20,13 @@ from nmsolve.solvers.mapping.recheck.parts import (
     parallel,
     room_of,
     usable_cores,
+    whole_numbers,
 )
 from nmsolve.solvers.mapping.recheck.rounding import ROUNDOFF, SAFE, dot_down, down, gamma, sum_down
 from nmsolve.solvers.mapping.recheck.spectral import moderate, projection_value
 
+#: Nodes and sizes of rows are smaller.
+LARGEST_NUMBERED = 2.0**31
 #: Cliques of more nodes have no row.
 LARGEST = 10
 #: Of rows with equally many members (signed, 1-based): right-hand sides and orientations (+1 a clique, -1 not).
@@ -82,8 +85,8 @@ def _rows(
     certificate: Mapping[str, Any], k: int, sides: Sides, traffic: float
 ) -> tuple[FloatArray, float, float]:
     """(k, k) sum of tau times the rows, what they are worth together at least, and the sum of the absolute coefficients."""
-    size = _whole(certificate, "sizes")
-    member = _whole(certificate, "members")
+    size = whole_numbers(certificate, "sizes", most=LARGEST_NUMBERED)
+    member = whole_numbers(certificate, "members", most=LARGEST_NUMBERED)
     tau = moderate(numbers(certificate, "tau", len(size)), "tau", traffic)
     if len(size) and not (size.min() >= 3 and size.max() <= k):
         raise CertificateError(f"'sizes' must lie in 3..{k}")
@@ -111,16 +114,6 @@ def _rows(
                 np.add.at(total, (node[:, j], node[:, i]), part)
                 mass += 2 * float(tau[which].sum())
     return total, paid, mass
-
-
-def _whole(certificate: Mapping[str, Any], name: str) -> IntArray:
-    """The field as whole numbers. Raises CertificateError."""
-    stated = certificate.get(name)
-    count = len(stated) if isinstance(stated, list | np.ndarray) else 0
-    values = numbers(certificate, name, count)
-    if (values != np.rint(values)).any() or np.abs(values).max(initial=0.0) > 2**31:
-        raise CertificateError(f"{name!r} must hold whole numbers")
-    return values.astype(np.int64)
 
 
 def _right_sides(table: IntArray, form: CoreDistance, d: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -26,10 +26,10 @@ from nmsolve.solvers.mapping.recheck.parts import (
     distances,
     expect,
     lowered,
-    numbers,
     parallel,
     room_of,
     usable_cores,
+    whole_numbers,
 )
 from nmsolve.solvers.mapping.recheck.rounding import floor_products
 
@@ -97,25 +97,10 @@ def _positive(certificate: Mapping[str, Any], name: str) -> float:
     return float(value)
 
 
-def _whole(
-    certificate: Mapping[str, Any], name: str, length: int | None = None, least: float = 0
-) -> IntArray:
-    """A field of whole numbers >= ``least``. An empty list counts as no numbers."""
-    if length is None:
-        try:
-            length = len(certificate[name]) if name in certificate else 0
-        except TypeError as error:
-            raise CertificateError(f"{name!r} does not hold numbers") from error
-    array = numbers(certificate, name, length)
-    if (array % 1).any() or (len(array) and (array.min() < least or np.abs(array).max() >= _LARGEST)):
-        raise CertificateError(f"{name!r} holds a number that is not whole, too large or below {least:g}")
-    return array.astype(np.int64)
-
-
 def _nodes(
     problem: MappingProblem, certificate: Mapping[str, Any], name: str, length: int | None = None
 ) -> IntArray:
-    out = _whole(certificate, name, length)
+    out = whole_numbers(certificate, name, length, 0)
     if len(out) and out.max() >= problem.n:
         raise CertificateError(f"{name!r} names a node that does not exist")
     return out
@@ -126,7 +111,7 @@ def _triples(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """(u, v, whole value >= 0) of the fields ``name_u``, ``name_v``, ``name``."""
     u = _nodes(problem, certificate, f"{name}_u")
-    v, value = _nodes(problem, certificate, f"{name}_v", len(u)), _whole(certificate, name, len(u))
+    v, value = _nodes(problem, certificate, f"{name}_v", len(u)), whole_numbers(certificate, name, len(u), 0)
     if (u == v).any():
         raise CertificateError(f"{name!r} joins a node with itself")
     if sum(value.tolist()) >= _LARGEST / 8:
@@ -162,9 +147,9 @@ def _sets(
     problem: MappingProblem, certificate: Mapping[str, Any]
 ) -> tuple[list[tuple[IntArray, IntArray, IntArray]], list[IntArray], list[int]]:
     """Shares (as positions in the set), nodes and claimed cost of every set; shares keep node numbers for the sums."""
-    size = _whole(certificate, "set_size", least=1)
-    count = _whole(certificate, "share_count", len(size))
-    claims = _whole(certificate, "set_cost", len(size))
+    size = whole_numbers(certificate, "set_size", least=1)
+    count = whole_numbers(certificate, "share_count", len(size), 0)
+    claims = whole_numbers(certificate, "set_cost", len(size), 0)
     if len(size) and size.max() > MAX_SET:
         raise CertificateError(f"'set_size' is above {MAX_SET}")
     nodes = _nodes(problem, certificate, "set_nodes", int(size.sum()))
@@ -220,7 +205,7 @@ def _star_value(
 ) -> int:
     """``sum_u min_p (least cost of u's star from core p - price_p) + sum_p price_p``."""
     k = len(usable_cores(problem))
-    price = _whole(certificate, "price", k, -_LARGEST)
+    price = whole_numbers(certificate, "price", k)
     if problem.n < k and price.max(initial=0) > 0:
         raise CertificateError("'price' is positive although cores stay empty")
     u, v, value = stars
