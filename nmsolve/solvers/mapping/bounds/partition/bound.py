@@ -28,17 +28,12 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
-from nmsolve.solvers.mapping.bounds.split.ascent import Ascent
-from nmsolve.solvers.mapping.bounds.split.bound import certified_bound, first_shift
+from nmsolve.solvers.mapping.bounds.split.bound import climb_split
 from nmsolve.solvers.mapping.bounds.split.form import LARGEST_CLIQUE, SplitForm, split_form
 
 METHOD = "slots"
 #: Most places: every step costs some k^3.
 MAX_PLACES, MAX_SINGLE = 512, 1100
-#: A certificate is made once the bound has grown by this part.
-GROWTH = 0.01
-#: Part of the time for the diagonal shift at the start.
-FIRST = 0.1
 
 
 def _too_many_places(problem: MappingProblem) -> str | None:
@@ -66,38 +61,21 @@ def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[B
 
     The guide's mapping leads to multipliers of messages.
     """
-    began, upper, should_stop, seconds = process_time(), guide.upper, guide.should_stop, guide.seconds
+    began, proved = process_time(), 0.0
     form = pairwise(problem, guide)
     if form is None or not form.traffic.any():
         return
-    placed = place_problem(form)
-    split = split_places(form, placed)
+    split = split_places(form, place_problem(form))
     if split is None:
         return
-    first = process_time() + FIRST * seconds
-
-    def enough() -> bool:
-        return should_stop() or process_time() > first
-
-    ascent = Ascent(split, first_shift(split, 2.0 * (upper() - form.constant), enough))
-    certified, proved, cost = -np.inf, 0.0, 0.0
-    while True:
-        goal = upper()
-        ascent.advance(2.0 * (goal - form.constant))
-        now = process_time() - began
-        lost = not np.isfinite(ascent.m).all()
-        ending = lost or ascent.exhausted or should_stop() or now + 1.5 * cost > seconds
-        if (
-            ascent.best.value > certified + (0.0 if ending else GROWTH * abs(certified))
-            or certified == -np.inf
-        ):
-            inner, value = certified_bound(split, ascent.best)
-            certified, cost = ascent.best.value, process_time() - began - now
-            bound = _lifted(form, inner, value)
-            if bound.value > proved:
-                proved = bound.value
-                yield bound
-        if ending or proved >= goal:
+    left = guide.seconds - (process_time() - began)
+    inside = guide._replace(upper=lambda: guide.upper() - form.constant, seconds=left)
+    for inner, value in climb_split(split, inside, process_time):
+        bound = _lifted(form, inner, value)
+        if bound.value > proved:
+            proved = bound.value
+            yield bound
+        if proved >= guide.upper():
             return
 
 

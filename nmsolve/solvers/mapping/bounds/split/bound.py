@@ -53,32 +53,39 @@ refuses_split = takes(f"pairs {LIMITS} -several -lone", _too_large)
 
 def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
     """Ever better certified bounds until the steps are too short to matter, (wall) time is up or the optimum is proved."""
-    form, upper, should_stop, seconds = split_form(problem), guide.upper, guide.should_stop, guide.seconds
-    began = monotonic()
+    proved = 0.0
+    for bound, _ in climb_split(split_form(problem), guide, monotonic):
+        if bound.value > proved:
+            proved = bound.value
+            yield bound
+        if proved >= guide.upper():
+            return
+
+
+def climb_split(form: SplitForm, guide: Guide, clock: Callable[[], float]) -> Iterator[tuple[Bound, float]]:
+    """Certified bounds on a form, each with its plain value, made during the ascent; ``clock`` measures the guide's time."""
+    began, upper = clock(), guide.upper
 
     def enough() -> bool:
-        return should_stop() or monotonic() - began > FIRST * seconds
+        return guide.should_stop() or clock() - began > FIRST * guide.seconds
 
-    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), should_stop)
-    certified, proved, spent, cost = -np.inf, 0.0, 0.0, 0.0
-    while True:
+    ascent = Ascent(form, first_shift(form, 2.0 * (upper() - form.base), enough), guide.should_stop)
+    certified, spent, cost, ending = -np.inf, 0.0, 0.0, False
+    while not ending:
         goal = upper()
         ascent.advance(2.0 * (goal - form.base))
-        now = monotonic() - began
+        now = clock() - began
+        over = ascent.exhausted or guide.should_stop() or now + 1.2 * cost > guide.seconds
         reached = form.base + ascent.best.value / 2 >= goal * (1 - 1e-9)
-        ending = ascent.exhausted or should_stop() or now + 1.2 * cost > seconds or reached
+        ending = over or reached or not np.isfinite(ascent.m).all()
         grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)
         if ascent.best.value > certified and (ending or (grown and spent + cost <= EFFORT * now)):
             bound, value = certified_bound(form, ascent.best)
             ascent.correct(2.0 * (value - form.base))
             certified = ascent.best.value
-            cost = monotonic() - began - now
+            cost = clock() - began - now
             spent += cost
-            if bound.value > proved:
-                proved = bound.value
-                yield bound
-        if ending or proved >= goal:
-            return
+            yield bound, value
 
 
 def first_shift(form: SplitForm, upper: float, enough: Callable[[], bool]) -> FloatArray:
