@@ -81,7 +81,9 @@ def whole_numbers(
     """The same as int64, none below ``least`` and all of a size below ``most``. Raises CertificateError."""
     values = numbers(certificate, name, length)
     if (values % 1).any() or values.min(initial=0.0) < least or np.abs(values).max(initial=0.0) >= most:
-        raise CertificateError(f"{name!r} must hold whole numbers, none below {least:g} or too large")
+        raise CertificateError(
+            f"{name!r} must hold whole numbers: one is not whole, too large or below {least:g}"
+        )
     return values.astype(np.int64)
 
 
