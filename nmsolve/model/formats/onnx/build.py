@@ -10,7 +10,7 @@ from typing import Any
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.dtypes import attribute_kinds, output_dtypes
 from nmsolve.model.formats.onnx.hints import stated_dtypes
-from nmsolve.model.formats.onnx.order import Needs, ordered
+from nmsolve.model.formats.onnx.order import needs_of, ordered
 from nmsolve.model.formats.onnx.values import (
     Hollow,
     attributes_of,
@@ -114,14 +114,14 @@ class _Builder:
         scope = _Scope(around)
         inputs = self._given(proto, scope)
         self._weights(proto, scope)
-        needs = Needs(proto)
+        needs = [needs_of(node) for node in proto.node]
         operators: list[Operator] = []
         labels: dict[str, int] = {}
         users: dict[int, list[int]] = {}
         for k in ordered(proto, needs, scope.numbers, self.where):
             node = proto.node[k]
             label = _label(node.name or f"{node.op_type}_{k}", labels)
-            for name in needs.of(k):
+            for name in needs[k]:
                 number = scope.find(name)
                 if number is None:
                     raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.model.contained import MEMORY, Allowance, Piece, one_piece, time_left
 from nmsolve.model.errors import InputError, NmsolveError
-from nmsolve.model.formats.onnx.order import Needs, ordered
+from nmsolve.model.formats.onnx.order import needs_of, ordered
 from nmsolve.model.formats.onnx.values import dims_of, type_of
 from nmsolve.model.operators.shapes.facts import LARGEST_VALUE
 from nmsolve.model.operators.symbols import Names
@@ -114,7 +114,7 @@ def _copy(source: Any, target: Any, top: Any, where: str) -> None:
             top.input.append(
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
             )
-    for k in ordered(source, Needs(source), (), where):
+    for k in ordered(source, [needs_of(node) for node in source.node], (), where):
         node = source.node[k]
         if not any(a.HasField("g") for a in node.attribute):
             target.node.append(node)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container, Sequence
 from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.ordering import circle, topological
 
 
-class Needs:
-    """Names of the tensors that every node of a graph uses."""
-
-    def __init__(self, graph: Any) -> None:
-        self._of = [_needs(node) for node in graph.node]
-
-    def of(self, node: int) -> tuple[str, ...]:
-        """Each name once, in order of first use."""
-        return self._of[node]
-
-
-def _needs(node: Any) -> tuple[str, ...]:
+def needs_of(node: Any) -> tuple[str, ...]:
+    """Names of the tensors that a node uses, each once, in order of first use."""
     names = dict.fromkeys(n for n in node.input if n)
     for a in node.attribute:
         if a.HasField("g"):
@@ -33,12 +23,12 @@ def _free(graph: Any) -> list[str]:
     made = {i.name for i in graph.input} | {t.name for t in graph.initializer}
     made |= {t.values.name for t in graph.sparse_initializer}
     made.update(n for node in graph.node for n in node.output)
-    used = dict.fromkeys(n for node in graph.node for n in _needs(node))
+    used = dict.fromkeys(n for node in graph.node for n in needs_of(node))
     used.update(dict.fromkeys(o.name for o in graph.output if o.name))
     return [n for n in used if n not in made]
 
 
-def ordered(graph: Any, needs: Needs, given: Container[str], where: str) -> list[int]:
+def ordered(graph: Any, needs: Sequence[Collection[str]], given: Container[str], where: str) -> list[int]:
     """Numbers of the nodes in topological order; the order of the file is kept where it is one (Kahn's algorithm).
 
     Raises
@@ -52,7 +42,7 @@ def ordered(graph: Any, needs: Needs, given: Container[str], where: str) -> list
                 raise InputError(f"tensor {name!r} is made twice", where, "every tensor made once")
             if name:
                 maker[name] = k
-    before = [{maker[n] for n in needs.of(k) if n in maker} for k in range(len(graph.node))]
+    before = [{maker[n] for n in needs[k] if n in maker} for k in range(len(graph.node))]
     order = topological(before)
     if len(order) < len(before):
         ring = circle(before, order)

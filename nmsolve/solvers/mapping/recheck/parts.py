@@ -80,7 +80,7 @@ def whole_numbers(
 ) -> IntArray:
     """The same as int64, none below ``least`` and all of a size below ``most``. Raises CertificateError."""
     values = numbers(certificate, name, length)
-    if (values % 1).any() or values.min(initial=0.0) < least or np.abs(values).max(initial=0.0) >= most:
+    if (values % 1).any() or (values < least).any() or (np.abs(values) >= most).any():
         raise CertificateError(
             f"{name!r} must hold whole numbers: one is not whole, too large or below {least:g}"
         )
