@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -60,6 +63,15 @@ def test_every_objective_is_one_kind_and_somebody_maps_and_bounds_it() -> None:
         assert len(kinds) == 1, objective
         takes = [e for e in map(make_engine, REGISTRY) if e.refuses(problem) is None]
         assert {"mappings", "bounds"} <= {e.finds for e in takes}, objective
+
+
+def test_every_objective_is_on_the_page_of_objectives() -> None:
+    """Its row stands under the heading or the bold word that its record names, and only objectives have rows."""
+    page = (Path(__file__).resolve().parent.parent / "docs" / "objectives.md").read_text("utf-8")
+    table = page.split("\n## What can be minimised")[1].split("\n\n")[1]
+    assert re.findall(r"^\| `([a-z-]+)` \|", table, re.MULTILINE) == list(OBJECTIVES)
+    for objective in OBJECTIVES.values():
+        assert re.search(rf"^(## |\*\*){re.escape(objective.section)}", page, re.MULTILINE), objective
 
 
 def test_every_engine_names_features_that_exist() -> None:
