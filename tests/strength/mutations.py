@@ -93,7 +93,7 @@ MUTATIONS = [
              "for i, bounds in enumerate(rest):", "for i, bounds in enumerate(rest[:0]):"),
     Mutation("cover", "five rounds", _BOUND + "cover", _S + "bounds/core_traffic.py", "rounds: int = 2000", "rounds: int = 5"),
     Mutation("cover", "messages not touched yet cost nothing", _BOUND + "cover_pricing", _S + "bounds/core_traffic_kernel.py",
-             "value += rate[m] / min(left, open_pins[m])", "value += 0.0"),
+             "value += c.rate[m] / min(left, open_pins[m])", "value += 0.0"),
     Mutation("branch-bound", "no symmetries", _BOUND + "branch_bound", _S + "branch_bound/engine.py",
              "maps = maps if symmetry is None else symmetry.maps", "pass"),
     Mutation("named", "XY only", _ROUTE + "named", "solvers/routing/named.py",

@@ -120,9 +120,7 @@ def test_cover_pricing() -> None:
     volume = np.bincount(np.repeat(np.arange(FEW.n), np.diff(c.net_ptr)), c.rate[c.nets], FEW.n)
     price = np.rint(1.4 * volume * c.rate.sum() / volume.sum())
     member = np.zeros(c.room, np.int64)
-    cheapest, tree, _ = cheapest_set(
-        c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, np.inf, 10**6, member
-    )
+    cheapest, tree, _ = cheapest_set(c, price, np.inf, 10**6, member)
     assert cheapest == 0
     at_most(tree, 273)
 

@@ -19,7 +19,6 @@ The certificate is pi.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -27,8 +26,7 @@ from nmsolve.hw.cost import uses_nets, whole_costs
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, cheapest_set, cost_of
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import MARGIN, TrafficNets, cheapest_set, cost_of
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 from nmsolve.solvers.mapping.bounds.pairs import MAX_CORES, pair_form, room_per_core
@@ -40,23 +38,6 @@ MAX_NODES, MAX_ROOM, MAX_WORK = 400, 12, 60e6
 STEP, SHRINK, STALL, LAST, KEPT = 1.0, 0.7, 8, 1e-3, 0.6
 #: Prices are multiples of this part of the greatest rate, so that sums of them are exact.
 GRAIN = 2.0**-24
-
-
-@dataclass(frozen=True, eq=False)
-class TrafficNets:
-    """The nets of a problem: CSR over nodes (``net_ptr``, ``nets``), ``pins`` and ``rate`` (nets,), ``unit`` (d0).
-
-    ``parts`` cores, each with ``least`` to ``room`` nodes.
-    """
-
-    net_ptr: IntArray
-    nets: IntArray
-    pins: IntArray
-    rate: FloatArray
-    unit: float
-    parts: int
-    least: int
-    room: int
 
 
 def _too_large(problem: MappingProblem) -> str | None:
@@ -127,11 +108,9 @@ def core_traffic_bounds(
         if guide.should_stop() or step < LAST:
             return
         price = np.rint(price / grain) * grain
-        known = cost_of(member, size, c.net_ptr, c.nets, c.rate, price) if size >= c.least else np.inf
+        known = cost_of(c, member, size, price) if size >= c.least else np.inf
         known = min(known, 0.0 if c.least == 0 else np.inf) + 2 * MARGIN
-        cheapest, tree, found = cheapest_set(
-            c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, price, known, most, member
-        )
+        cheapest, tree, found = cheapest_set(c, price, known, most, member)
         if tree < 0:
             return
         size = found if found >= 0 else size

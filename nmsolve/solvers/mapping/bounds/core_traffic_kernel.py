@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba as nb
 import numpy as np
 
@@ -11,35 +13,43 @@ from nmsolve.model.types import AnyArray, FloatArray, IntArray
 MARGIN = 1e-9
 
 
+class TrafficNets(NamedTuple):
+    """The nets of a problem: CSR over nodes (``net_ptr``, ``nets``), ``pins`` and ``rate`` (nets,), ``unit`` (d0).
+
+    ``parts`` cores, each with ``least`` to ``room`` nodes.
+    """
+
+    net_ptr: IntArray
+    nets: IntArray
+    pins: IntArray
+    rate: FloatArray
+    unit: float
+    parts: int
+    least: int
+    room: int
+
+
 @nb.njit(cache=True, nogil=True)
-def cost_of(
-    member: IntArray, size: int, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray
-) -> float:
+def cost_of(c: TrafficNets, member: IntArray, size: int, price: FloatArray) -> float:
     """``sum of the rates of nets that touch member[:size] - prices of its nodes``."""
-    touched = np.zeros(len(rate), np.bool_)
+    touch = np.zeros(len(c.rate), np.int64)
     total = 0.0
     for k in range(size):
-        total -= price[member[k]]
-        for j in range(net_ptr[member[k]], net_ptr[member[k] + 1]):
-            if not touched[nets[j]]:
-                touched[nets[j]] = True
-                total += rate[nets[j]]
+        total = with_node(c, member[k], total, price, touch)
     return total
 
 
 @nb.njit(cache=True, nogil=True)
 def cheapest_set(
-    room: int, least: int, net_ptr: IntArray, nets: IntArray, pins: IntArray, rate: FloatArray, price: FloatArray,
-    known: float, limit: int, member: IntArray,
-) -> tuple[float, int, int]:  # fmt: skip
-    """Least cost of a set of ``least`` to ``room`` nodes, ``(cost, nodes of the tree, size)``; below ``known`` only.
+    c: TrafficNets, price: FloatArray, known: float, limit: int, member: IntArray
+) -> tuple[float, int, int]:
+    """Least cost of a set of nodes for a core, ``(cost, nodes of the tree, size)``; below ``known`` only.
 
     The set is left in ``member[:size]``; size -1 if none is below ``known``, whose cost is then returned. Nodes -1:
     the search would need more than ``limit`` nodes, and nothing is proved.
 
     Parameters
     ----------
-    net_ptr, nets : CSR over nodes: the nets each node is in; pins : (nets,) nodes in each net
     price : (n,) what every chosen node brings
 
     Notes
@@ -48,8 +58,8 @@ def cheapest_set(
     ``rate / min(places left, open nodes of the net)``: among the open nodes at most so many can share it. The
     cheapest places-left of these charges less prices, where negative or needed, bound all that can follow.
     """
-    n, many = len(price), len(rate)
-    touch, open_pins = np.zeros(many, np.int64), pins.copy()
+    n = len(price)
+    touch, open_pins = np.zeros(len(c.rate), np.int64), c.pins.copy()
     state = np.zeros(n, np.int8)  # 0 open, 1 in, 2 out
     node, way = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int8)
     charge = np.zeros(n)
@@ -60,21 +70,19 @@ def cheapest_set(
             tried += 1
             if tried > limit:
                 return best, -1, best_size
-            if size >= least and cost < best:
+            if size >= c.least and cost < best:
                 best, best_size, k = cost, size, 0
                 for u in range(n):
                     if state[u] == 1:
                         member[k] = u
                         k += 1
-            first = _most_promising(
-                room - size, least - size, best - cost, net_ptr, nets, rate, price, touch, open_pins, state, charge
-            )  # fmt: skip
+            first = _most_promising(c, size, best - cost, price, touch, open_pins, state, charge)
             if first >= 0:
                 node[depth], way[depth] = first, 1
                 depth += 1
                 state[first] = 1
                 size += 1
-                cost = _with(first, cost, net_ptr, nets, rate, price, touch)
+                cost = with_node(c, first, cost, price, touch)
             else:
                 down = False
             continue
@@ -84,56 +92,47 @@ def cheapest_set(
         u = node[depth]
         if way[depth] == 1:
             size -= 1
-            cost = _without(u, cost, net_ptr, nets, rate, price, touch, open_pins)
+            cost = without_node(c, u, cost, price, touch)
+            for j in range(c.net_ptr[u], c.net_ptr[u + 1]):
+                open_pins[c.nets[j]] -= 1  # out for good: its nets have one open node fewer
             state[u], way[depth] = 2, 2
             depth += 1
             down = True
         else:
             state[u] = 0
-            for j in range(net_ptr[u], net_ptr[u + 1]):
-                open_pins[nets[j]] += 1
+            for j in range(c.net_ptr[u], c.net_ptr[u + 1]):
+                open_pins[c.nets[j]] += 1
 
 
 @nb.njit(cache=True, nogil=True)
-def _with(
-    u: int,
-    cost: float,
-    net_ptr: IntArray,
-    nets: IntArray,
-    rate: FloatArray,
-    price: FloatArray,
-    touch: IntArray,
-) -> float:
-    """The cost once open node ``u`` is in the set; ``touch`` (nets,) counts the chosen nodes of every net."""
+def with_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
+    """The cost once node ``u`` is in the set; ``touch`` (nets,) counts the chosen nodes of every net."""
     cost -= price[u]
-    for j in range(net_ptr[u], net_ptr[u + 1]):
-        if touch[nets[j]] == 0:
-            cost += rate[nets[j]]
-        touch[nets[j]] += 1
+    for j in range(c.net_ptr[u], c.net_ptr[u + 1]):
+        if touch[c.nets[j]] == 0:
+            cost += c.rate[c.nets[j]]
+        touch[c.nets[j]] += 1
     return cost
 
 
 @nb.njit(cache=True, nogil=True)
-def _without(
-    u: int, cost: float, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, touch: IntArray,
-    open_pins: IntArray,
-) -> float:  # fmt: skip
-    """The cost once chosen node ``u`` is out for good, so that its nets have one open node fewer."""
+def without_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
+    """The cost once node ``u`` is out of the set."""
     cost += price[u]
-    for j in range(net_ptr[u], net_ptr[u + 1]):
-        touch[nets[j]] -= 1
-        open_pins[nets[j]] -= 1
-        if touch[nets[j]] == 0:
-            cost -= rate[nets[j]]
+    for j in range(c.net_ptr[u], c.net_ptr[u + 1]):
+        touch[c.nets[j]] -= 1
+        if touch[c.nets[j]] == 0:
+            cost -= c.rate[c.nets[j]]
     return cost
 
 
 @nb.njit(cache=True, nogil=True)
 def _most_promising(
-    left: int, needed: int, slack: float, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray,
-    touch: IntArray, open_pins: IntArray, state: AnyArray, charge: FloatArray,
+    c: TrafficNets, size: int, slack: float, price: FloatArray, touch: IntArray, open_pins: IntArray, state: AnyArray,
+    charge: FloatArray,
 ) -> int:  # fmt: skip
-    """The open node of the least charge, or -1 if no choice of up to ``left`` and at least ``needed`` more gains ``slack``."""
+    """The open node of the least charge, or -1 if none of the choices that make a set of ``size`` a whole one gains ``slack``."""
+    left, needed = c.room - size, c.least - size
     if left <= 0:
         return -1
     count, first, low = 0, -1, np.inf
@@ -141,10 +140,10 @@ def _most_promising(
         if state[u] != 0:
             continue
         value = -price[u]
-        for j in range(net_ptr[u], net_ptr[u + 1]):
-            m = nets[j]
+        for j in range(c.net_ptr[u], c.net_ptr[u + 1]):
+            m = c.nets[j]
             if touch[m] == 0:
-                value += rate[m] / min(left, open_pins[m])
+                value += c.rate[m] / min(left, open_pins[m])
         charge[count] = value
         count += 1
         if value < low:

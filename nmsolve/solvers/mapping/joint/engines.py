@@ -341,9 +341,7 @@ def partition_walk(
     """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
     c, n = traffic_nets(mapping), mapping.n
     known, most = 1e-9 if c.least == 0 else np.inf, PRICINGS * int(MAX_WORK / (n + len(c.nets)))
-    cheapest, tree, _ = cheapest_set(
-        c.room, c.least, c.net_ptr, c.nets, c.pins, c.rate, prices, known, most, np.zeros(c.room, np.int64)
-    )  # fmt: skip
+    cheapest, tree, _ = cheapest_set(c, prices, known, most, np.zeros(c.room, np.int64))
     if tree < 0:
         return None
     root = float(prices.sum() + c.parts * (cheapest - 1e-8) - c.rate.sum())
@@ -359,7 +357,7 @@ def partition_walk(
             enemies[u] |= 1 << v
     sets, spare = np.zeros(KEPT_SETS, np.int64), np.zeros(KEPT_SETS)
     count = cheap_sets(
-        c.room, c.net_ptr, c.nets, c.rate, prices, cheapest - 1e-8, budget_of(limit, c.unit, root, gain),
+        c, prices, cheapest - 1e-8, budget_of(limit, c.unit, root, gain),
         mapping.sizes, mapping.capacity.max(axis=0), enemies, sets, spare,
     )  # fmt: skip
     if count > KEPT_SETS:

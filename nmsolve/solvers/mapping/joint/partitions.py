@@ -14,6 +14,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
+from nmsolve.solvers.mapping.bounds.core_traffic_kernel import TrafficNets, with_node, without_node
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
 #: Entries of ``counter``: depth, steps, partitions placed, better mappings found, parts of the partition that is being placed
@@ -86,25 +87,21 @@ def budget_of(limit: float, unit: float, root: float, gain: float) -> float:
 
 @nb.njit(cache=True, nogil=True)
 def cheap_sets(
-    room: int, net_ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, cheapest: float, budget: float,
-    sizes: IntArray, most: IntArray, enemies: IntArray, sets: IntArray, spare: FloatArray,
+    c: TrafficNets, price: FloatArray, cheapest: float, budget: float, sizes: IntArray, most: IntArray, enemies: IntArray,
+    sets: IntArray, spare: FloatArray,
 ) -> int:  # fmt: skip
-    """All sets of up to ``room`` nodes within ``budget``, into ``sets`` and ``spare``; their number, also beyond the room there.
+    """All sets of nodes of a core within ``budget``, into ``sets`` and ``spare``; their number, also beyond the room there.
 
     ``most`` (R,): what the largest core holds; ``enemies`` (n,): bit sets of nodes that each must stay apart from.
     """
     n, count = len(price), 0
-    member, size, u, cost = np.zeros(room, np.int64), 0, 0, 0.0
-    touch = np.zeros(len(rate), np.int64)
+    member, size, u, cost = np.zeros(c.room, np.int64), 0, 0, 0.0
+    touch = np.zeros(len(c.rate), np.int64)
     while True:
-        if size < room and u < n:
+        if size < c.room and u < n:
             member[size] = u
             size += 1
-            cost -= price[u]
-            for j in range(net_ptr[u], net_ptr[u + 1]):
-                if touch[nets[j]] == 0:
-                    cost += rate[nets[j]]
-                touch[nets[j]] += 1
+            cost = with_node(c, u, cost, price, touch)
             if cost - cheapest <= budget and _allowed(member, size, sizes, most, enemies):
                 if count < len(sets):
                     bits = np.int64(0)
@@ -118,11 +115,7 @@ def cheap_sets(
             return count
         size -= 1
         u = member[size]
-        cost += price[u]
-        for j in range(net_ptr[u], net_ptr[u + 1]):
-            touch[nets[j]] -= 1
-            if touch[nets[j]] == 0:
-                cost -= rate[nets[j]]
+        cost = without_node(c, u, cost, price, touch)
         u += 1
 
 
