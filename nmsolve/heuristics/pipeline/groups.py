@@ -14,6 +14,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, worst
 from nmsolve.heuristics.pipeline.intervals import intervals_of
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -223,17 +224,10 @@ class GroupsEnv:
 
 def require_groups(problem: PipelineProblem) -> None:
     """Raise InputError if the actions could lead to plans that break a rule, or could not leave such a one."""
-    reason = refuses_groups(problem)
+    reason = takes("-stages -all")(problem)
     if reason is not None:
         raise InputError(
-            reason, problem.name, "a free number of stages and, if all cores count, groups of any size"
+            f"method M5: {reason}",
+            problem.name,
+            "a free number of stages and, if all cores count, groups of any size",
         )
-
-
-def refuses_groups(problem: PipelineProblem) -> str | None:
-    """Why the problem is not one for these actions, or None."""
-    if problem.exact_stages:
-        return "the number of stages is fixed"
-    if problem.use_all and problem.largest_group < problem.cores:
-        return f"all cores must be used, but groups have at most {problem.largest_group}"
-    return None

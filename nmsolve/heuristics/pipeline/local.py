@@ -7,10 +7,10 @@ import numpy as np
 
 from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, worst
 from nmsolve.heuristics.pipeline.chain import ChainPartition
-from nmsolve.heuristics.pipeline.groups import refuses_groups
 from nmsolve.heuristics.pipeline.intervals import Intervals, intervals_of
 from nmsolve.heuristics.pipeline.moves import anneal, energy, ground_of, state_of
 from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -28,18 +28,17 @@ TRIES = 64
 MOST = 50_000_000
 
 
+def _too_large(problem: PipelineProblem) -> str | None:
+    size = problem.tensors.count * problem.slots
+    return f"{size} tensors times stages, at most {MOST}" if size > MOST else None
+
+
 class PipelineLocal:
     """Annealing of single layers between stages, for any split and for contiguous ones."""
 
     name = "pipeline-local"
     finds = "mappings"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Chains, which :class:`GroupsLocal` and the exact partition take, and very large problems."""
-        if problem.split == "chain":
-            return "a chain is solved exactly"
-        size = problem.tensors.count * problem.slots
-        return f"{size} tensors times stages, at most {MOST}" if size > MOST else None
+    refuses = takes("-chain", _too_large)
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Anneal again and again from the best plan known, hotter in turn."""
@@ -115,10 +114,7 @@ class GroupsLocal:
 
     name = "groups-local"
     finds = "mappings"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Rules that the actions could break; one core, where there is no action."""
-        return "one core leaves nothing to do" if problem.cores == 1 else refuses_groups(problem)
+    refuses = takes("-one -stages -all")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Anneal from the plan known if it goes along the order, else from an even one, then from the best found."""

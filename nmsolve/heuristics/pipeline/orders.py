@@ -14,6 +14,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.local import polish
 from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -27,17 +28,16 @@ POLISH, IDLE = 5, 60
 MOST = 6000
 
 
+def _too_large(problem: PipelineProblem) -> str | None:
+    return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
+
+
 class Orders:
     """Biased random keys over topological orders, with the exact partition along each."""
 
     name = "orders"
     finds = "mappings"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Chains, which have one order, and very large networks."""
-        if problem.split == "chain":
-            return "a chain has one order only"
-        return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
+    refuses = takes("-chain", _too_large)
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Generations until time is up or nothing has come of the last ``IDLE``; better plans are offered as they come."""

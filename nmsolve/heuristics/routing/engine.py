@@ -8,6 +8,7 @@ from nmsolve.heuristics.routing.negotiate import Search, negotiate, new_search, 
 from nmsolve.heuristics.routing.nets import Nets, mirror, nets_of, routes_of
 from nmsolve.hw.routing.order import required_order
 from nmsolve.model.engine import Context
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import BoolArray, IntArray
@@ -21,18 +22,7 @@ class Reroute:
 
     name = "reroute"
     finds = "mappings"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Objectives other than loads, and sums that all shortest routes share."""
-        known = ("max-link", "total-link", "missing-entries")
-        names = (stage.objective, *(name for name, _ in stage.ceilings))
-        other = [name for name in names if name not in known]
-        if other:
-            return f"it knows link loads only, not {other[0]}"
-        problem = stage.problem
-        if stage.objective == "total-link" and problem.detour == 0 and not problem.flows.multicast:
-            return "all shortest routes have the same total load"
-        return None
+    refuses = takes("-turns -alike")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """One negotiation from nothing by the context's seed, then sweeps within its order; two offers at most."""

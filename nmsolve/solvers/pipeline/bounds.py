@@ -9,6 +9,7 @@ import numpy as np
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -154,10 +155,7 @@ class CountingBounds:
 
     name = "pipeline-counting"
     finds = "bounds"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Nothing."""
-        return None
+    refuses = takes("")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Work first, then layers."""

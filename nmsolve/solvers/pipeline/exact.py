@@ -5,10 +5,13 @@ CP-SAT is asked whether values can be reached, then gets the model with its obje
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline import cpsat, mip
@@ -29,6 +32,15 @@ CLOSE, QUESTIONS, BETTER = 1e-3, 12, 4
 MARGIN = 1 - 3e-9
 
 
+def too_many(problem: PipelineProblem, most: int) -> str | None:
+    """Why a model of ``most`` variables does not take the problem, or None."""
+    least = problem.slots * problem.largest_group
+    if least > most:
+        return f"{problem.slots} stages of up to {problem.largest_group} cores are too many"
+    size = pipeline_data(problem).size
+    return f"a model of {size} variables, the limit is {most}" if size > most else None
+
+
 class PipelineCpSat:
     """Exact pipelines by OR-Tools CP-SAT; runs in a child process."""
 
@@ -38,9 +50,7 @@ class PipelineCpSat:
     def __init__(self) -> None:
         self._level = 1
 
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Models that are too large."""
-        return refuses_model(problem, MAX_VARIABLES)
+    refuses = takes("", partial(too_many, most=MAX_VARIABLES))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Rounds of questions, of the question for anything better, and of the model with its objective, until one ends.
@@ -150,10 +160,7 @@ class PipelineMip:
 
     name = "pipeline-mip"
     finds = "both"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Models that are too large."""
-        return refuses_model(problem, MAX_MIP_VARIABLES)
+    refuses = takes("", partial(too_many, most=MAX_MIP_VARIABLES))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Solve the model; plans and bounds are forwarded as they come."""
@@ -173,12 +180,3 @@ class PipelineMip:
             return
         certificate = {"status": end.status, "seed": context.seed, **end.by}
         context.raise_bound(Bound(min(value, best), self.name, certificate=certificate))
-
-
-def refuses_model(problem: PipelineProblem, most: int) -> str | None:
-    """Why a model of ``most`` variables does not take the problem, or None."""
-    least = problem.slots * problem.largest_group
-    if least > most:
-        return f"{problem.slots} stages of up to {problem.largest_group} cores are too many"
-    size = pipeline_data(problem).size
-    return f"a model of {size} variables, the limit is {most}" if size > most else None

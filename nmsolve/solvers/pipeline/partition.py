@@ -12,6 +12,7 @@ from nmsolve.heuristics.pipeline.downsets import best_contiguous
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.pipeline.check import plan_complaint
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -22,10 +23,7 @@ class Chain:
 
     name = "chain"
     finds = "both"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Nothing."""
-        return None
+    refuses = takes("")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer one group of all cores, then the best plan, whose value is the bound of a chain."""
@@ -48,10 +46,7 @@ class Downsets:
 
     name = "downsets"
     finds = "both"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Chains, which :class:`Chain` solves."""
-        return "a chain is solved exactly" if problem.split == "chain" else None
+    refuses = takes("-chain")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Offer plans and raise bounds as they come; bounds hold only where the split asks for an order."""

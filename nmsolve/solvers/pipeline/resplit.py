@@ -12,13 +12,14 @@ import numpy as np
 
 from nmsolve.hw.pipeline.stages import stage_loads
 from nmsolve.model.engine import Context
+from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.pipeline.cpsat import build_part
 from nmsolve.solvers.pipeline.data import pipeline_data
-from nmsolve.solvers.pipeline.exact import MAX_VARIABLES, refuses_model
+from nmsolve.solvers.pipeline.exact import MAX_VARIABLES, too_many
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
 
@@ -28,19 +29,18 @@ EFFORT, MORE = 0.5, 2.0
 IDLE = 24
 
 
+def _too_few_or_many(problem: PipelineProblem) -> str | None:
+    if problem.slots < 3:
+        return "there are too few stages to keep some"
+    return too_many(problem, MAX_VARIABLES)
+
+
 class Resplit:
     """Divides the slowest stage and one or two others anew with CP-SAT; runs in a child process."""
 
     name = "resplit"
     finds = "mappings"
-
-    def refuses(self, problem: PipelineProblem) -> str | None:
-        """Splits that ask for an order, fewer than three stages, models that are too large."""
-        if problem.split != "any":
-            return "it is for any split"
-        if problem.slots < 3:
-            return "there are too few stages to keep some"
-        return refuses_model(problem, MAX_VARIABLES)
+    refuses = takes("+any", _too_few_or_many)
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Divide until time is up or nothing has come of it for long."""

@@ -16,6 +16,7 @@ from nmsolve.heuristics.routing.negotiate import SHARP, Search, new_search, pric
 from nmsolve.heuristics.routing.nets import nets_of
 from nmsolve.heuristics.routing.sweeps import recount
 from nmsolve.model.engine import Context
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.routing.columns import path_columns
@@ -38,15 +39,7 @@ class ColumnLns:
 
     name = "column-lns"
     finds = "mappings"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Takes single routes with every flow for itself, and the largest load."""
-        problem = stage.problem
-        if stage.objective != "max-link" or stage.ceilings:
-            return "it lowers the largest load only"
-        if problem.form != "flow" or problem.flows.multicast:
-            return "its columns are paths of single flows, not trees"
-        return None if problem.table_limit is None else "it knows no limits on routing tables"
+    refuses = takes("+load -ceilings -trees -tables")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Repair until told to stop or the bound is met."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from nmsolve.hw.reward import MOST_RATIO, exchange_loss, multicast_channels
 from nmsolve.hw.routing.order import prohibited_turns
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing import cpsat, mip
@@ -27,15 +29,23 @@ MAX_VARIABLES, MAX_MIP_VARIABLES = 60_000, 5_000
 EFFORT, MORE = 2.0, 4.0
 
 
+def too_many(stage: RoutingStage, most: int) -> str | None:
+    """Why a model of ``most`` variables does not take the stage, or None."""
+    problem = stage.problem
+    channels = 4 * problem.machine.size * problem.channels
+    if len(problem.flows.targets) > most or 8 * channels * problem.channels > most:
+        return f"{problem.flows.count} flows on {channels} channels are too many"
+    least = int(leg_lengths(problem).sum())  # a leg needs a variable for every link of one route at least
+    size = least if least > most else RouteData(problem).size
+    return f"{size} variables of routes or more, the limit is {most}" if size > most else None
+
+
 class RouteCpSat:
     """Exact routes and turns by OR-Tools CP-SAT; runs in a child process."""
 
     name = "route-cpsat"
     finds = "both"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Models that are too large."""
-        return refuses_model(stage, MAX_VARIABLES)
+    refuses = takes("", partial(too_many, most=MAX_VARIABLES))
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Solve the model; routes and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
@@ -53,14 +63,7 @@ class RouteMip:
 
     name = "route-mip"
     finds = "both"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Models that are too large; M1's reward, which is not linear; nothing to route."""
-        if "reward" in (stage.objective, *(name for name, _ in stage.ceilings)):
-            return "the reward is not linear"
-        if not stage.problem.flows.count:
-            return "there are no flows"
-        return refuses_model(stage, MAX_MIP_VARIABLES)
+    refuses = takes("-reward -empty", partial(too_many, most=MAX_MIP_VARIABLES))
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Solve the model; routes are forwarded as they come, the bound is the one HiGHS states at the end."""
@@ -120,17 +123,6 @@ def _ask(
         certificate = {"status": f"infeasible below {goal + 1}", "seed": context.seed, **end.by}
         context.raise_bound(Bound(scale.bound(goal + 1), name, certificate=certificate))
     return end.status
-
-
-def refuses_model(stage: RoutingStage, most: int) -> str | None:
-    """Why a model of ``most`` variables does not take the stage, or None."""
-    problem = stage.problem
-    channels = 4 * problem.machine.size * problem.channels
-    if len(problem.flows.targets) > most or 8 * channels * problem.channels > most:
-        return f"{problem.flows.count} flows on {channels} channels are too many"
-    least = int(leg_lengths(problem).sum())  # a leg needs a variable for every link of one route at least
-    size = least if least > most else RouteData(problem).size
-    return f"{size} variables of routes or more, the limit is {most}" if size > most else None
 
 
 def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:

@@ -17,6 +17,7 @@ from nmsolve.heuristics.routing.negotiate import new_search, route_freely
 from nmsolve.heuristics.routing.nets import mirror, nets_of
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
@@ -37,10 +38,7 @@ class PriceBound:
 
     name = "price-bound"
     finds = "bounds"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Other objectives."""
-        return None if stage.objective == "max-link" else "it bounds the largest load only"
+    refuses = takes("+load")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Steps until they lead nowhere; bounds that are worth it are offered on the way."""

@@ -11,6 +11,7 @@ from scipy import sparse
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import BackendError
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray, IntArray
@@ -24,22 +25,22 @@ MAX_COLUMNS = 150_000
 UNIT = 10**9
 
 
+def _too_large(stage: RoutingStage) -> str | None:
+    """Too many pairs of a sending core (or leg of a multicast flow) and a link."""
+    problem = stage.problem
+    links = 4 * problem.machine.size
+    single = np.diff(problem.flows.indptr) == 1
+    legs = len(problem.flows.targets) - int(single.sum())
+    size = (len(np.unique(problem.flows.source[single])) + legs) * links
+    return f"about {size} variables, the limit is {2 * MAX_COLUMNS}" if size > 2 * MAX_COLUMNS else None
+
+
 class FlowLp:
     """Bound on the largest load by the splittable-flow linear program; certificate: lengths of links."""
 
     name = "flow-lp"
     finds = "bounds"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Other objectives; too many pairs of a sending core (or leg of a multicast flow) and a link."""
-        if stage.objective != "max-link":
-            return "it bounds the largest load only"
-        problem = stage.problem
-        links = 4 * problem.machine.size
-        single = np.diff(problem.flows.indptr) == 1
-        legs = len(problem.flows.targets) - int(single.sum())
-        size = (len(np.unique(problem.flows.source[single])) + legs) * links
-        return f"about {size} variables, the limit is {2 * MAX_COLUMNS}" if size > 2 * MAX_COLUMNS else None
+    refuses = takes("+load", _too_large)
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Solve the program; the bound is recomputed from its dual solution in whole numbers."""

@@ -9,6 +9,7 @@ from nmsolve.hw.routing.order import number_of
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import InputError
 from nmsolve.model.routing.check import routes_complaint
+from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
@@ -21,10 +22,7 @@ class NamedRules:
 
     name = "named"
     finds = "mappings"
-
-    def refuses(self, stage: RoutingStage) -> str | None:
-        """Nothing."""
-        return None
+    refuses = takes("")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
         """Offer what obeys the problem's rules and leaves no cycle of channels."""
