@@ -163,7 +163,7 @@ def evaluate(
         if should_stop():
             return None, np.zeros(0, np.int64)
         which = np.arange(at, min(count, at + BATCH))
-        price(parts.form, parts.pool, share[: parts.entries], which, cost)
+        price(parts.pool, parts.form.grid, share[: parts.entries], which, cost)
     hard = np.flatnonzero(cost < 0)
     if len(hard):
         return None, hard

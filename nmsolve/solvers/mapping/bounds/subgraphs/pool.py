@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numba as nb
 import numpy as np
@@ -17,8 +17,7 @@ PLACEMENTS = 48
 MAX_STATES = 60_000
 
 
-@dataclass
-class Pool:
+class Pool(NamedTuple):
     """Sets of nodes, flat.
 
     Attributes
@@ -68,17 +67,6 @@ def make_pool(form: Form, sets: list[list[int]]) -> Pool:
         np.zeros((len(sets), PLACEMENTS, widest, 2), np.int64),
         np.zeros(len(sets), np.int64),
     )
-
-
-def price(form: Form, pool: Pool, share: IntArray, which: IntArray, value: IntArray) -> None:
-    """Exact least cost of the sets ``which`` under the whole ``share`` (E,); better placements join the pool.
-
-    ``value[i]`` becomes the least cost of set ``i`` on the free grid, -1 if its search was too long.
-    """
-    _price(
-        which, pool.ptr, pool.first, pool.second, share, pool.size, form.grid, MAX_STATES,
-        pool.distance, pool.place, pool.filled, value,
-    )  # fmt: skip
 
 
 def joined(pool: Pool, keep: IntArray, more: Pool | None = None) -> tuple[Pool, IntArray]:
@@ -168,22 +156,14 @@ def solve_parts(
 
 
 @nb.njit(cache=True, nogil=True)
-def _price(
-    which: IntArray,
-    ptr: IntArray,
-    first: IntArray,
-    second: IntArray,
-    share: IntArray,
-    size: IntArray,
-    grid: IntArray,
-    budget: int,
-    distance: IntArray,
-    place: IntArray,
-    filled: IntArray,
-    value: IntArray,
-) -> None:
+def price(pool: Pool, grid: IntArray, share: IntArray, which: IntArray, value: IntArray) -> None:
+    """Exact least cost of the sets ``which`` under the whole ``share`` (E,); better placements join the pool.
+
+    ``value[i]`` becomes the least cost of set ``i`` on the free ``grid``, -1 if its search was too long.
+    """
+    first, second, distance, place, filled = pool.first, pool.second, pool.distance, pool.place, pool.filled
     for i in which:
-        k, a, z = size[i], ptr[i], ptr[i + 1]
+        k, a, z = pool.size[i], pool.ptr[i], pool.ptr[i + 1]
         w = np.zeros((k, k), np.int64)
         for e in range(a, z):
             w[first[e], second[e]] = w[second[e], first[e]] = share[e]
@@ -194,7 +174,7 @@ def _price(
         known = filled[i] > 0
         hint = place[i, np.argmin(cost[: filled[i]]), :k] if known else np.zeros((k, 2), np.int64)
         found = np.zeros((k, 2), np.int64)
-        total, better, proved = solve_parts(w, grid, hint, known, budget, found)
+        total, better, proved = solve_parts(w, grid, hint, known, MAX_STATES, found)
         value[i] = total if proved else -1
         if better:
             slot = filled[i] if filled[i] < place.shape[1] else np.argmax(cost[: filled[i]])
