@@ -192,23 +192,6 @@ def test_bytes_do_not_depend_on_threads_or_on_the_pieces_appended(tmp_path: Path
     assert load_graph(tmp_path / "a.nmz").rate.tolist() == rates
 
 
-def test_any_range_of_vertices_is_what_a_full_read_has_there(tmp_path: Path) -> None:
-    graph = some_graph(3, ordinary=True)
-    save_graph(graph, tmp_path / "g.nmz")
-    with Store.open(tmp_path / "g.nmz") as store:
-        for first in range(graph.n):
-            for last in range(first + 1, graph.n + 1):
-                block = store.read_range(first, last)
-                a, b = graph.indptr[first], graph.indptr[last]
-                assert block.first == first
-                assert (block.indptr == graph.indptr[first : last + 1] - a).all()
-                assert (block.neighbour == graph.targets[a:b]).all() and (
-                    block.weight == graph.weights[a:b]
-                ).all()
-        with pytest.raises(InputError, match="vertices"):
-            store.read_range(3, 3)
-
-
 def parts(block: Block) -> list[list[tuple[int, ...]]]:
     """Tag, neighbour, size, weight of every connection, by vertex."""
     tag = block.tag if len(block.tag) else np.zeros(len(block.neighbour), int)
@@ -248,7 +231,6 @@ def test_both_directions_come_back_and_a_reader_sees_each_edge_once(tmp_path: Pa
         assert [r for b in store.blocks(workers=2) for r in parts(b)] == rows
         some = [2, 0, 1]
         assert [b.first for b in store.blocks(some, 2)] == [store.shards[i].first for i in some]
-        assert parts(store.read_range(3, 28)) == rows[3:28]
     graph = load_graph(tmp_path / "g.nmz")
     assert graph.m == len(EDGES) == open_graph(tmp_path / "g.nmz").m
     assert {(u, v): w for u, v, w in zip(graph.edge_source, graph.targets, graph.weights, strict=True)} == {

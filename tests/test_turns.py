@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from routing_support import shortest_turning
 
-from nmsolve.hw.routing.certificate import turns_complaint
 from nmsolve.hw.routing.dateline import assign_dateline, closing_links, dateline_channels
 from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.numbering import ChannelGraph, cycle_text, number_channels
@@ -22,6 +21,7 @@ from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.types import IntArray
 
 MESH = Machine("mesh", (1, 1), (4, 4))
 SIZES = [(r, c) for r in range(1, 7) for c in range(1, 7)]
@@ -29,6 +29,29 @@ SIZES = [(r, c) for r in range(1, 7) for c in range(1, 7)]
 
 def free(machine: Machine, turns: TurnSet, dateline: str | None = None) -> bool:
     return not len(number_channels(turn_dependencies(machine, turns, dateline))[1])
+
+
+def turns_complaint(machine: Machine, turns: TurnSet, numbering: IntArray) -> str | None:
+    """Why ``numbering`` (4 * P,) does not grow along every allowed turn between working links; None if it does."""
+    if numbering.shape != (4 * machine.size,):
+        return f"{numbering.size} channel numbers, {4 * machine.size} links"
+    dead = set(machine.faulty_links)
+    for core in range(machine.size):
+        near = [
+            (d, int(end)) for d, end in enumerate(link_ends(machine)[4 * core : 4 * core + 4]) if end >= 0
+        ]
+        for before, start in near:
+            if (start, core) in dead:
+                continue
+            into = 4 * start + (before ^ 1)  # from start, the other way
+            for after, end in near:
+                turn = bool(turns.allowed[core, before ^ 1, after])
+                if not turn or (core, end) in dead:
+                    continue
+                a, b = int(numbering[into]), int(numbering[4 * core + after])
+                if a < 0 or b <= a:
+                    return f"link {start} -> {core} has number {a}, link {core} -> {end} after it {b}"
+    return None
 
 
 def as_networkx(graph: ChannelGraph) -> nx.DiGraph:

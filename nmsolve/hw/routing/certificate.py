@@ -7,7 +7,6 @@ from collections import defaultdict
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
 from nmsolve.model.types import IntArray
 
 
@@ -34,26 +33,6 @@ def numbering_complaint(machine: Machine, routes: Routes, numbering: IntArray) -
                         f"{name} has number {number[channel]}, channel {held % v} of link {held // v} before it"
                         f" {number[held]}"
                     )
-    return None
-
-
-def turns_complaint(machine: Machine, turns: TurnSet, numbering: IntArray) -> str | None:
-    """Why ``numbering`` (4 * P,) does not grow along every allowed turn between working links; None if it does."""
-    if numbering.shape != (4 * machine.size,):
-        return f"{numbering.size} channel numbers, {4 * machine.size} links"
-    dead = set(machine.faulty_links)
-    for core in range(machine.size):
-        for before, start in _neighbours(machine, core):
-            if (start, core) in dead:
-                continue
-            into = 4 * start + (before ^ 1)  # from start, the other way
-            for after, end in _neighbours(machine, core):
-                turn = bool(turns.allowed[core, before ^ 1, after])
-                if not turn or (core, end) in dead:
-                    continue
-                a, b = int(numbering[into]), int(numbering[4 * core + after])
-                if a < 0 or b <= a:
-                    return f"link {start} -> {core} has number {a}, link {core} -> {end} after it {b}"
     return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,44 +26,3 @@ class Block(NamedTuple):
     neighbour: Int32Array
     size: Int32Array
     weight: FloatArray
-
-
-def cut(block: Block, first: int, last: int) -> Block:
-    """The part of a block that lies in vertices ``first`` to ``last - 1``."""
-    begin = max(first - block.first, 0)
-    end = min(last - block.first, len(block.indptr) - 1)
-    a, b = int(block.indptr[begin]), int(block.indptr[end])
-    return Block(
-        block.first + begin,
-        block.indptr[begin : end + 1] - a,
-        block.tag[a:b],
-        block.neighbour[a:b],
-        block.size[a:b],
-        block.weight[a:b],
-    )
-
-
-def join(parts: Sequence[Block]) -> Block:
-    """Blocks that follow each other as one."""
-    if len(parts) == 1:
-        return parts[0]
-    counts = np.concatenate([np.diff(p.indptr) for p in parts])
-    return Block(
-        parts[0].first,
-        np.concatenate([[0], np.cumsum(counts)]),
-        _joined([p.tag for p in parts], parts, 0),
-        np.concatenate([p.neighbour for p in parts]),
-        _joined([p.size for p in parts], parts, 1),
-        np.concatenate([p.weight for p in parts]),
-    )
-
-
-def _joined(columns: Sequence[Int32Array], parts: Sequence[Block], default: int) -> Int32Array:
-    if not any(len(c) for c in columns):
-        return NONE
-    return np.concatenate(
-        [
-            c if len(c) else np.full(len(p.neighbour), default, np.int32)
-            for c, p in zip(columns, parts, strict=True)
-        ]
-    )

@@ -1,4 +1,4 @@
-"""Reading ``.nmz`` files: any range of vertices, shards in parallel, nothing trusted."""
+"""Reading ``.nmz`` files: shard by shard in any order, or several in parallel, nothing trusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.store.archive import ZipReader
 from nmsolve.model.store.balance import imbalance
-from nmsolve.model.store.block import NONE, Block, cut, join
+from nmsolve.model.store.block import NONE, Block
 from nmsolve.model.store.codec import decode_records
 from nmsolve.model.store.coding import to_codes
 from nmsolve.model.store.columns import read_columns
@@ -46,7 +46,6 @@ class Store:
             self.manifest = self._read_manifest()
             self.n, self.connections = self.manifest.vertices, self.manifest.connections
             self.shards: tuple[Shard, ...] = tuple(self.manifest.shards)
-            self._starts = np.array([s.first for s in self.shards], np.int64)
             self._check_members()
             columns = read_columns(self.manifest, self._member, str(self.path))
             self.sizes, self.rate, self.multicast = columns.sizes, columns.rate, columns.multicast
@@ -153,21 +152,6 @@ class Store:
                 raise InputError(
                     "the two directions disagree: the shard is not what the manifest says", where
                 )
-
-    def read_range(self, first: int, last: int) -> Block:
-        """The connections of vertices ``first`` to ``last - 1``.
-
-        Raises
-        ------
-        InputError : as :meth:`read`, or vertices that are not there
-        """
-        if not 0 <= first < last <= self.n:
-            raise InputError(
-                f"vertices {first} to {last - 1}", str(self.path), f"vertices from 0 to {self.n - 1}"
-            )
-        begin, end = (int(np.searchsorted(self._starts, v, "right")) for v in (first, last - 1))
-        parts = [cut(self.read(i), first, last) for i in range(begin - 1, end)]
-        return join(parts)
 
     def blocks(self, order: Sequence[int] | None = None, workers: int = 1) -> Iterator[Block]:
         """Shards one after the other, in their own or the given ``order``.
