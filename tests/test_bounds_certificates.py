@@ -15,7 +15,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.bounds import ascent, eigen, joint, placement_bound
+from nmsolve.solvers.mapping.bounds import ascent, eigen, partition_placement, placement_bound
 from nmsolve.solvers.mapping.bounds.chebyshev import Shifted, StoppedError
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound
 from nmsolve.solvers.mapping.bounds.guide import Guide
@@ -58,7 +58,7 @@ def found(single: MappingProblem, several: MappingProblem) -> list[tuple[Mapping
         (single, neighbour_bound(single)),
         (single, gilmore_lawler_bound(single)),
         (single, [*projection_bounds(single, rounds=20)][-1]),
-        (several, [*joint.joint_bounds(several, rounds=20)][-1]),
+        (several, [*partition_placement.partition_placement_bounds(several, rounds=20)][-1]),
         (nets, fan_out_bound(nets)),
     ]
     assert all(b.value > 0 for _, b in out)
@@ -246,7 +246,7 @@ def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(ascent, "DENSE", 20)
     monkeypatch.setattr(operator, "DECOMPOSED", 20)
     problem = MappingProblem(ring_of_groups(300), Machine("m", (1, 1), (3, 3)), node_limit=35)
-    bound = [*joint.joint_bounds(problem, rounds=15)][-1]
+    bound = [*partition_placement.partition_placement_bounds(problem, rounds=15)][-1]
     mapping = np.arange(300) // 35
     assert (
         0 < bound.value <= objective_value(problem, mapping)

@@ -17,14 +17,22 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
-from nmsolve.solvers.mapping.bounds import joint
+from nmsolve.solvers.mapping.bounds import partition_placement
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
-from nmsolve.solvers.mapping.bounds.engines import GilmoreLawler, Joint, NeighbourCounting, Projection
+from nmsolve.solvers.mapping.bounds.engines import (
+    GilmoreLawler,
+    NeighbourCounting,
+    PartitionPlacement,
+    Projection,
+)
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
-from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
+from nmsolve.solvers.mapping.bounds.partition_placement import (
+    partition_placement_bounds,
+    refuses_partition_placement,
+)
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.certificates import certificates_from_json, certificates_to_json, check_bound
@@ -128,7 +136,7 @@ BOUNDS = (
     (refuses_pairs, neighbour_bound),
     (refuses_gilmore_lawler, gilmore_lawler_bound),
     (refuses_projection, lambda p: last(projection_bounds(p, rounds=6))),
-    (refuses_joint, lambda p: last(joint_bounds(p, rounds=6))),
+    (refuses_partition_placement, lambda p: last(partition_placement_bounds(p, rounds=6))),
     (refuses_parts, lambda p: last(parts_bounds(p, rounds=6))),
     (refuses_nets, fan_out_bound),
 )
@@ -176,13 +184,16 @@ def test_gilmore_lawler_ends_in_words_where_nodes_have_no_places() -> None:
 
 def test_joint_bound_holds_with_relaxed_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where size vectors are too many to list, the larger set of sizes keeps the bound valid."""
-    monkeypatch.setattr(joint, "MAX_WORK", 0.0)
+    monkeypatch.setattr(partition_placement, "MAX_WORK", 0.0)
     seen = 0
     for seed in range(160):
         problem = random_problem(seed)
-        if refuses_joint(problem) is None:
+        if refuses_partition_placement(problem) is None:
             seen += 1
-            assert last(joint_bounds(problem, rounds=5)).value <= optimum(problem) * (1 + 1e-9) + 1e-9, seed
+            assert (
+                last(partition_placement_bounds(problem, rounds=5)).value
+                <= optimum(problem) * (1 + 1e-9) + 1e-9
+            ), seed
     assert seen > 40
 
 
@@ -207,7 +218,7 @@ def test_every_admissible_size_vector_is_in_the_hull_of_the_vertices() -> None:
         (20, 12, 2, 400),
         (21, 12, 3, 400),
     ):
-        vertices = joint.size_vertices(n, cores, room, lines)
+        vertices = partition_placement.size_vertices(n, cores, room, lines)
         assert (vertices.sum(axis=1) == pytest.approx(n)) and vertices.max() <= room + 1e-12
         for _ in range(30):
             price = rng.standard_normal(cores)
@@ -272,7 +283,7 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
         (NeighbourCounting(), (single, several, nets), ()),
         (GilmoreLawler(), (single, several), (nets,)),
         (Projection(), (single,), (several, nets)),
-        (Joint(), (several,), (single, nets)),
+        (PartitionPlacement(), (several,), (single, nets)),
     ):
         for problem in taken:
             listener = Listener()

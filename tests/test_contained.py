@@ -20,7 +20,7 @@ from conftest import Called
 from formats_support import refused
 from onnx import TensorProto, helper
 
-from nmsolve.model.contained import Allowance, Piece, contained, one_piece, read_by, time_left
+from nmsolve.model.contained import Allowance, Reply, contained, one_reply, read_by, time_left
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats import load_graph
 from nmsolve.model.formats.onnx import load_onnx
@@ -29,9 +29,9 @@ SMALL = Allowance(2**28, 5.0)
 
 
 def test_values_and_arrays_come_back_in_pieces() -> None:
-    def work() -> Iterator[Piece]:
+    def work() -> Iterator[Reply]:
         for k in range(3):
-            yield Piece({"k": k, "text": "\udcff"}, {"a": np.arange(k * 10**5), "b": np.zeros((2, k), bool)})
+            yield Reply({"k": k, "text": "\udcff"}, {"a": np.arange(k * 10**5), "b": np.zeros((2, k), bool)})
 
     with contained(work, "f", SMALL) as pieces:
         for k, (value, arrays) in enumerate(pieces):
@@ -40,30 +40,30 @@ def test_values_and_arrays_come_back_in_pieces() -> None:
     assert k == 2
 
 
-def crash() -> Piece:
+def crash() -> Reply:
     ctypes.string_at(0)
     raise AssertionError
 
 
-def hog() -> Piece:
-    return Piece(len([bytearray(2**24) for _ in range(100)]), {})
+def hog() -> Reply:
+    return Reply(len([bytearray(2**24) for _ in range(100)]), {})
 
 
-def sleep() -> Piece:
+def sleep() -> Reply:
     time.sleep(60)
     raise AssertionError
 
 
-def spin() -> Piece:
+def spin() -> Reply:
     while True:
         pass
 
 
-def deep() -> Piece:
+def deep() -> Reply:
     return deep()
 
 
-def wrong() -> Piece:
+def wrong() -> Reply:
     raise InputError("this is wrong", "f:3", "that")
 
 
@@ -81,21 +81,21 @@ def wrong() -> Piece:
         (wrong, "f:3: this is wrong; expected that"),
     ],
 )
-def test_every_bad_end_is_one_line(work: Callable[[], Piece], line: str) -> None:
+def test_every_bad_end_is_one_line(work: Callable[[], Reply], line: str) -> None:
     with pytest.raises(InputError) as error:
-        one_piece(work, "f", Allowance(2**28, 1.0 if "1 s" in line else 20.0))
+        one_reply(work, "f", Allowance(2**28, 1.0 if "1 s" in line else 20.0))
     assert str(error.value).startswith(line) and "\n" not in str(error.value)
 
 
 def test_a_fault_of_ours_is_told_from_a_fault_of_the_file() -> None:
     with pytest.raises(BackendError, match=r"f: reading it failed: ZeroDivisionError.*\(test_contained.py:"):
-        one_piece(lambda: Piece(1 // 0, {}), "f", SMALL)
+        one_reply(lambda: Reply(1 // 0, {}), "f", SMALL)
 
 
 def test_leaving_early_ends_the_process() -> None:
-    def work() -> Iterator[Piece]:
+    def work() -> Iterator[Reply]:
         while True:
-            yield Piece(os.getpid(), {"a": np.zeros(10**6)})
+            yield Reply(os.getpid(), {"a": np.zeros(10**6)})
 
     with contained(work, "f", SMALL) as pieces:
         pid = next(pieces).value
@@ -105,9 +105,9 @@ def test_leaving_early_ends_the_process() -> None:
 
 def test_the_process_dies_with_its_parent(tmp_path: Path) -> None:
     code = (
-        "import os, sys, time\nfrom nmsolve.model.contained import Allowance, Piece, one_piece\n"
-        "def work():\n    open(sys.argv[1], 'w').write(str(os.getpid()))\n    time.sleep(60)\n    return Piece(0, {})\n"
-        "one_piece(work, 'f', Allowance(2**28, 60.0))"
+        "import os, sys, time\nfrom nmsolve.model.contained import Allowance, Reply, one_reply\n"
+        "def work():\n    open(sys.argv[1], 'w').write(str(os.getpid()))\n    time.sleep(60)\n    return Reply(0, {})\n"
+        "one_reply(work, 'f', Allowance(2**28, 60.0))"
     )
     told = tmp_path / "pid"
     parent = subprocess.Popen([sys.executable, "-c", code, str(told)])
@@ -134,7 +134,7 @@ def test_reading_ends_with_the_time_limit() -> None:
     read_by(time.monotonic() + 0.3)
     try:
         with pytest.raises(InputError, match="not read by the end of the time limit"):
-            one_piece(sleep, "f", SMALL)
+            one_reply(sleep, "f", SMALL)
     finally:
         read_by()
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nmsolve.hw.deadlock import check_deadlock, dependencies
 from nmsolve.hw.scores import score
 from nmsolve.hw.verify import check_numbering, recompute, verify
-from nmsolve.hw.walker import board, distances_from
+from nmsolve.hw.walker import distances_from, mesh_links
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -104,7 +104,7 @@ def test_prohibited_turns_against_xy_routes(rule, allowed):
 def test_walker_distances_are_shortest():
     """SciPy against Floyd and Warshall, with a link dead in one direction."""
     machine = Machine("m", (1, 2), (3, 2), crossing_weight=4.0, faulty_links=((1, 2), (5, 9)))
-    found = distances_from(board(machine, "hops"), np.arange(machine.size))
+    found = distances_from(mesh_links(machine, "hops"), np.arange(machine.size))
     assert found == pytest.approx(ref.all_distances(machine, "hops"))
 
 

@@ -8,10 +8,10 @@ from test_placement_kernels import CONSTRAINTS, problem, start
 from nmsolve.heuristics.bandit import FLOOR, Bandit
 from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.engine import Anneal
+from nmsolve.heuristics.mapping.placement.local_search import TableSearch, new_local_search
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import temperature_scale
 from nmsolve.heuristics.mapping.placement.tabu import Tabu
-from nmsolve.heuristics.mapping.placement.walker import TableWalker, new_walker
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.mapping.solution import check_mapping
 
@@ -20,7 +20,7 @@ from nmsolve.model.mapping.solution import check_mapping
 @pytest.mark.parametrize("kind", ["mesh", "torus", "chips"])
 def test_large_moves_keep_the_rules_and_gain_what_they_claim(kind, constraints):
     p = problem(kind, constraints=constraints)
-    w = TableWalker(placement_data(p), 3)
+    w = TableSearch(placement_data(p), 3)
     w.place(start(p))
     assert w.kinds()
     for name in w.kinds():
@@ -61,7 +61,7 @@ def test_the_search_improves_a_mapping_and_notes_its_choices(kind):
     def searched():
         context = FakeContext(p, seconds=0.3, questions=500)
         context.offer(first, "first fit")
-        Neighbourhoods(new_walker(data, 1), first, context, 0.3 * scale, 0.01 * scale, 1e7).run()
+        Neighbourhoods(new_local_search(data, 1), first, context, 0.3 * scale, 0.01 * scale, 1e7).run()
         return context
 
     context, again = searched(), searched()

@@ -7,11 +7,11 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
 from nmsolve.heuristics.mapping.placement.blocks import block_move
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.local_search import DirectSearch, TableSearch, search_cost
 from nmsolve.heuristics.mapping.placement.memetic import Population, board_symmetries
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
 from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN
-from nmsolve.heuristics.mapping.placement.walker import DirectWalker, TableWalker, walker_cost
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -75,20 +75,20 @@ def test_the_cost_is_the_evaluators(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("walker", [TableWalker, DirectWalker])
+@pytest.mark.parametrize("search", [TableSearch, DirectSearch])
 @pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
-def test_annealing_stays_feasible_and_counts_right(kind, walker, constraints):
+def test_annealing_stays_feasible_and_counts_right(kind, search, constraints):
     p = problem(kind, constraints=constraints)
     data = placement_data(p)
-    if walker is TableWalker and not data.separable:
+    if search is TableSearch and not data.separable:
         return
-    w = walker(data, 5)
+    w = search(data, 5)
     w.place(start(p))
     for temperature, reach in ((1e9, 9), (300.0, 9), (30.0, 2), (3.0, 1)):
-        before = walker_cost(w)
+        before = search_cost(w)
         stats = w.anneal(3000, temperature, reach)
         assert check_mapping(p, w.core()) == []
-        assert walker_cost(w) == pytest.approx(before + stats[3], rel=1e-5)
+        assert search_cost(w) == pytest.approx(before + stats[3], rel=1e-5)
         assert stats[0] == 3000 and (temperature < 100 or 0 < stats[1] <= 3000)
     assert len(set(w.core().tolist())) == p.n
 
@@ -97,10 +97,10 @@ def test_annealing_stays_feasible_and_counts_right(kind, walker, constraints):
 def test_a_descent_ends_where_no_move_or_swap_helps(kind):
     p = problem(kind, constraints=CONSTRAINTS)
     data = placement_data(p)
-    for w in (TableWalker(data, 1), DirectWalker(data, 1)) if data.separable else (DirectWalker(data, 1),):
+    for w in (TableSearch(data, 1), DirectSearch(data, 1)) if data.separable else (DirectSearch(data, 1),):
         w.place(start(p))
         w.descend(lambda: False)
-        core, cost = w.core(), walker_cost(w)
+        core, cost = w.core(), search_cost(w)
         at = {int(c): u for u, c in enumerate(core)}
         for u in range(p.n):
             for q in range(p.cores):
@@ -116,7 +116,7 @@ def test_a_descent_ends_where_no_move_or_swap_helps(kind):
 def test_swap_prices_are_differences_of_costs(kind):
     p = problem(kind)
     data = placement_data(p)
-    w = DirectWalker(data, 2)
+    w = DirectSearch(data, 2)
     core = start(p, 3)
     w.place(core)
     at = np.full(p.cores, -1)
@@ -281,7 +281,7 @@ def test_streams_of_random_numbers_do_not_touch_the_global_one():
     np.random.seed(7)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     p = problem("mesh")
-    w = TableWalker(placement_data(p), 1)
+    w = TableSearch(placement_data(p), 1)
     w.place(start(p))
     w.anneal(1000, 10.0, 3)
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002

@@ -16,7 +16,7 @@ from test_search import kinds, make
 
 from nmsolve.solvers.search.memory import Memory, held_now
 from nmsolve.solvers.search.portfolio import Portfolio, Step
-from nmsolve.solvers.search.shared import Board, SharedPickle
+from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 TESTS = Path(__file__).parent
 pytestmark = pytest.mark.skipif(
@@ -193,9 +193,9 @@ def test_shared_pickle_gives_equal_arrays_with_the_same_write_flags():
 
 
 def test_the_board_shows_the_latest_state():
-    board = Board(SIZE)
+    board = Blackboard(SIZE)
     assert board.read() == (None, float("inf")) and not board.stopped
-    other = Board(SIZE, os.dup(board.fd))
+    other = Blackboard(SIZE, os.dup(board.fd))
     board.publish(value(10), 10.0, 4.0)
     solution, objective = other.read()
     assert solution.tolist() == [5, 0, 0] and objective == 10.0 and other.values == (10.0, 4.0)

@@ -19,8 +19,8 @@ HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
 #: Incumbent, bound, and who was last to change one of them.
-State = tuple[float | None, float | None, str]
-NOTHING: State = (None, None, "")
+Standing = tuple[float | None, float | None, str]
+NOTHING: Standing = (None, None, "")
 
 
 def event_to_json(event: Event) -> dict[str, object]:
@@ -63,7 +63,7 @@ class ProgressTable:
         self._started = time.monotonic()
         self._offset = 0.0
         self._last_line = -HEARTBEAT
-        self._state: State = NOTHING
+        self._state: Standing = NOTHING
         self._pending = ""
         self._header = False
         self._stop = threading.Event()

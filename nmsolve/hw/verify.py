@@ -20,7 +20,7 @@ from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.turns import turn_set
 from nmsolve.hw.verify_rings import prohibited_turn, routes_ring
 from nmsolve.hw.verify_tables import walked_entries
-from nmsolve.hw.walker import board, distinct, walk, walk_all
+from nmsolve.hw.walker import distinct, mesh_links, walk, walk_all
 from nmsolve.model.bound import gap as gap_of
 from nmsolve.model.bound import meets
 from nmsolve.model.errors import InputError
@@ -201,12 +201,12 @@ def recompute(
         return out
     hops = walk_all(cores, machine, cores.at, "hops")
     out["hops"], out["multicast-hops"] = hops.edgewise, hops.by_tree
-    if machine.faulty_links and board(machine, "energy").cost.min() <= 0:
+    if machine.faulty_links and mesh_links(machine, "energy").cost.min() <= 0:
         pass  # which of the ways that cost nothing is taken is not defined, so there is no energy to compare with
     elif machine.torus or machine.faulty_links:  # the cheapest way may be another one
         out["energy"] = walk_all(cores, machine, cores.at, "energy").by_tree
     else:
-        b = board(machine, "energy")
+        b = mesh_links(machine, "energy")
         crossed = hops.loads > 0
         out["energy"] = float(hops.loads[crossed] @ b.cost.reshape(-1)[crossed]) + b.once * hops.remote
     out["total-link"], out["max-link"] = float(hops.loads.sum()), float(hops.loads.max(initial=0.0))
@@ -233,7 +233,7 @@ def routed_scores(
 ) -> dict[str, float]:
     """The objectives that depend on routes, from chosen ones that :func:`routes_complaint` found legal."""
     out = dict.fromkeys(("multicast-hops", "energy", "max-link", "total-link"), 0.0)
-    hops, energy = board(machine, "hops"), board(machine, "energy")
+    hops, energy = mesh_links(machine, "hops"), mesh_links(machine, "energy")
     loads: dict[tuple[int, int], float] = {}
     for message in routes.messages:
         home = int(core[graph.index_of[message.source]])
@@ -382,7 +382,7 @@ def check_numbering(
         raise InputError(
             f"the numbering has shape {number.shape}", machine.name, f"({per_core * machine.size},)"
         )
-    b = board(machine, "hops")
+    b = mesh_links(machine, "hops")
     reach = np.array([1, 1, machine.cols, machine.cols])
     closes_ring = (np.abs(b.leads - np.arange(machine.size)[:, None]) > reach).reshape(-1)
     for rows, row in pieces(graph, b.edges_at_once):

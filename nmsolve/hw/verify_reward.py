@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
-from nmsolve.hw.walker import board, distinct, walk
+from nmsolve.hw.walker import distinct, mesh_links, walk
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -88,7 +88,7 @@ def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine)
     """Links of all trees, each tree's links once: so many trees are walked at once as memory allows."""
     if not trees:
         return 0
-    b, links, count = board(machine, "hops"), 4 * machine.size, 0
+    b, links, count = mesh_links(machine, "hops"), 4 * machine.size, 0
     sizes = np.array([len(goals) for _, goals in trees], np.int64)
     piece = np.cumsum(sizes) // b.edges_at_once
     for first, last in pairwise([0, *(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(trees)]):
@@ -111,7 +111,7 @@ def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
 
 def _vertical_to_horizontal(machine: Machine) -> int:
     """Turns that XY prohibits: what came along a column may not go on along a row."""
-    leads = board(machine, "hops").leads
+    leads = mesh_links(machine, "hops").leads
     leaves = (leads >= 0).astype(int)
     enters = np.zeros_like(leaves)
     for p, d in zip(*np.nonzero(leads >= 0), strict=True):

@@ -19,7 +19,7 @@ from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.routing.certificate import numbering_complaint, worms_complaint
 from nmsolve.hw.verify import TOLERANCE, Check
 from nmsolve.hw.verify_rings import prohibited_count, prohibited_turn, right_angles, turns_ring
-from nmsolve.hw.walker import board
+from nmsolve.hw.walker import mesh_links
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -76,7 +76,7 @@ def verify_flow_routes(
 
 def flow_scores(machine: Machine, file: FlowRoutes) -> dict[str, float]:
     """The objectives that depend on routes, link by link: ``multicast-hops``, ``energy``, ``max-link`` and ``total-link``."""
-    hops, energy, flows = board(machine, "hops"), board(machine, "energy"), file.problem.flows
+    hops, energy, flows = mesh_links(machine, "hops"), mesh_links(machine, "energy"), file.problem.flows
     loads: dict[int, list[float]] = defaultdict(list)
     for f, link in zip(file.routes.flow.tolist(), file.routes.links.tolist(), strict=True):
         loads[link].append(float(flows.rate[f]))

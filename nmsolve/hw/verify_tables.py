@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 
 from nmsolve.hw.between import BetweenCores
-from nmsolve.hw.walker import board, walk
+from nmsolve.hw.walker import mesh_links, walk
 from nmsolve.model.machine import Machine
 
 
 def walked_entries(cores: BetweenCores, machine: Machine) -> int:
     """The most entries that any router needs: messages that start, end, turn or branch there."""
-    b, used = board(machine, "hops"), np.zeros(machine.size, np.int64)
+    b, used = mesh_links(machine, "hops"), np.zeros(machine.size, np.int64)
     for rows in cores.condensed():
         for i, (first, last) in enumerate(pairwise(rows.indptr.tolist())):
             p = int(cores.at[rows.source[i]])

@@ -26,7 +26,7 @@ MARKS = 2**26
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
+class MeshLinks:
     """Links of a mesh: where each ``leads`` (P, 4; -1 none), its ``cost`` (P, 4), cost ``once`` per remote message."""
 
     machine: Machine
@@ -40,7 +40,7 @@ class Board:
         return max(1, CROSSED // (self.machine.rows + self.machine.cols))
 
 
-def board(machine: Machine, quantity: str) -> Board:
+def mesh_links(machine: Machine, quantity: str) -> MeshLinks:
     """Every link of the machine with its cost in ``hops`` (link weights) or ``energy`` (pJ)."""
     rows, cols = machine.rows, machine.cols
     at = np.arange(machine.size)
@@ -68,10 +68,10 @@ def board(machine: Machine, quantity: str) -> Board:
             cost, once = 1.0 + 0.1 * cost, 1.0
     for a, b in machine.faulty_links:
         leads[a, leads[a] == b] = -1
-    return Board(machine, leads, np.where(leads >= 0, cost, np.inf), once)
+    return MeshLinks(machine, leads, np.where(leads >= 0, cost, np.inf), once)
 
 
-def walk(b: Board, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def walk(b: MeshLinks, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Walk from cores ``p`` to cores ``q``, all at once, one link per turn.
 
     Yields ``(which, link)``: indices into ``p`` that still travel and the link ``4 * core + direction``
@@ -98,7 +98,7 @@ def _line(core: IntArray, axis: int, cols: int) -> IntArray:
     return core % cols if axis == 1 else core // cols
 
 
-def _ahead(b: Board, axis: int, direction: int, start: IntArray, goal: IntArray) -> BoolArray:
+def _ahead(b: MeshLinks, axis: int, direction: int, start: IntArray, goal: IntArray) -> BoolArray:
     """True where going towards growing numbers is possible and not dearer than the other way."""
     lines = b.machine.cols if axis == 1 else b.machine.rows
     stride = 1 if axis == 1 else b.machine.cols
@@ -112,7 +112,7 @@ def _ahead(b: Board, axis: int, direction: int, start: IntArray, goal: IntArray)
     return shorter
 
 
-def _walk_trees(b: Board, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
+def _walk_trees(b: MeshLinks, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Routes with dead links, backwards: among the last moves on a shortest route south, north, east, west."""
     sources, row = np.unique(p, return_inverse=True)
     dist = distances_from(b, sources)
@@ -136,7 +136,7 @@ def _walk_trees(b: Board, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, 
         which = which[here[which] != p[which]]
 
 
-def distances_from(b: Board, sources: IntArray) -> FloatArray:
+def distances_from(b: MeshLinks, sources: IntArray) -> FloatArray:
     """(len(sources), P) weight of a shortest route, by SciPy's Dijkstra."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
@@ -162,7 +162,7 @@ class Totals:
 
 def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -> Totals:
     """Walk every message of a mapping and add up ``quantity`` over the links (and once per remote core)."""
-    b = board(machine, quantity)
+    b = mesh_links(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
     for rows, row in pieces(graph, b.edges_at_once):

@@ -39,7 +39,7 @@ SECONDS, SECONDS_PER_BYTE = 20.0, 2e-6
 _last_moment = math.inf
 
 
-class Piece(NamedTuple):
+class Reply(NamedTuple):
     """What comes back: a value that JSON can express, and arrays of numbers or truth values."""
 
     value: Any
@@ -74,21 +74,21 @@ def time_left() -> float:
     return max(0.0, _last_moment - time.monotonic())
 
 
-def one_piece(work: Callable[[], Piece], path: str | Path, allowance: Allowance | None = None) -> Piece:
-    """:func:`contained` for work that gives one piece."""
+def one_reply(work: Callable[[], Reply], path: str | Path, allowance: Allowance | None = None) -> Reply:
+    """:func:`contained` for work that gives one reply."""
 
-    def single() -> Iterator[Piece]:
+    def single() -> Iterator[Reply]:
         yield work()
 
-    with contained(single, path, allowance) as pieces:
-        return next(iter(pieces))
+    with contained(single, path, allowance) as replies:
+        return next(iter(replies))
 
 
 @contextmanager
 def contained(
-    work: Callable[[], Iterator[Piece]], path: str | Path, allowance: Allowance | None = None
-) -> Iterator[Iterator[Piece]]:
-    """The pieces that ``work`` gives, made in a process of its own; it is gone at the end of the block.
+    work: Callable[[], Iterator[Reply]], path: str | Path, allowance: Allowance | None = None
+) -> Iterator[Iterator[Reply]]:
+    """The replies that ``work`` gives, made in a process of its own; it is gone at the end of the block.
 
     Parameters
     ----------
@@ -109,11 +109,11 @@ def contained(
         if pid == 0:
             _run(work, out, errors, str(path), allowance, parent)
         os.close(out)
-        pieces = _received(pid, into, str(path), allowance, errors)
+        replies = _received(pid, into, str(path), allowance, errors)
         try:
-            yield pieces
+            yield replies
         finally:
-            pieces.close()
+            replies.close()
             os.close(into)
 
 
@@ -122,7 +122,7 @@ def contained(
 
 def _received(
     pid: int, pipe: int, path: str, allowance: Allowance, errors: IO[bytes]
-) -> Generator[Piece, None, None]:
+) -> Generator[Reply, None, None]:
     """What arrives until the end; the process is waited for, or killed, whatever happens."""
     source = _Source(pipe, path, allowance)
     alive = True
@@ -134,7 +134,7 @@ def _received(
             if "error" in head:
                 raise InputError(*map(str, head["error"]))
             arrays = {str(name): source.array(kind, shape) for name, kind, shape in head["arrays"]}
-            yield Piece(head["value"], arrays)
+            yield Reply(head["value"], arrays)
         _, status = os.waitpid(pid, 0)
         alive = False
         code = os.waitstatus_to_exitcode(status)
@@ -223,7 +223,7 @@ def _too_much(path: str, allowance: Allowance) -> InputError:
 
 
 def _run(
-    work: Callable[[], Iterator[Piece]], out: int, errors: IO[bytes], path: str, allowance: Allowance, parent: int
+    work: Callable[[], Iterator[Reply]], out: int, errors: IO[bytes], path: str, allowance: Allowance, parent: int
 ) -> None:  # fmt: skip
     """Do the work in the new process and end it; nothing of the old one is flushed or closed here."""
     code = 1
@@ -242,11 +242,11 @@ def _run(
         os._exit(code)
 
 
-def _told(work: Callable[[], Iterator[Piece]], out: int, path: str, allowance: Allowance) -> int:
-    """Send every piece, or the error that the file has."""
+def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: Allowance) -> int:
+    """Send every reply, or the error that the file has."""
     try:
-        for piece in work():
-            _send(out, {"value": piece.value}, piece.arrays)
+        for reply in work():
+            _send(out, {"value": reply.value}, reply.arrays)
     except InputError as error:
         wrong = error
     except MemoryError:

@@ -16,9 +16,9 @@ from nmsolve.solvers.mapping.bounds.engines import (
     CoreTraffic,
     Exchange,
     GilmoreLawler,
-    Joint,
     LinkLoad,
     NeighbourCounting,
+    PartitionPlacement,
     Parts,
     Projection,
     Slots,
@@ -81,7 +81,7 @@ def test_subgraphs() -> None:
 
 def test_joint() -> None:
     """Fails if the multipliers are not tuned."""
-    at_least(proved(Joint(), MANY, stops=30, upper=248), 65)
+    at_least(proved(PartitionPlacement(), MANY, stops=30, upper=248), 65)
 
 
 def test_parts() -> None:

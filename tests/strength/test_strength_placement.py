@@ -8,10 +8,10 @@ from strength_cases import at_most, board, found, mapped, near, placement
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
 from nmsolve.heuristics.mapping.placement.engine import Anneal
+from nmsolve.heuristics.mapping.placement.local_search import new_local_search
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import temperature_scale
 from nmsolve.heuristics.mapping.placement.tabu import Tabu
-from nmsolve.heuristics.mapping.placement.walker import new_walker
 from nmsolve.heuristics.mapping.published.prior_art.engines import (
     ant_colony,
     genetic_algorithm,
@@ -40,7 +40,7 @@ def test_large_moves() -> None:
         Counted(mapped(LARGE), seconds=0.05, stops=100, seed=3, start=core),
         temperature_scale(data),
     )
-    Neighbourhoods(new_walker(data, 3), core, context, 0.3 * scale, 0.01 * scale, 2e6).run()
+    Neighbourhoods(new_local_search(data, 3), core, context, 0.3 * scale, 0.01 * scale, 2e6).run()
     at_most(context.value, 1900)
 
 

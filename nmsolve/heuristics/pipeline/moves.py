@@ -41,7 +41,7 @@ class Ground(NamedTuple):
     keep_all: bool
 
 
-class State(NamedTuple):
+class PlanState(NamedTuple):
     """``stage`` (L,); ``cores``, ``size``, sums ``compute``, ``move``, ``held`` (K,); ``inside`` (T, K) users.
 
     Empty stages may be there; only the cores of others count.
@@ -80,10 +80,10 @@ def _rows(key: IntArray, value: IntArray, count: int) -> tuple[IntArray, IntArra
     return np.searchsorted(key[by], np.arange(count + 1)), value[by].astype(np.int64)
 
 
-def state_of(ground: Ground, plan: PipelinePlan) -> State:
+def state_of(ground: Ground, plan: PipelinePlan) -> PlanState:
     """The state of a plan of the merged problem."""
     k = len(plan.cores)
-    state = State(
+    state = PlanState(
         plan.stage.copy(), plan.cores.copy(), np.bincount(plan.stage, minlength=k), np.zeros(k), np.zeros(k), np.zeros(k),
         np.zeros((len(ground.source), k), np.int64),
     )  # fmt: skip
@@ -92,7 +92,7 @@ def state_of(ground: Ground, plan: PipelinePlan) -> State:
 
 
 @nb.njit(cache=True, nogil=True)
-def _fill(g: Ground, s: State) -> None:
+def _fill(g: Ground, s: PlanState) -> None:
     for layer in range(len(s.stage)):
         _compute(g, s, layer, s.stage[layer], 1.0)
     for t in range(len(g.source)):
@@ -110,14 +110,14 @@ def _fill(g: Ground, s: State) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def _compute(g: Ground, s: State, layer: int, k: int, sign: float) -> None:
+def _compute(g: Ground, s: PlanState, layer: int, k: int, sign: float) -> None:
     cores = s.cores[k]
     s.compute[k] += sign * (g.time[layer, cores - 1] if cores > 0 else g.host[layer])
     s.held[k] += sign * g.storage[layer]
 
 
 @nb.njit(cache=True, nogil=True)
-def _pays(g: Ground, s: State, t: int, sign: float) -> None:
+def _pays(g: Ground, s: PlanState, t: int, sign: float) -> None:
     """Add what all stages pay for tensor ``t`` to their sums, or take it away."""
     home, out = s.stage[g.source[t]], False
     row = s.inside[t]
@@ -138,7 +138,7 @@ def _pays(g: Ground, s: State, t: int, sign: float) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def shift(g: Ground, s: State, layer: int, to: int) -> None:
+def shift(g: Ground, s: PlanState, layer: int, to: int) -> None:
     """Move a layer to another stage."""
     a = s.stage[layer]
     for e in range(g.made_at[layer], g.made_at[layer + 1]):
@@ -160,7 +160,7 @@ def shift(g: Ground, s: State, layer: int, to: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def load(g: Ground, s: State, k: int) -> float:
+def load(g: Ground, s: PlanState, k: int) -> float:
     """Load of stage ``k``."""
     if s.cores[k] == 0:
         return float(s.compute[k])
@@ -168,7 +168,7 @@ def load(g: Ground, s: State, k: int) -> float:
 
 
 @nb.njit(cache=True, nogil=True)
-def energy(g: Ground, s: State, out: FloatArray) -> None:
+def energy(g: Ground, s: PlanState, out: FloatArray) -> None:
     """Write the largest load, inf where memory is too small, and the sum of the loads' 12th powers.
 
     A stage too large for its memory counts as so many times heavier, and one more.
@@ -184,7 +184,7 @@ def energy(g: Ground, s: State, out: FloatArray) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def goal(g: Ground, s: State, layer: int, rng: np.random.Generator) -> int:
+def goal(g: Ground, s: PlanState, layer: int, rng: np.random.Generator) -> int:
     """A stage to move a layer to: that of a neighbour by data mostly, else any; -1 if the order or the host forbids it."""
     k = int(rng.random() * len(s.cores))
     if rng.random() < 0.8:
@@ -208,7 +208,7 @@ def goal(g: Ground, s: State, layer: int, rng: np.random.Generator) -> int:
 @nb.njit(cache=True, nogil=True)
 def anneal(
     g: Ground,
-    s: State,
+    s: PlanState,
     best: IntArray,
     best_cores: IntArray,
     known: float,
@@ -260,7 +260,7 @@ def anneal(
 
 
 @nb.njit(cache=True, nogil=True)
-def may_move(g: Ground, s: State, layer: int, k: int) -> bool:
+def may_move(g: Ground, s: PlanState, layer: int, k: int) -> bool:
     """May the layer move to stage ``k``? An empty stage takes one core, which must be free."""
     if s.size[k] == 0 and s.cores[k] > 0:
         a = s.stage[layer]
@@ -288,7 +288,7 @@ def _taken(now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generat
 
 @nb.njit(cache=True, nogil=True)
 def _pass_core(
-    g: Ground, s: State, now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator
+    g: Ground, s: PlanState, now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator
 ) -> bool:
     """One core from a group, or an idle one, to another group; False if nothing has changed."""
     a, b = int(rng.random() * len(s.cores)), int(rng.random() * len(s.cores))
@@ -310,7 +310,7 @@ def _pass_core(
 
 
 @nb.njit(cache=True, nogil=True)
-def _in_use(s: State) -> int:
+def _in_use(s: PlanState) -> int:
     """Cores of stages that hold something."""
     out = 0
     for k in range(len(s.cores)):
@@ -320,7 +320,7 @@ def _in_use(s: State) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def _regroup(g: Ground, s: State, k: int, cores: int) -> None:
+def _regroup(g: Ground, s: PlanState, k: int, cores: int) -> None:
     s.cores[k] = cores
     s.compute[k] = 0.0
     for layer in range(len(s.stage)):

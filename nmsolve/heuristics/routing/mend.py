@@ -20,7 +20,7 @@ from nmsolve.heuristics.routing.order import new_order, rebuild
 from nmsolve.heuristics.routing.prices import Price, link_price
 from nmsolve.heuristics.routing.trees import (
     Open,
-    State,
+    RoutingState,
     grow,
     new_open,
     new_state,
@@ -90,7 +90,7 @@ def mend(
     return routes_of(problem, nets, state.tree, state.size), _turned(problem, out) if turned else out
 
 
-def _until_all_led(nets: Nets, state: State, work: Open, forest: Forest) -> IntArray:
+def _until_all_led(nets: Nets, state: RoutingState, work: Open, forest: Forest) -> IntArray:
     """Lead all nets that the order does not keep, with more and more tree dependencies in it; returns those led."""
     order = new_order(state.rank, nets.ok.shape)
     heads = nets.lead[:, None] * nets.ways + np.arange(nets.ways)
@@ -116,7 +116,7 @@ def _until_all_led(nets: Nets, state: State, work: Open, forest: Forest) -> IntA
         _along_tree(nets, state, work, left, forest, must, False)
 
 
-def _cool(nets: Nets, state: State, work: Open, search: Search, ceiling: float) -> None:
+def _cool(nets: Nets, state: RoutingState, work: Open, search: Search, ceiling: float) -> None:
     """Lead the nets on the hottest links anew, link by link, until none is above the ceiling or nothing helps."""
     idle, hottest = 0, float(state.load.max(initial=0.0))
     while idle < IDLE and hottest > ceiling:
@@ -153,7 +153,7 @@ def _search_room(nets: Nets, rank: IntArray) -> Search:
     )
 
 
-def _price(nets: Nets, state: State) -> Price:
+def _price(nets: Nets, state: RoutingState) -> Price:
     """Prices by the load of the hottest link."""
     rate = float(nets.rate.mean()) if len(nets.rate) else 1.0
     scale = max(float(state.load.max(initial=0.0)), rate)
@@ -161,7 +161,7 @@ def _price(nets: Nets, state: State) -> Price:
 
 
 def _load(
-    problem: RoutingProblem, nets: Nets, state: State, work: Open, routes: Routes, kept: BoolArray
+    problem: RoutingProblem, nets: Nets, state: RoutingState, work: Open, routes: Routes, kept: BoolArray
 ) -> None:
     """Put the nets on the machine of which every flow is kept."""
     first, last, channel = routes.indptr[:-1], routes.indptr[1:], routes.channel
@@ -174,7 +174,13 @@ def _load(
 
 @nb.njit(cache=True, nogil=True)
 def _put_kept(
-    nets: Nets, state: State, work: Open, whole: BoolArray, first: IntArray, last: IntArray, channel: IntArray
+    nets: Nets,
+    state: RoutingState,
+    work: Open,
+    whole: BoolArray,
+    first: IntArray,
+    last: IntArray,
+    channel: IntArray,
 ) -> None:
     for n in range(len(nets.root)):
         if not whole[n]:
@@ -190,7 +196,7 @@ def _put_kept(
 
 
 @nb.njit(cache=True, nogil=True)
-def _over(nets: Nets, state: State, link: int) -> IntArray:
+def _over(nets: Nets, state: RoutingState, link: int) -> IntArray:
     """Nets with a channel of the link."""
     out, count = np.empty(len(nets.root), np.int64), 0
     for n in range(len(nets.root)):
@@ -203,7 +209,7 @@ def _over(nets: Nets, state: State, link: int) -> IntArray:
 
 
 @nb.njit(cache=True, nogil=True)
-def _drop(nets: Nets, state: State, work: Open) -> None:
+def _drop(nets: Nets, state: RoutingState, work: Open) -> None:
     """Take the nets off that go against the order."""
     for n in range(len(nets.root)):
         against = False
@@ -218,7 +224,7 @@ def _drop(nets: Nets, state: State, work: Open) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def _lead(nets: Nets, state: State, work: Open, price: Price, search: Search, todo: IntArray) -> None:
+def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, todo: IntArray) -> None:
     """Lead the nets ``todo`` anew within the order; those that find no way keep what they have."""
     for n in todo:
         open_tree(nets, state, work, n)
@@ -238,7 +244,7 @@ def _lead(nets: Nets, state: State, work: Open, price: Price, search: Search, to
 
 @nb.njit(cache=True, nogil=True)
 def _attach(
-    nets: Nets, state: State, work: Open, price: Price, search: Search, rate: float, target: int
+    nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, rate: float, target: int
 ) -> bool:
     """Hang the cheapest branch to ``target`` on the open tree; False if there is none.
 
@@ -279,7 +285,7 @@ def _attach(
 
 @nb.njit(cache=True, nogil=True)
 def _along_tree(
-    nets: Nets, state: State, work: Open, todo: IntArray, forest: Forest, must: BoolArray, store: bool
+    nets: Nets, state: RoutingState, work: Open, todo: IntArray, forest: Forest, must: BoolArray, store: bool
 ) -> None:
     """The ways of nets along the spanning tree: their dependencies to ``must``, or with ``store`` the nets led so."""
     for n in todo:

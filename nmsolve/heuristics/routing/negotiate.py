@@ -21,7 +21,7 @@ from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.order import Order, new_order, rebuild
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.sweeps import against, recount, sweep
-from nmsolve.heuristics.routing.trees import Open, State, new_open, new_state
+from nmsolve.heuristics.routing.trees import Open, RoutingState, new_open, new_state
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Exponents k of the load, 2^k, while routing freely, while negotiating, and in the end.
@@ -49,7 +49,7 @@ class Search:
     """
 
     nets: Nets
-    state: State
+    state: RoutingState
     work: Open
     order: Order
     required: BoolArray

@@ -11,11 +11,11 @@ import numpy as np
 
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.prices import Price, link_price
-from nmsolve.heuristics.routing.trees import Open, State, grow, needs_entry, passes, step_price
+from nmsolve.heuristics.routing.trees import Open, RoutingState, grow, needs_entry, passes, step_price
 
 
 @nb.njit(cache=True, nogil=True)
-def attach(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int) -> bool:
+def attach(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, leg: int) -> bool:
     """Grow the open tree by the cheapest branch to the target of ``leg`` of flow ``f``; False if there is none."""
     if work.inside[nets.target[leg]] == work.tick[0]:
         return True
@@ -28,7 +28,7 @@ def attach(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int)
 
 
 @nb.njit(cache=True, nogil=True)
-def _reach(nets: Nets, state: State, work: Open, price: Price, rate: float) -> None:
+def _reach(nets: Nets, state: RoutingState, work: Open, price: Price, rate: float) -> None:
     """What it costs to lead the flow to every core of the tree."""
     work.reach[work.nodes[0]] = 0.0
     for i in range(1, work.cores[0]):
@@ -45,7 +45,7 @@ def _reach(nets: Nets, state: State, work: Open, price: Price, rate: float) -> N
 
 
 @nb.njit(cache=True, nogil=True)
-def _search(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int) -> None:
+def _search(nets: Nets, state: RoutingState, work: Open, price: Price, f: int, leg: int) -> None:
     """Labels of all channels from which the target can be reached in time; tree cores are ``-1 - core`` in the queue."""
     lead, ok, link, far, rank = nets.lead, nets.ok, nets.link, nets.far[nets.row[leg]], state.rank
     load, inside, into, queue = state.load, work.inside, work.into, work.queue
@@ -98,7 +98,9 @@ def _search(nets: Nets, state: State, work: Open, price: Price, f: int, leg: int
 
 
 @nb.njit(cache=True, nogil=True)
-def _entry_price(nets: Nets, state: State, work: Open, price: Price, label: int, c: int, e: int) -> float:
+def _entry_price(
+    nets: Nets, state: RoutingState, work: Open, price: Price, label: int, c: int, e: int
+) -> float:
     """Price of the table entry that going on from channel ``c`` (or from the tree) over channel ``e`` needs."""
     if nets.per_core:
         return price.entry if state.entries[nets.lead[e]] >= nets.entries else 0.0

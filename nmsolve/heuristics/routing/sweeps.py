@@ -12,7 +12,7 @@ from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.trees import (
     Open,
-    State,
+    RoutingState,
     cost_of,
     grow,
     lead_flow,
@@ -25,7 +25,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 
 @nb.njit(cache=True, nogil=True)
-def sweep(nets: Nets, state: State, work: Open, price: Price, order: IntArray, rng: AnyArray) -> int:
+def sweep(nets: Nets, state: RoutingState, work: Open, price: Price, order: IntArray, rng: AnyArray) -> int:
     """Lead the nets ``order`` anew, one after the other; how many are without a complete tree.
 
     A net of one leg takes the cheapest route there is. Of a net of several, some legs are torn out and led back in; the new
@@ -78,7 +78,7 @@ def _tear(nets: Nets, work: Open, n: int, some: bool, rng: AnyArray) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def _rebuild(nets: Nets, state: State, work: Open, price: Price, n: int, rng: AnyArray) -> bool:
+def _rebuild(nets: Nets, state: RoutingState, work: Open, price: Price, n: int, rng: AnyArray) -> bool:
     """Lead the torn legs back into the open tree; False if one finds no way. Loads are as before afterwards."""
     first, last = nets.flows[n], nets.flows[n + 1]
     if nets.legs[last] - nets.legs[first] == 1:
@@ -109,7 +109,7 @@ def _rebuild(nets: Nets, state: State, work: Open, price: Price, n: int, rng: An
 
 
 @nb.njit(cache=True, nogil=True)
-def _kept(nets: Nets, state: State, work: Open, n: int, f: int, rate: float) -> None:
+def _kept(nets: Nets, state: RoutingState, work: Open, n: int, f: int, rate: float) -> None:
     """Lead flow ``f`` along its legs that are not torn, with load ``rate``."""
     work.tick[1] += 1
     work.flow[nets.root[n]] = work.tick[1]
@@ -119,7 +119,7 @@ def _kept(nets: Nets, state: State, work: Open, n: int, f: int, rate: float) -> 
 
 
 @nb.njit(cache=True, nogil=True)
-def _cheaper(nets: Nets, state: State, work: Open, price: Price, n: int) -> bool:
+def _cheaper(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> bool:
     """True if the open tree costs no more than the stored one; the open tree stays open."""
     size = work.cores[0] - 1
     for i in range(size):
@@ -134,7 +134,7 @@ def _cheaper(nets: Nets, state: State, work: Open, price: Price, n: int) -> bool
 
 
 @nb.njit(cache=True, nogil=True)
-def recount(nets: Nets, state: State, work: Open) -> None:
+def recount(nets: Nets, state: RoutingState, work: Open) -> None:
     """Loads, dependencies and entries from the trees alone, so that rounding does not add up."""
     state.load[:] = 0.0
     state.use[:] = 0.0
@@ -146,7 +146,7 @@ def recount(nets: Nets, state: State, work: Open) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def against(nets: Nets, state: State, least: float) -> int:
+def against(nets: Nets, state: RoutingState, least: float) -> int:
     """Dependencies in use (by more than ``least`` messages) that go against the order of channels."""
     count = 0
     for c in range(len(nets.lead)):

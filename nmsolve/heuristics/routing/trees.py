@@ -12,7 +12,7 @@ from nmsolve.heuristics.routing.prices import Price, link_price
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
-class State(NamedTuple):
+class RoutingState(NamedTuple):
     """Trees of all nets and what they load.
 
     ``tree`` in the slots of ``Nets``, parents first; ``size`` (N,) channels of a net; ``load`` (4 * P,) messages per step
@@ -59,10 +59,10 @@ class Open(NamedTuple):
     torn: IntArray
 
 
-def new_state(nets: Nets, rank: IntArray) -> State:
+def new_state(nets: Nets, rank: IntArray) -> RoutingState:
     """Nothing routed yet; ``rank`` is shared with the order of channels."""
     cores = len(nets.lead) // nets.ways
-    return State(
+    return RoutingState(
         np.empty(int(nets.slot[-1]), np.int64), np.zeros(len(nets.root), np.int64), np.zeros(4 * cores),
         np.zeros(nets.ok.shape), np.zeros(cores, np.int64), rank,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def new_open(nets: Nets) -> Open:
 
 
 @nb.njit(cache=True, nogil=True)
-def open_tree(nets: Nets, state: State, work: Open, n: int) -> None:
+def open_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Read the stored tree of net ``n`` and mark its targets."""
     start_tree(nets, work, n)
     work.tick[2] += 1
@@ -118,7 +118,7 @@ def grow(nets: Nets, work: Open, c: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def store_tree(nets: Nets, state: State, work: Open, n: int) -> None:
+def store_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Write the open tree into the slot of net ``n``."""
     size = work.cores[0] - 1
     for i in range(size):
@@ -136,7 +136,7 @@ def needs_entry(nets: Nets, work: Open, u: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def step_price(nets: Nets, state: State, price: Price, c: int, j: int, e: int) -> float:
+def step_price(nets: Nets, state: RoutingState, price: Price, c: int, j: int, e: int) -> float:
     """Price of dependency ``j`` of channel ``c``, which leads to channel ``e``; inf where there may be none."""
     if not nets.ok[c, j]:
         return np.inf
@@ -152,7 +152,7 @@ def passes(work: Open, v: int) -> bool:
 
 
 @nb.njit(cache=True, nogil=True)
-def put(nets: Nets, state: State, work: Open, n: int, sign: float) -> None:
+def put(nets: Nets, state: RoutingState, work: Open, n: int, sign: float) -> None:
     """Put the open tree on the machine (``sign`` 1.0) or take it off (-1.0)."""
     ways, into, passed, load, use = nets.ways, work.into, work.flow, state.load, state.use
     for f in range(nets.flows[n], nets.flows[n + 1]):
@@ -176,7 +176,7 @@ def put(nets: Nets, state: State, work: Open, n: int, sign: float) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def cost_of(nets: Nets, state: State, work: Open, price: Price, n: int) -> float:
+def cost_of(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> float:
     """What it would cost to put the open tree on the machine; inf where it goes against the order and may not.
 
     Loads are as before afterwards.
@@ -209,7 +209,7 @@ def cost_of(nets: Nets, state: State, work: Open, price: Price, n: int) -> float
 
 
 @nb.njit(cache=True, nogil=True)
-def lead_flow(nets: Nets, state: State, work: Open, leg: int, rate: float) -> None:
+def lead_flow(nets: Nets, state: RoutingState, work: Open, leg: int, rate: float) -> None:
     """Lead the flow at hand along the tree to the leg's target; links it did not pass yet get load ``rate``."""
     v = nets.target[leg]
     while work.flow[v] != work.tick[1]:

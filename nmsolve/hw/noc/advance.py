@@ -19,11 +19,11 @@ from nmsolve.hw.noc.layout import (
 )  # fmt: skip
 from nmsolve.hw.noc.router import visit
 from nmsolve.hw.noc.sources import sources_send, wake
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 
 
 @kernel
-def advance(until: int, state: State) -> None:
+def advance(until: int, state: FlitState) -> None:
     """Run up to cycle ``until``, less if a check fails or (``DRAIN``) the last measured packet has arrived."""
     fixed, tally, routers = state.fixed, state.tally, state.routers
     busy = state.busy

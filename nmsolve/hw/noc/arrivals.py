@@ -30,14 +30,14 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 
 #: Columns of a record, one for every (flow, target): packets delivered and their latencies in the window, number of the latest.
 PACKETS, SUM, WORST, LATEST = range(4)
 
 
 @piece
-def deliver(word: int, iv: int, core: int, when: int, state: State) -> None:
+def deliver(word: int, iv: int, core: int, when: int, state: FlitState) -> None:
     """A flit leaves the network and is at its core in cycle ``when``."""
     inputs, packets, records = state.inputs, state.packets, state.records
     drained, arrives, tally = state.drained, state.arrives, state.tally
@@ -86,7 +86,7 @@ def deliver(word: int, iv: int, core: int, when: int, state: State) -> None:
 
 
 @piece
-def note(record: int, latency: int, network: int, state: State) -> None:
+def note(record: int, latency: int, network: int, state: FlitState) -> None:
     """A packet of the window has arrived. ``histogram`` is (2, cycles): latencies, and those without the wait at the source."""
     records, histogram, tally = state.records, state.histogram, state.tally
     tally[OPEN] -= 1

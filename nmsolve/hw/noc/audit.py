@@ -21,7 +21,7 @@ from nmsolve.hw.noc.layout import (
     SINK,
     TODO,
 )  # fmt: skip
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -58,7 +58,7 @@ def _entries(ring: IntArray) -> IntArray:
     return ring[:, 1:][used]
 
 
-def check_conservation(state: State) -> None:
+def check_conservation(state: FlitState) -> None:
     """Count flits and credits afresh.
 
     Every flit injected or copied at a fork is in a buffer, on a link or delivered; every place of a buffer is a
@@ -96,7 +96,7 @@ def check_conservation(state: State) -> None:
         )
 
 
-def find_deadlock(state: State) -> tuple[Waiting, ...]:
+def find_deadlock(state: FlitState) -> tuple[Waiting, ...]:
     """A ring of packets of which none can ever move again, () if there is none.
 
     A buffer *can move* if its front flit has a credit (or one is on its way) at every output it still has to take, or the buffer
@@ -122,7 +122,7 @@ def find_deadlock(state: State) -> tuple[Waiting, ...]:
     return tuple(_waiting(state, v) for v in heads or [v for _, v in ring])
 
 
-def _front(state: State, iv: int) -> int:
+def _front(state: FlitState, iv: int) -> int:
     """Slot of the packet in front of a buffer, -1 if it is empty."""
     if not state.inputs[iv, COUNT]:
         return -1
@@ -130,7 +130,7 @@ def _front(state: State, iv: int) -> int:
     return (word & at.LOW) >> at.PACKET_SHIFT
 
 
-def _waiting(state: State, iv: int) -> Waiting:
+def _waiting(state: FlitState, iv: int) -> Waiting:
     v_count = int(state.fixed[at.CHANNELS])
     core, rest = divmod(iv, 5 * v_count)
     return Waiting(core, rest // v_count, rest % v_count, int(state.packets[_front(state, iv), at.FLOW]))

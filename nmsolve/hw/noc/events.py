@@ -31,7 +31,7 @@ from nmsolve.hw.noc.layout import (
     WANTS,
     WANTS_LIVE,
 )  # fmt: skip
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 from nmsolve.model.types import IntArray
 
 #: What ends, in the low three bits of a wake-up: outputs 0..4: a virtual channel is granted; or one of these.
@@ -54,7 +54,7 @@ def mark(words: IntArray, number: int) -> None:
 
 
 @piece
-def offer(iv: int, state: State) -> None:
+def offer(iv: int, state: FlitState) -> None:
     """The front flit of a buffer asks for the switch at every output where it has a virtual channel and a credit."""
     inputs, outputs, ways = state.inputs, state.outputs, state.ways
     routers, busy = state.routers, state.busy
@@ -72,7 +72,7 @@ def offer(iv: int, state: State) -> None:
 
 
 @piece
-def flits_arrive(state: State) -> None:
+def flits_arrive(state: FlitState) -> None:
     """Put the flits of this cycle into their buffers."""
     flying, words, flits = state.flying, state.words, state.flits
     inputs, routers, busy = state.inputs, state.routers, state.busy
@@ -99,7 +99,7 @@ def flits_arrive(state: State) -> None:
 
 
 @piece
-def credits_arrive(state: State) -> None:
+def credits_arrive(state: FlitState) -> None:
     """Book the credits of this cycle; a flit that waited for one asks for the switch."""
     returning, inputs, outputs = state.returning, state.inputs, state.outputs
     ways, routers, busy = state.ways, state.routers, state.busy
@@ -132,7 +132,7 @@ def credits_arrive(state: State) -> None:
 
 
 @piece
-def stages_end(state: State) -> None:
+def stages_end(state: FlitState) -> None:
     """Heads whose route is known ask for virtual channels, those with a virtual channel for the switch.
 
     A head that forks asks for the channels of its branches one after the other, by number: two that want the same ones do not

@@ -60,11 +60,11 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 
 
 @piece
-def choose(mask: int, router: int, state: State) -> int:
+def choose(mask: int, router: int, state: FlitState) -> int:
     """The output with the fewest credits in use, ties at random."""
     routers, chance = state.routers, state.chance
     best = lowest(mask)
@@ -83,7 +83,7 @@ def choose(mask: int, router: int, state: State) -> int:
 
 
 @piece
-def route(iv: int, position: int, router: int, local: int, state: State) -> None:
+def route(iv: int, position: int, router: int, local: int, state: FlitState) -> None:
     """Decide where the head in front of a buffer goes: along its tree, or over an allowed output of a shortest path."""
     inputs, ways, kind = state.inputs, state.ways, state.kind
     onward, child_start, child = state.onward, state.child_start, state.child
@@ -122,7 +122,7 @@ def route(iv: int, position: int, router: int, local: int, state: State) -> None
 
 
 @piece
-def allocate_channels(router: int, o: int, state: State) -> None:
+def allocate_channels(router: int, o: int, state: FlitState) -> None:
     """Give the free virtual channels of one output to heads that want one."""
     inputs, outputs, ways = state.inputs, state.outputs, state.ways
     routers, waking, granted = state.routers, state.waking, state.granted
@@ -189,7 +189,7 @@ def input_ports(sends: int, v_count: int) -> int:
 
 
 @piece
-def leave_buffer(iv: int, tail: int, router: int, state: State) -> None:
+def leave_buffer(iv: int, tail: int, router: int, state: FlitState) -> None:
     """The flit in front has gone everywhere it had to: free its place and look at the next one."""
     inputs, routers, returning = state.inputs, state.routers, state.returning
     tally, fixed = state.tally, state.fixed
@@ -209,7 +209,7 @@ def leave_buffer(iv: int, tail: int, router: int, state: State) -> None:
 
 
 @piece
-def send(iv: int, o: int, router: int, state: State) -> None:
+def send(iv: int, o: int, router: int, state: FlitState) -> None:
     """The flit in front of a buffer crosses the switch to output ``o``."""
     flits, inputs, outputs = state.flits, state.inputs, state.outputs
     ways, routers, flying = state.ways, state.routers, state.flying
@@ -253,7 +253,7 @@ def send(iv: int, o: int, router: int, state: State) -> None:
 
 
 @piece
-def grant_switch(router: int, state: State) -> int:
+def grant_switch(router: int, state: FlitState) -> int:
     """Every output grants the switch to one input port: outputs go into ``granted[port]``, the ports are returned (bits)."""
     routers, granted, fixed = state.routers, state.granted, state.fixed
     live = routers[router, SENDS_LIVE] & ~routers[router, CLOSED]
@@ -270,7 +270,7 @@ def grant_switch(router: int, state: State) -> int:
 
 
 @piece
-def accept_switch(router: int, p: int, outs: int, state: State) -> tuple[int, int]:
+def accept_switch(router: int, p: int, outs: int, state: FlitState) -> tuple[int, int]:
     """The input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
 
     One of the outputs that granted is accepted; a flit that forks takes every other that granted it as well.
@@ -296,7 +296,7 @@ def accept_switch(router: int, p: int, outs: int, state: State) -> tuple[int, in
 
 
 @piece
-def visit(router: int, state: State) -> None:
+def visit(router: int, state: FlitState) -> None:
     """One router, one cycle."""
     flits, inputs, routers = state.flits, state.inputs, state.routers
     waking, granted, tally = state.waking, state.granted, state.tally

@@ -14,7 +14,7 @@ from nmsolve.hw.noc.advance import advance
 from nmsolve.hw.noc.audit import Waiting, check_conservation, find_deadlock
 from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
 from nmsolve.hw.noc.result import Latency, SimulationResult
-from nmsolve.hw.noc.state import State, initial_state, order_of_flows, reorder
+from nmsolve.hw.noc.state import FlitState, initial_state, order_of_flows, reorder
 from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
@@ -131,7 +131,7 @@ def _tables(
 
 
 def _run(
-    state: State, window: tuple[int, int], last: int, deadline: float, stop: Callable[[], bool] | None,
+    state: FlitState, window: tuple[int, int], last: int, deadline: float, stop: Callable[[], bool] | None,
     progress: Callable[[Progress], None] | None, begin: float, lags: list[IntArray],
 ) -> tuple[str, tuple[Waiting, ...]]:  # fmt: skip
     """Advance chunk by chunk; why it ended, and the ring of a deadlock.
@@ -169,8 +169,9 @@ def _run(
 
 
 def _result(
-    machine: Machine, routing: Routes | TurnSet, traffic: Traffic | Trace, config: RouterConfig, order: IntArray, state: State,
-    window: tuple[int, int], ended: str, ring: tuple[Waiting, ...], seed: int, begin: float, lags: list[IntArray],
+    machine: Machine, routing: Routes | TurnSet, traffic: Traffic | Trace, config: RouterConfig, order: IntArray,
+    state: FlitState, window: tuple[int, int], ended: str, ring: tuple[Waiting, ...], seed: int, begin: float,
+    lags: list[IntArray],
 ) -> SimulationResult:  # fmt: skip
     """Read the result off the state."""
     tally, now = state.tally, int(state.tally[at.NOW])
@@ -214,7 +215,7 @@ def _through(machine: Machine, link_flits: IntArray, injected: IntArray) -> IntA
     return entered
 
 
-def _drain_times(state: State, traffic: Traffic | Trace) -> IntArray:
+def _drain_times(state: FlitState, traffic: Traffic | Trace) -> IntArray:
     """Cycles every step of a trace needed, -1 where packets of it are still under way."""
     out = state.drained.copy()
     if isinstance(traffic, Trace) and len(out):
@@ -227,7 +228,7 @@ def _drain_times(state: State, traffic: Traffic | Trace) -> IntArray:
     return out
 
 
-def _late(state: State, traffic: Trace) -> IntArray:
+def _late(state: FlitState, traffic: Trace) -> IntArray:
     """Entries from the cycle of the oldest packet not delivered on."""
     packets = state.packets
     alive = np.ones(len(packets), bool)

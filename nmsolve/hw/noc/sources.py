@@ -48,11 +48,11 @@ from nmsolve.hw.noc.layout import (
     WINDOW_END,
     WINDOW_START,
 )  # fmt: skip
-from nmsolve.hw.noc.state import State
+from nmsolve.hw.noc.state import FlitState
 
 
 @piece
-def sleep(core: int, state: State) -> None:
+def sleep(core: int, state: FlitState) -> None:
     """Put a source into the calendar until its next packet; what lies beyond the calendar is looked at once a turn."""
     sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
     tally = state.tally
@@ -65,7 +65,7 @@ def sleep(core: int, state: State) -> None:
 
 
 @piece
-def wake(state: State) -> None:
+def wake(state: FlitState) -> None:
     """Sources whose next packet is due in this cycle."""
     sources, calendar, source_busy = state.sources, state.calendar, state.source_busy
     tally = state.tally
@@ -82,7 +82,7 @@ def wake(state: State) -> None:
 
 
 @piece
-def plan(core: int, state: State) -> None:
+def plan(core: int, state: FlitState) -> None:
     """When the source's next packet comes into being."""
     sources, chances, entry_end = state.sources, state.chances, state.entry_end
     entry_cycle, entry_count, chance = state.entry_cycle, state.entry_count, state.chance
@@ -106,7 +106,7 @@ def plan(core: int, state: State) -> None:
 
 
 @piece
-def make_packet(core: int, flow: int, state: State) -> None:
+def make_packet(core: int, flow: int, state: FlitState) -> None:
     """A new packet of a flow, ready to be sent."""
     sources, target_start, flow_made = state.sources, state.target_start, state.flow_made
     start, packets, tally = state.start, state.packets, state.tally
@@ -133,7 +133,7 @@ def make_packet(core: int, flow: int, state: State) -> None:
 
 
 @piece
-def pick_flow(core: int, state: State) -> int:
+def pick_flow(core: int, state: FlitState) -> int:
     """The flow of the next packet: as the trace says, or drawn by rate (alias method, Walker 1977)."""
     sources, flow_start, alias_share = state.sources, state.flow_start, state.alias_share
     alias, entry_flow, chance = state.alias, state.entry_flow, state.chance
@@ -148,7 +148,7 @@ def pick_flow(core: int, state: State) -> int:
 
 
 @piece
-def free_channel(core: int, last: int, v_count: int, state: State) -> int:
+def free_channel(core: int, last: int, v_count: int, state: FlitState) -> int:
     """The next virtual channel after the last one used that has a credit, -1 if none has."""
     source_credits = state.source_credits
     for k in range(1, v_count + 1):
@@ -159,7 +159,7 @@ def free_channel(core: int, last: int, v_count: int, state: State) -> int:
 
 
 @piece
-def sources_send(state: State) -> None:
+def sources_send(state: FlitState) -> None:
     """Every core with something to send puts one flit into the network if there is room."""
     sources, source_credits, source_busy = state.sources, state.source_credits, state.source_busy
     target_start, targets, start = state.target_start, state.targets, state.start

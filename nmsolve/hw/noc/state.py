@@ -19,7 +19,7 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 HISTOGRAM = 1 << 14
 
 
-class State(NamedTuple):
+class FlitState(NamedTuple):
     """A network in one cycle: what every kernel of the simulator reads and changes (columns: layout.py)."""
 
     fixed: IntArray
@@ -82,7 +82,7 @@ def reorder(order: IntArray, indptr: IntArray, items: AnyArray) -> tuple[IntArra
 def initial_state(
     machine: Machine, tables: Tables, traffic: Traffic | Trace, order: IntArray, config: RouterConfig, *,
     window: tuple[int, int], drain: bool, seed: int,
-) -> State:  # fmt: skip
+) -> FlitState:  # fmt: skip
     """An empty network in cycle 0. ``tables`` are of the flows in ``order``; packets made in ``window`` are measured."""
     cores, v = machine.size, config.virtual_channels
     flows = len(order)
@@ -108,7 +108,7 @@ def initial_state(
     records[:, 3] = -1
     tally, chance = np.zeros(24, np.int64), np.array([seed], np.uint64)
     steps = traffic.steps if isinstance(traffic, Trace) else 0
-    return State._make((
+    return FlitState._make((
         fixed, tally, chance, np.zeros(64, np.int64), np.zeros(len(inputs) * config.buffer_flits, np.int64), inputs, outputs,
         np.full((len(inputs), 5, 4), -1, np.int32), routers, np.zeros((cores + 31) // 32, np.int64),
         np.zeros((ring, 5 * cores + 1), np.int64), np.zeros((ring, 5 * cores + 1), np.int64),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from nmsolve.model.contained import Piece, one_piece
+from nmsolve.model.contained import Reply, one_reply
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats.hdf5 import damage, opened, package
@@ -42,7 +42,7 @@ def load(path: Path) -> LogicGraph:
         not fit, a cycle without neurons
     """
     package("nir", "nir", path)
-    populations, ends = one_piece(partial(_read, path), path)
+    populations, ends = one_reply(partial(_read, path), path)
     n, receivers = sum(size for _, size in populations), ends["target"]
     return LogicGraph.from_edges(
         n, ends["source"], receivers,
@@ -52,7 +52,7 @@ def load(path: Path) -> LogicGraph:
     )  # fmt: skip
 
 
-def _read(path: Path) -> Piece:
+def _read(path: Path) -> Reply:
     """Name and size of every population, and numbers of the neurons at both ends of every connection."""
     nir = package("nir", "nir", path)
     with opened(path, "nir"):
@@ -147,7 +147,7 @@ class _Flat:
         return int(np.prod(self.shape(name), dtype=object))
 
 
-def _expanded(graph: _Flat) -> Piece:
+def _expanded(graph: _Flat) -> Reply:
     """One node per element of every population, and what is connected."""
     populations = [node for node in graph.nodes if graph.sends(node)]
     between = _order(graph, [node for node in graph.nodes if not graph.sends(node)])
@@ -179,7 +179,7 @@ def _expanded(graph: _Flat) -> Piece:
                 source.append(ends.col.astype(np.int64) + first[p])
                 target.append(ends.row.astype(np.int64) + first[q])
     sizes = [(str(p), graph.size(p)) for p in populations]
-    return Piece(sizes, {"source": np.concatenate(source), "target": np.concatenate(target)})
+    return Reply(sizes, {"source": np.concatenate(source), "target": np.concatenate(target)})
 
 
 def _order(graph: _Flat, between: list[str]) -> list[str]:

@@ -21,7 +21,7 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import IntArray
 
 if TYPE_CHECKING:
-    from nmsolve.model.contained import Piece
+    from nmsolve.model.contained import Reply
 
 #: Name of the configuration in the model, and of the key in the metadata of nodes.
 CONFIGURATION, KEY = "nmsolve", "pipeline_stage"
@@ -47,7 +47,7 @@ def write_onnx_plan(
     ------
     InputError : ``source`` is no model, ``target`` is ``source`` or cannot be written
     """
-    from nmsolve.model.contained import one_piece
+    from nmsolve.model.contained import one_reply
     from nmsolve.model.formats.onnx import require_package
 
     if Path(source).resolve() == Path(target).resolve():
@@ -55,19 +55,19 @@ def write_onnx_plan(
     require_package(source)
     stages = operator_stages(graph, operators, plan.stage)
     makers = {t.name: stages[t.producer] for t in graph.tensors if t.producer >= 0}
-    marked, copy = one_piece(partial(_copy, source, makers, plan), source)
+    marked, copy = one_reply(partial(_copy, source, makers, plan), source)
     write_atomic(target, copy["model"].tobytes())
     return int(marked)
 
 
-def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Piece:
+def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Reply:
     """The model with stages, and how many operators have one."""
-    from nmsolve.model.contained import Piece
+    from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.parse import read_model
 
     model = read_model(source)
     marked = _mark(model, makers, plan)
-    return Piece(marked, {"model": np.frombuffer(model.SerializeToString(), np.uint8)})
+    return Reply(marked, {"model": np.frombuffer(model.SerializeToString(), np.uint8)})
 
 
 def operator_stages(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nmsolve.model.contained import Piece, contained, one_piece
+from nmsolve.model.contained import Reply, contained, one_reply
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import believed_nodes
 from nmsolve.model.formats.hdf5 import opened, package
@@ -52,7 +52,7 @@ def stream(path: Path) -> Network:
     InputError : as :func:`load`
     """
     package("h5py", "sonata", path)
-    nodes: dict[str, int] = one_piece(partial(_surveyed, path), path).value
+    nodes: dict[str, int] = one_reply(partial(_surveyed, path), path).value
     first, n = {}, 0
     for name in sorted(nodes):
         first[name] = n
@@ -73,14 +73,14 @@ def stream(path: Path) -> Network:
     )
 
 
-def _surveyed(path: Path) -> Piece:
+def _surveyed(path: Path) -> Reply:
     """How many nodes every population has, by name."""
     nodes: dict[str, int] = {}
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
             for end in (group.source, group.target):
                 nodes[end.nodes] = max(nodes.get(end.nodes, 0), _largest(group.edges, end, path) + 1)
-    return Piece(nodes, {})
+    return Reply(nodes, {})
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> I
             yield Records(source, target, np.ones(len(source)), size)
 
 
-def _edges(path: Path, first: dict[str, int]) -> Iterator[Piece]:
+def _edges(path: Path, first: dict[str, int]) -> Iterator[Reply]:
     """(edges,) int32 numbers of nodes and of synapses, in pieces."""
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
@@ -180,7 +180,7 @@ def _edges(path: Path, first: dict[str, int]) -> Iterator[Piece]:
                     name: (end.data[piece].astype(np.int64) + first[end.nodes]).astype(np.int32)
                     for name, end in (("source", group.source), ("target", group.target))
                 }
-                yield Piece(None, ends | {"size": _synapses(group, piece, path)})
+                yield Reply(None, ends | {"size": _synapses(group, piece, path)})
 
 
 def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:

@@ -25,7 +25,7 @@ EXACT_NODES, EXACT_CORES = 40, 64
 EASY_NODES, QUICK = 16, 0.5
 #: On larger small problems, part of the time that every heuristic and every bound may use before the exact engines.
 SMALL_PART, SMALL_BOUND = 0.25, 0.1
-#: Share of the machine's room that is used from which, and up to which, the joint bound is the better and the worse.
+#: Share of the machine's room that is used from which, and up to which, the bound ``joint`` is the better and the worse.
 FULL, LOOSE = 0.75, 0.5
 #: Seconds in which the projection bound gets most of what it ever gets.
 SPECTRAL = 2.5
@@ -185,7 +185,7 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
         return None
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
     if name == "parts" and fill > FULL:
-        return "cores are well filled, where the joint bound is better"
+        return "cores are well filled, where the bound `joint` is better"
     if name == "joint" and fill < LOOSE:
         return "cores are loosely filled, where the parts bound is better"
     return None

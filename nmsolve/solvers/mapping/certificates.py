@@ -29,7 +29,11 @@ from nmsolve.solvers.mapping.recheck.geometry import disagreement
 from nmsolve.solvers.mapping.recheck.link_load import recheck_link_load
 from nmsolve.solvers.mapping.recheck.parts import EPS, EXACT, CertificateError, granularity, risen
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
-from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
+from nmsolve.solvers.mapping.recheck.spectral import (
+    recheck_partition_placement,
+    recheck_parts,
+    recheck_projection,
+)
 from nmsolve.solvers.mapping.recheck.split import recheck_split
 from nmsolve.solvers.mapping.recheck.stated import contracted
 from nmsolve.solvers.mapping.recheck.subgraphs import recheck_subgraphs
@@ -42,7 +46,7 @@ RECHECKS = {
     "projection": recheck_projection,
     "split": recheck_split,
     "subgraphs": recheck_subgraphs,
-    "joint": recheck_joint,
+    "joint": recheck_partition_placement,
     "parts": recheck_parts,
     "cover": recheck_core_traffic,
     "tree-parts": recheck_tree_parts,

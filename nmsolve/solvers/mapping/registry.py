@@ -31,7 +31,7 @@ REGISTRY: dict[str, Entry] = {
     "projection": Entry(_S + "bounds.engines:Projection", "projection bound with tuned diagonal, one node per core"),
     "split": Entry(_S + "bounds.engines:Split", "spectral, Gilmore-Lawler and distance rows together, one node per core"),
     "subgraphs": Entry(_S + "bounds.engines:Subgraphs", "exact small sets, stars and metric rows, one node per core"),
-    "joint": Entry(_S + "bounds.engines:Joint", "spectral bound of the joint problem, many nodes per core"),
+    "joint": Entry(_S + "bounds.engines:PartitionPlacement", "spectral bound of partition and placement, many nodes per core"),
     "parts": Entry(_S + "bounds.engines:Parts", "spectral bound on traffic that must leave its core, any objective"),
     "tree-parts": Entry(_S + "bounds.engines:TreeParts", "spectral bound on cores that messages must reach"),
     "slots": Entry(_S + "bounds.engines:Slots", "split bound of small partitions, joint problems and trees"),

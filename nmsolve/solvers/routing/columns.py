@@ -9,14 +9,14 @@ from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price
-from nmsolve.heuristics.routing.trees import Open, State, open_tree, start_tree
+from nmsolve.heuristics.routing.trees import Open, RoutingState, open_tree, start_tree
 from nmsolve.model.types import AnyArray, IntArray
 
 
 @nb.njit(cache=True, nogil=True)
 def path_columns(
     nets: Nets,
-    state: State,
+    state: RoutingState,
     work: Open,
     price: Price,
     chosen: IntArray,

@@ -17,7 +17,7 @@ from typing import Any
 from nmsolve.model.engine import Engine
 from nmsolve.solvers.search.child_main import Order
 from nmsolve.solvers.search.context import Ending
-from nmsolve.solvers.search.shared import Board, SharedPickle
+from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 _BOOT = "import sys; sys.path[:] = sys.argv[1:]; from nmsolve.solvers.search.child_main import main; main()"
 #: Numerical libraries in a child use as many threads as the engine, unless the user set something else.
@@ -52,7 +52,7 @@ class Child:
         last: float,
         memory_limit: int | None,
         shared: SharedPickle,
-        board: Board,
+        board: Blackboard,
         size: int,
     ) -> None:
         self.cpu = 0.0

@@ -26,7 +26,7 @@ from nmsolve.solvers.search.context import run_guarded
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.memory import held_now
 from nmsolve.solvers.search.referee import Referee
-from nmsolve.solvers.search.shared import Board, SharedPickle
+from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Order:
 class ChildContext:
     """Implements :class:`nmsolve.model.engine.Context` in a child: reads the board, writes messages to the parent."""
 
-    def __init__(self, order: Order, referee: Referee, board: Board) -> None:
+    def __init__(self, order: Order, referee: Referee, board: Blackboard) -> None:
         self._order, self._referee, self._board = order, referee, board
         self._lock = threading.Lock()
         self._deadline = min(time.monotonic() + order.span, order.last)
@@ -144,7 +144,7 @@ def main() -> None:
     if order.memory_limit is not None:
         _limit_memory(order.memory_limit)
     referee: Referee = SharedPickle.load(order.referee_fd)
-    context = ChildContext(order, referee, Board(order.size, order.board_fd))
+    context = ChildContext(order, referee, Blackboard(order.size, order.board_fd))
     context.say_ready()
     ending = run_guarded(order.engine, referee.problem, context)
     with suppress(BrokenPipeError):

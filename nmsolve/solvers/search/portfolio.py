@@ -16,7 +16,7 @@ from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.referee import Referee
-from nmsolve.solvers.search.shared import Board, SharedPickle
+from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
 #: A repeated engine is given up after this many runs in a row that changed nothing.
 PATIENCE = 100
@@ -72,7 +72,7 @@ class _Pool:
     """What the children of one run share; made when the first child starts."""
 
     shared: SharedPickle
-    board: Board
+    board: Blackboard
     running: list[_Running] = field(default_factory=list)
 
 
@@ -206,7 +206,7 @@ class Portfolio:
 
     def _start_child(self, step: Step, number: int, seed: int, span: float) -> None:
         if self._pool is None:
-            self._pool = _Pool(SharedPickle(self._referee), Board(self._referee.size))
+            self._pool = _Pool(SharedPickle(self._referee), Blackboard(self._referee.size))
         self._publish(self._pool)
         threads = min(self._threads, self._free()) if step.child else 1
         child = Child(

@@ -73,7 +73,7 @@ class SharedPickle:
         os.close(self.fd)
 
 
-class Board:
+class Blackboard:
     """Best solution, best bound and the stop flag, written by the parent and read by every child.
 
     Nobody ever waits: a counter that is odd while the parent writes tells a reader to look again.

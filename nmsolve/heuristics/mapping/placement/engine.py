@@ -6,10 +6,10 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost, placement_data
+from nmsolve.heuristics.mapping.placement.local_search import new_local_search, search_cost
 from nmsolve.heuristics.mapping.placement.neighbourhoods import Neighbourhoods
 from nmsolve.heuristics.mapping.placement.schedule import Cooling, anneal, temperature_scale
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
-from nmsolve.heuristics.mapping.placement.walker import new_walker, walker_cost
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -36,7 +36,7 @@ PLACEMENT = "pairs -several -lone"
 class Anneal:
     """Anneal placements from hot to frozen and offer what comes out; until time is up, loosen and refreeze the best.
 
-    The budget of work follows from the time left at the start at fixed rates (see :mod:`walker`), so results depend on
+    The budget of work follows from the time left at the start at fixed rates (see :mod:`.local_search`), so results depend on
     the seed and that time only, unless the machine is too slow for the plan: then every run is compressed.
     """
 
@@ -60,12 +60,12 @@ class Anneal:
 
 
 class _Plan:
-    """One run of the engine: the walker, the best placement, and the time that each stage may take."""
+    """One run of the engine: the local search, the best placement, and the time that each stage may take."""
 
     def __init__(self, data: PlacementData, start: IntArray, context: Context, seconds: float) -> None:
         self._context, self._seconds, self._began = context, seconds, context.time_left()
-        self._walker = new_walker(data, context.seed)
-        self._walker.place(start)
+        self._search = new_local_search(data, context.seed)
+        self._search.place(start)
         self._scale = temperature_scale(data)
         self._hot, self._cold = HOT * self._scale, COLD * self._scale
         self._until = 0.0
@@ -75,11 +75,11 @@ class _Plan:
         """All stages in order; if ``warm``, the start is a good placement and is loosened and refrozen first."""
         if warm:
             self._stage("reheated", REHEAT, WARM * self._scale / 3)
-        self._walker.scramble()
+        self._search.scramble()
         cooling = self._stage("quick annealing", FIRST, self._hot)
         self._cold = max(self._cold, cooling.frozen_below(FROZEN))
-        axes = spectral_axes(self._walker.data)
-        if self._seconds < LEAST_PER_NODE * self._walker.data.n:
+        axes = spectral_axes(self._search.data)
+        if self._seconds < LEAST_PER_NODE * self._search.data.n:
             share = (len(TURNS) + QUICK_RUNS) * QUICK + REFINE + SPECTRAL + LONG
             if axes is not None:
                 self._turned("spectral annealing", axes, TURNS[0], share)
@@ -90,7 +90,7 @@ class _Plan:
         if not self._context.should_stop():
             self._adopt()
             loose, work = WARM * self._scale, REHEAT * self._seconds * 1e9
-            Neighbourhoods(self._walker, self._best, self._context, loose, self._cold, work).run()
+            Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
 
     def _several(self, axes: FloatArray | None) -> None:
         """Quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
@@ -98,10 +98,10 @@ class _Plan:
         if axes is not None:
             for turn in TURNS:
                 self._turned("quick spectral annealing", axes, turn, QUICK)
-                costs.append(walker_cost(self._walker))
+                costs.append(search_cost(self._search))
         for _ in range(QUICK_RUNS + extra):
             self._scrambled("quick annealing", QUICK)
-        self._walker.place(self._best)
+        self._search.place(self._best)
         warm = min(self._hot, WARM * self._scale)
         self._stage("annealing, refined", REFINE, warm)
         if axes is not None:
@@ -110,18 +110,18 @@ class _Plan:
 
     def _turned(self, name: str, axes: FloatArray, turn: float, share: float) -> None:
         """Anneal from a spectral start."""
-        self._walker.place(spectral_start(self._walker.data, axes, turn))
+        self._search.place(spectral_start(self._search.data, axes, turn))
         self._stage(name, share, MODERATE * self._scale)
 
     def _scrambled(self, name: str, share: float) -> None:
         """Anneal from nowhere."""
-        self._walker.scramble()
+        self._search.scramble()
         self._stage(name, share, self._hot)
 
     def _keep(self, name: str) -> None:
-        """Offer where the walker is if that is the best so far."""
-        core = self._walker.core()
-        cost = placement_cost(self._walker.data, core)
+        """Offer where the search is if that is the best so far."""
+        core = self._search.core()
+        cost = placement_cost(self._search.data, core)
         if cost < self._cost:
             self._best, self._cost = core, cost
             self._context.offer(core, name)
@@ -130,7 +130,7 @@ class _Plan:
         """Go on from the incumbent if another engine, or the user's warm start, has found something better."""
         core, _ = self._context.incumbent()
         if core is not None:
-            cost = placement_cost(self._walker.data, core)
+            cost = placement_cost(self._search.data, core)
             if cost < self._cost:
                 self._best, self._cost = core, cost
 
@@ -147,9 +147,9 @@ class _Plan:
         if stop():
             return Cooling(np.array([hot]), np.zeros(1))
         work = share * self._seconds * 1e9
-        end = self._walker.work + 1.2 * work
-        cooling = anneal(self._walker, work, hot, self._cold, time_used, stop)
-        self._walker.descend(lambda: stop() or self._walker.work > end or time_used() > 1.2)
+        end = self._search.work + 1.2 * work
+        cooling = anneal(self._search, work, hot, self._cold, time_used, stop)
+        self._search.descend(lambda: stop() or self._search.work > end or time_used() > 1.2)
         self._keep(name)
         return cooling
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from nmsolve.heuristics.bandit import Bandit
 from nmsolve.heuristics.mapping.placement.data import placement_cost
+from nmsolve.heuristics.mapping.placement.local_search import SLICE, LocalSearch, search_cost
 from nmsolve.heuristics.mapping.placement.schedule import anneal
-from nmsolve.heuristics.mapping.placement.walker import SLICE, Walker, walker_cost
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
 
@@ -20,41 +20,41 @@ REPORT = 250
 
 
 class Neighbourhoods:
-    """Large-neighbourhood search from the walker's placement.
+    """Large-neighbourhood search from the placement of a local search.
 
     Parameters
     ----------
-    walker : placed at ``core``, whose cost is ``cost``
+    search : placed at ``core``, whose cost is ``cost``
     warm : temperature that keeps the overall arrangement but loosens everything inside it
     cold : temperature at which nothing moves any more
     reheat : work of one reheating, nominal ns
     """
 
     def __init__(
-        self, walker: Walker, core: IntArray, context: Context, warm: float, cold: float, reheat: float
+        self, search: LocalSearch, core: IntArray, context: Context, warm: float, cold: float, reheat: float
     ) -> None:
-        self._walker, self._context = walker, context
+        self._search, self._context = search, context
         self._warm, self._cold, self._reheat = warm, cold, reheat
-        self._core, self._cost = core, placement_cost(walker.data, core)
+        self._core, self._cost = core, placement_cost(search.data, core)
         self._seen: IntArray | None = None
-        self._kinds = walker.kinds()
+        self._kinds = search.kinds()
         self._rounds = dict.fromkeys(self._kinds, 10)
         self.chooser = Bandit((*self._kinds, *REHEATS), context.seed)
 
     def run(self) -> None:
         """Search until told to stop; what the kinds of move did is noted in the events."""
-        self._walker.place(self._core)
+        self._search.place(self._core)
         tries = 0
         while not self._context.should_stop():
             self._adopt()
             number = self.chooser.choose()
-            before, cost = self._walker.work, self._cost
+            before, cost = self._search.work, self._cost
             name = self.chooser.names[number]
             if name in REHEATS:
                 self._heat(name, REHEATS[name] * self._warm)
             else:
                 self._large(name)
-            self.chooser.learn(number, cost - self._cost, max(1.0, self._walker.work - before))
+            self.chooser.learn(number, cost - self._cost, max(1.0, self._search.work - before))
             tries += 1
             if tries % REPORT == 0:
                 self._context.note(self.chooser.summary())
@@ -62,33 +62,33 @@ class Neighbourhoods:
 
     def _large(self, kind: str) -> None:
         """Large moves of one kind for one try, in slices."""
-        walker, change = self._walker, 0.0
-        end = walker.work + max(LEAST_TRY, TRY * self._reheat)
-        while walker.work < end and not self._context.should_stop():
-            before = walker.work
-            change += walker.large_moves(kind, self._rounds[kind])
-            spent = max(1.0, walker.work - before)
+        search, change = self._search, 0.0
+        end = search.work + max(LEAST_TRY, TRY * self._reheat)
+        while search.work < end and not self._context.should_stop():
+            before = search.work
+            change += search.large_moves(kind, self._rounds[kind])
+            spent = max(1.0, search.work - before)
             self._rounds[kind] = int(np.clip(self._rounds[kind] * min(3.0, SLICE / spent), 1, 100_000))
         if change < 0:
             self._keep(kind)
 
     def _heat(self, name: str, hot: float) -> None:
         """Anneal from temperature ``hot`` and descend; back to the best placement if that was no use."""
-        walker, stop = self._walker, self._context.should_stop
-        end = walker.work + 1.2 * self._reheat
+        search, stop = self._search, self._context.should_stop
+        end = search.work + 1.2 * self._reheat
         hot = max(hot, 2 * self._cold)
         lead = max(1e-9, self._context.time_left())
-        anneal(walker, self._reheat, hot, self._cold, lambda: 1 - self._context.time_left() / lead, stop)
-        walker.descend(lambda: stop() or walker.work > end)
+        anneal(search, self._reheat, hot, self._cold, lambda: 1 - self._context.time_left() / lead, stop)
+        search.descend(lambda: stop() or search.work > end)
         if not self._keep(name):
-            walker.place(self._core)
+            search.place(self._core)
 
     def _keep(self, name: str) -> bool:
-        """Offer where the walker is if that is the best so far."""
-        cost = walker_cost(self._walker)
+        """Offer where the search is if that is the best so far."""
+        cost = search_cost(self._search)
         if cost >= self._cost:
             return False
-        self._core, self._cost = self._walker.core(), cost
+        self._core, self._cost = self._search.core(), cost
         self._context.offer(self._core, name)
         return True
 
@@ -98,7 +98,7 @@ class Neighbourhoods:
         if core is None or core is self._seen:
             return
         self._seen = core
-        cost = placement_cost(self._walker.data, core)
+        cost = placement_cost(self._search.data, core)
         if cost < self._cost - 1e-9 * abs(self._cost):
             self._core, self._cost = core.copy(), cost
-            self._walker.place(self._core)
+            self._search.place(self._core)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.data import PlacementData
-from nmsolve.heuristics.mapping.placement.walker import SLICE, Walker
+from nmsolve.heuristics.mapping.placement.local_search import SLICE, LocalSearch
 from nmsolve.model.types import FloatArray
 
 #: Proposals per slice at first, and at most.
@@ -43,35 +43,35 @@ class Cooling:
 
 
 def anneal(
-    walker: Walker,
+    search: LocalSearch,
     work: float,
     hot: float,
     cold: float,
     time_used: Callable[[], float],
     should_stop: Callable[[], bool],
 ) -> Cooling:
-    """Cool the walker from temperature ``hot`` to ``cold``, geometrically in work.
+    """Cool the search from temperature ``hot`` to ``cold``, geometrically in work.
 
     Parameters
     ----------
     work : budget in nominal ns
     time_used : share of this run's time that has passed; the schedule is compressed if that runs ahead of the work
-    should_stop : asked between slices; if it says so, the walker stays where it is
+    should_stop : asked between slices; if it says so, the search stays where it is
     """
-    lines = max(walker.data.rows, walker.data.cols)
-    start, reach, steps = walker.work, float(lines), FIRST_STEPS
+    lines = max(search.data.rows, search.data.cols)
+    start, reach, steps = search.work, float(lines), FIRST_STEPS
     small, cost = min(SLICE, work / 200), 0.0
     log = [(hot, cost)]
     while True:
-        done = max((walker.work - start) / work, time_used())
+        done = max((search.work - start) / work, time_used())
         if done >= 1.0 or should_stop():
             return Cooling(*np.array(log).T)
-        before = walker.work
+        before = search.work
         temperature = hot * (cold / hot) ** done
-        stats = walker.anneal(steps, temperature, max(1, round(reach)))
+        stats = search.anneal(steps, temperature, max(1, round(reach)))
         cost += float(stats[3])
         log.append((temperature, cost))
         if stats[1] > 0:
             share = SMOOTHING * min(1.0, stats[1] / 200)
             reach += share * (min(float(lines), REACH * stats[4] / stats[1]) - reach)
-        steps = int(np.clip(steps * small / (walker.work - before), FIRST_STEPS / 10, MOST_STEPS))
+        steps = int(np.clip(steps * small / (search.work - before), FIRST_STEPS / 10, MOST_STEPS))

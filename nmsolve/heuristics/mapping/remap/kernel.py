@@ -7,7 +7,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.remap.state import Prices, Rules, State, change, relocate
+from nmsolve.heuristics.mapping.remap.state import Prices, RemapState, Rules, change, relocate
 from nmsolve.hw.deltas import Charged
 from nmsolve.hw.plain import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -21,7 +21,7 @@ PARTNERS, SENT_HOME = 4, 4
 
 @nb.njit(cache=True, nogil=True)
 def anneal(
-    s: State,
+    s: RemapState,
     rules: Rules,
     prices: Prices,
     trees: Charged | None,
@@ -74,14 +74,14 @@ def anneal(
 
 
 @nb.njit(cache=True, nogil=True)
-def _some_node(s: State, rules: Rules, rng: AnyArray) -> int:
+def _some_node(s: RemapState, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
     return np.int64(below(rng, len(s.room.core)))  # type: ignore[return-value]
 
 
 @plain
-def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
+def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
     """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
     if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
         return rules.home[u]  # type: ignore[no-any-return]
@@ -103,7 +103,7 @@ def _some_core(s: State, rules: Rules, prices: Prices, u: int, rng: AnyArray) ->
 
 @nb.njit(cache=True, nogil=True)
 def step(
-    s: State,
+    s: RemapState,
     rules: Rules,
     prices: Prices,
     trees: Charged | None,
@@ -135,7 +135,7 @@ def step(
 
 
 @nb.njit(cache=True, nogil=True)
-def _partner(s: State, u: int, p: int, rng: AnyArray) -> int:
+def _partner(s: RemapState, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
     q, v, found = s.room.core[u], s.room.head[p], -1
     if v < 0 or not s.room.domains[s.room.domain_of[u], p]:

@@ -38,7 +38,7 @@ class Prices(NamedTuple):
     distance: CoreDistance
 
 
-class State(NamedTuple):
+class RemapState(NamedTuple):
     """A mapping that changes, ``room``; ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a
     node is in it, -1 if at home; ``tally[0]`` user's nodes moved."""
 
@@ -66,16 +66,18 @@ def prices_of(problem: MappingProblem) -> tuple[Prices, Charged | None]:
     return Prices(d.arcs, d.distance), d.nets if d.by_nets else None
 
 
-def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> State:
+def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> RemapState:
     """The state of the mapping ``core`` (n,), which is copied."""
     n = problem.n
-    state = State(room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64))
+    state = RemapState(
+        room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64)
+    )
     put_all(state, rules, np.ascontiguousarray(core, np.int64))
     return state
 
 
 @nb.njit(cache=True, nogil=True)
-def put_all(s: State, rules: Rules, core: IntArray) -> None:
+def put_all(s: RemapState, rules: Rules, core: IntArray) -> None:
     """Put every node on its core in ``core``; nodes may be on cores already."""
     for u in range(len(core)):
         if s.room.core[u] != core[u]:
@@ -92,7 +94,7 @@ def amount(rules: Rules, u: int, p: int) -> int:
 
 
 @nb.njit(cache=True, nogil=True)
-def relocate(s: State, rules: Rules, u: int, p: int) -> None:
+def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
     q = s.room.core[u]
     if q >= 0:
@@ -110,7 +112,7 @@ def relocate(s: State, rules: Rules, u: int, p: int) -> None:
 
 
 @nb.njit(cache=True, nogil=True)
-def change(s: State, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
+def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
     """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
 
     Compiled without the net kernel where ``nets`` is None.

@@ -15,7 +15,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.operators.graph import OperatorGraph
 
 if TYPE_CHECKING:
-    from nmsolve.model.contained import Piece
+    from nmsolve.model.contained import Reply
 
 #: Seconds for reading any model; inference of shapes with symbols is slow.
 SECONDS = 60.0
@@ -34,12 +34,12 @@ def load_onnx(path: str | Path, strict: bool = False) -> OperatorGraph:
     """
     from functools import partial
 
-    from nmsolve.model.contained import Allowance, one_piece
+    from nmsolve.model.contained import Allowance, one_reply
     from nmsolve.model.formats.onnx.wire import Reader
 
     require_package(path)
     allowance = Allowance.of(path, SECONDS)
-    found = one_piece(partial(_read, path, strict), path, allowance).value
+    found = one_reply(partial(_read, path, strict), path, allowance).value
     return Reader(found["expressions"]).graph(found["graph"])
 
 
@@ -58,9 +58,9 @@ def require_package(path: str | Path) -> None:
         ) from None
 
 
-def _read(path: str | Path, strict: bool) -> Piece:
+def _read(path: str | Path, strict: bool) -> Reply:
     """The graph in the form of :mod:`nmsolve.model.formats.onnx.wire`."""
-    from nmsolve.model.contained import Piece
+    from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.build import build_graph
     from nmsolve.model.formats.onnx.hints import inferred_graph, stated_shapes
     from nmsolve.model.formats.onnx.parse import read_model
@@ -79,7 +79,7 @@ def _read(path: str | Path, strict: bool) -> Piece:
         stated, failed = inferred_graph(model, str(path))
         graph = replace(graph, warnings=(*graph.warnings, *failed)) if failed else inferred_with(stated)
     writer = Writer(str(path))
-    return Piece({"graph": writer.graph(graph), "expressions": writer.table}, {})
+    return Reply({"graph": writer.graph(graph), "expressions": writer.table}, {})
 
 
 def _open(graph: OperatorGraph) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.contained import MEMORY, Allowance, Piece, one_piece, time_left
+from nmsolve.model.contained import MEMORY, Allowance, Reply, one_reply, time_left
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.formats.onnx.order import needs_of, ordered
 from nmsolve.model.formats.onnx.values import dims_of, type_of
@@ -31,18 +31,18 @@ def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
 
     light = _light(model, where)
 
-    def work() -> Piece:
+    def work() -> Reply:
         from google.protobuf.message import DecodeError, EncodeError
 
         try:
             done = onnx.shape_inference.infer_shapes(light, data_prop=True).SerializeToString()
         except (OSError, ValueError, RuntimeError, TypeError, KeyError, DecodeError, EncodeError) as error:
             raise InputError((str(error).strip().splitlines() or [type(error).__name__])[-1][:200]) from None
-        return Piece(None, {"model": np.frombuffer(done, np.uint8)})
+        return Reply(None, {"model": np.frombuffer(done, np.uint8)})
 
     allowance = Allowance(MEMORY, min(PATIENCE, time_left() / 2))
     try:
-        data = one_piece(work, where, allowance).arrays["model"].tobytes()
+        data = one_reply(work, where, allowance).arrays["model"].tobytes()
     except NmsolveError as error:
         return model.graph, (f"the onnx package cannot infer shapes of this model: {error}",)
     result = onnx.ModelProto()

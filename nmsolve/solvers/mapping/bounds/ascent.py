@@ -1,8 +1,8 @@
 """Ascent of the eigenvalue bounds for many nodes per core: multipliers that raise them, and certificates.
 
-Both bounds (:mod:`.joint`, :mod:`.parts`) have the form ``sum_i lambda_i(A) sigma_i(m) - omega sum t - rho drift(m)``,
-least over the vertices m of the admissible part sizes, with A = L + diag t + rho ee'/n. Any t and rho >= 0 are valid;
-subgradient steps make them good.
+Both bounds (:mod:`.partition_placement`, :mod:`.parts`) have the form
+``sum_i lambda_i(A) sigma_i(m) - omega sum t - rho drift(m)``, least over the vertices m of the admissible part sizes,
+with A = L + diag t + rho ee'/n. Any t and rho >= 0 are valid; subgradient steps make them good.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: F
     return out
 
 
-def climb(joint: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
+def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
     The first certificate is made after a third of the guide's (wall) time at the latest. ``rounds`` are steps at most.
     """
-    ascent = _Ascent(joint, guide.seed)
-    yield from follow(ascent, partial(_certify, joint, ascent, guide), joint.n <= DENSE, guide, rounds)
+    ascent = _Ascent(spectral, guide.seed)
+    yield from follow(ascent, partial(_certify, spectral, ascent, guide), spectral.n <= DENSE, guide, rounds)
 
 
 class Climber(Protocol):
@@ -127,31 +127,33 @@ def follow(
         return
 
 
-def _certify(joint: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
+def _certify(spectral: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
     """The bound at the ascent's best multipliers with certain eigenvalue bounds."""
-    a = Shifted(joint.laplacian, ascent.best_shift, ascent.best_rho)
+    a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
-    lam = lower_eigenvalues(a, vectors, joint.rank, guide.seed, guide.should_stop)[: joint.rank]
-    lam = stated(lam, joint.n, ascent.tracker.high)
-    value, _ = joint.worst(lam, a.shift, a.rho)
-    value -= 1e-10 * (abs(value) + joint.length * np.abs(a.shift).sum())
-    certificate = {"method": joint.method, "shift": a.shift.copy(), "rho": a.rho, "eigenvalues": lam}
-    return Bound(round_up(value, joint.lattice > 0, joint.lattice or 1.0), joint.method, "full", certificate)
+    lam = lower_eigenvalues(a, vectors, spectral.rank, guide.seed, guide.should_stop)[: spectral.rank]
+    lam = stated(lam, spectral.n, ascent.tracker.high)
+    value, _ = spectral.worst(lam, a.shift, a.rho)
+    value -= 1e-10 * (abs(value) + spectral.length * np.abs(a.shift).sum())
+    certificate = {"method": spectral.method, "shift": a.shift.copy(), "rho": a.rho, "eigenvalues": lam}
+    return Bound(
+        round_up(value, spectral.lattice > 0, spectral.lattice or 1.0), spectral.method, "full", certificate
+    )
 
 
 class _Ascent:
     """Subgradient ascent on shift and rho; degrees scale the steps."""
 
-    def __init__(self, joint: Spectral, seed: int) -> None:
-        self.joint = joint
-        degree = joint.laplacian.diagonal()
+    def __init__(self, spectral: Spectral, seed: int) -> None:
+        self.spectral = spectral
+        degree = spectral.laplacian.diagonal()
         mean = max(float(degree.mean()), 1e-300)
         self.scaling = degree / mean + 0.15
-        self.shift, self.rho = np.zeros(joint.n), 0.0
+        self.shift, self.rho = np.zeros(spectral.n), 0.0
         self.best_shift, self.best_rho, self.best = self.shift, self.rho, -np.inf
-        self.direction, self.rho_direction = np.zeros(joint.n), 0.0
+        self.direction, self.rho_direction = np.zeros(spectral.n), 0.0
         self.scale, self.stalled, self.returned = 1.0, 0, False
-        self.tracker = Tracker(joint.n, min(joint.rank + SPARE, joint.n), seed)
+        self.tracker = Tracker(spectral.n, min(spectral.rank + SPARE, spectral.n), seed)
 
     @property
     def exhausted(self) -> bool:
@@ -160,10 +162,10 @@ class _Ascent:
 
     def advance(self, upper: float, should_stop: ShouldStop) -> None:
         """Evaluate, note the best, step; six steps without gain: back to the best, with half the step length."""
-        joint = self.joint
-        a = Shifted(joint.laplacian, self.shift, self.rho)
-        lam, vectors = (v[..., : joint.rank] for v in self.tracker.pairs(a, should_stop))
-        value, at = joint.worst(lam, self.shift, self.rho)
+        spectral = self.spectral
+        a = Shifted(spectral.laplacian, self.shift, self.rho)
+        lam, vectors = (v[..., : spectral.rank] for v in self.tracker.pairs(a, should_stop))
+        value, at = spectral.worst(lam, self.shift, self.rho)
         if self.returned:  # the value noted there may have been too high: Ritz values are upper estimates
             self.best, self.returned = value, False
         elif value > self.best:
@@ -184,15 +186,15 @@ class _Ascent:
 
     def _step(self, lam: FloatArray, vectors: FloatArray, at: int, value: float, target: float) -> None:
         """Polyak step with momentum along the supergradient at size vertex ``at``."""
-        joint = self.joint
-        sigma = joint.sigma[at]
+        spectral = self.spectral
+        sigma = spectral.sigma[at]
         weight = np.zeros(len(lam))
         weight[: len(sigma)] = sigma[: len(lam)]
         weight[-1] += sigma[len(lam) :].sum()
-        gradient = (vectors * vectors) @ weight - joint.length
-        rho_gradient = float(vectors.sum(axis=0) ** 2 @ weight) / joint.n - joint.drift[at]
+        gradient = (vectors * vectors) @ weight - spectral.length
+        rho_gradient = float(vectors.sum(axis=0) ** 2 @ weight) / spectral.n - spectral.drift[at]
         self.direction = self.scaling * gradient + 0.6 * self.direction
-        self.rho_direction = rho_gradient / joint.n + 0.6 * self.rho_direction
+        self.rho_direction = rho_gradient / spectral.n + 0.6 * self.rho_direction
         slope = float(self.direction @ gradient) + self.rho_direction * rho_gradient
         if slope <= 0:
             self._return()

@@ -4,7 +4,7 @@ A line between two columns (rows) of weight w puts every core on its left or rig
 +sqrt(w)/2. Two cores differ in exactly the lines between them, so |y_p - y_q|^2 = hops. On a ring of circumference C
 the lines are half circles: |arc(p, q)| is the measure of the starts s in [0, C/2) whose half circle [s, s + C/2)
 holds one of p and q. A constant ``step`` between different cores adds one coordinate sqrt(step/2) per core. All codes
-have the same length, which is what makes a diagonal shift of the traffic free in the joint bound.
+have the same length, which is what makes a diagonal shift of the traffic free in the partition-placement bound.
 """
 
 from __future__ import annotations

@@ -18,12 +18,15 @@ from nmsolve.solvers.mapping.bounds.core_traffic import core_traffic_bounds, ref
 from nmsolve.solvers.mapping.bounds.exchange import exchange_bounds, refuses_exchange
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.guide import Guide
-from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
 from nmsolve.solvers.mapping.bounds.pairs import too_wide
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
+from nmsolve.solvers.mapping.bounds.partition_placement import (
+    partition_placement_bounds,
+    refuses_partition_placement,
+)
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.bounds.split.bound import refuses_split, split_bounds
@@ -74,7 +77,7 @@ GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)
 Split = partial(BoundEngine, "split", refuses_split, split_bounds)
 Subgraphs = partial(BoundEngine, "subgraphs", refuses_form, subgraph_bounds)
-Joint = partial(BoundEngine, "joint", refuses_joint, joint_bounds)
+PartitionPlacement = partial(BoundEngine, "joint", refuses_partition_placement, partition_placement_bounds)
 Parts = partial(BoundEngine, "parts", refuses_parts, parts_bounds)
 TreeParts = partial(BoundEngine, "tree-parts", refuses_tree_parts, tree_parts_bounds)
 Slots = partial(BoundEngine, "slots", refuses_slots, slots_bounds)

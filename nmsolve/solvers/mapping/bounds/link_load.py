@@ -28,11 +28,14 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.bounds.gilmore_lawler import gilmore_lawler_bound, refuses_gilmore_lawler
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.joint import joint_bounds, refuses_joint
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop, no_core, refuses_pairs, room_per_core
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
+from nmsolve.solvers.mapping.bounds.partition_placement import (
+    partition_placement_bounds,
+    refuses_partition_placement,
+)
 from nmsolve.solvers.mapping.bounds.parts import parts_bounds, refuses_parts
 from nmsolve.solvers.mapping.bounds.projection import projection_bounds, refuses_projection
 from nmsolve.solvers.mapping.bounds.trees_parts import refuses_tree_parts, tree_parts_bounds
@@ -128,8 +131,8 @@ def sum_bounds(
         yield gilmore_lawler_bound(problem, should_stop)
     parts = tree_parts_bounds if refuses_tree_parts(problem) is None else parts_bounds
     asked = (
-        (refuses_projection, projection_bounds), (refuses_parts, parts), (refuses_joint, joint_bounds),
-        (refuses_slots, slots_bounds),
+        (refuses_projection, projection_bounds), (refuses_parts, parts),
+        (refuses_partition_placement, partition_placement_bounds), (refuses_slots, slots_bounds),
     )  # fmt: skip
     rest = [bounds for refuses, bounds in asked if refuses(problem) is None]
     for i, bounds in enumerate(rest):

@@ -2,10 +2,10 @@
 
 Two nodes on different cores cost at least ``d0``, the least distance of two usable cores, per unit of traffic; so
 ``cost >= d0 * cut``, whatever the machine. The cut of a partition into parts of at most K nodes is bounded as by Donath
-and Hoffman (1973), with a tuned diagonal: give core p the code ``sqrt(d0 / 2) e_p`` in the formula of :mod:`.joint`. Cores
-are all alike then, so the part sizes have one vertex only (as many full parts as there can be, one with the rest), and
-few eigenvalues are needed where few cores are. It is the bound for loosely filled machines, where the joint bound has to
-allow for too many arrangements.
+and Hoffman (1973), with a tuned diagonal: give core p the code ``sqrt(d0 / 2) e_p`` in the formula of
+:mod:`.partition_placement`. All cores are then alike, so the part sizes have one vertex only (as many full parts as there
+can be, one with the rest), and few cores need few eigenvalues. This bound is for loosely filled machines, where the
+partition-placement bound has to allow for too many arrangements.
 
 Net objectives: a message with at most b targets on one remote core reaches at least (crossing targets) / b remote cores,
 and each adds at least a link to its route tree (1 to connectivity). So its edges count ``rate / b`` each.

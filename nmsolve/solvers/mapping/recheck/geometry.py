@@ -13,7 +13,7 @@ import numpy as np
 
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.energy import line_values, step_value
-from nmsolve.hw.walker import Board, board, distances_from
+from nmsolve.hw.walker import MeshLinks, distances_from, mesh_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -36,7 +36,7 @@ def disagreement(machine: Machine, quantity: str) -> str | None:
     """
     if machine.distance_matrix is not None:
         return _given(machine, quantity)
-    b = board(machine, quantity)
+    b = mesh_links(machine, quantity)
     if b.once != step_value(machine, quantity):
         return f"a message costs {b.once:.10g} once, the bound counts {step_value(machine, quantity):.10g}"
     return _links(b, quantity) or (_routes(b, quantity) if machine.faulty_links else None)
@@ -56,7 +56,7 @@ def _given(machine: Machine, quantity: str) -> str | None:
     return _unlike(machine_distance(machine, quantity).dense(), wanted, np.arange(machine.size))
 
 
-def _links(b: Board, quantity: str) -> str | None:
+def _links(b: MeshLinks, quantity: str) -> str | None:
     """Every working link against its line."""
     m = b.machine
     at = np.arange(m.size)
@@ -76,7 +76,7 @@ def _links(b: Board, quantity: str) -> str | None:
     return None
 
 
-def _routes(b: Board, quantity: str) -> str | None:
+def _routes(b: MeshLinks, quantity: str) -> str | None:
     """Least costs between all usable cores, by SciPy's Dijkstra."""
     found = machine_distance(b.machine, quantity).dense()
     usable = np.flatnonzero(b.machine.usable)

@@ -15,7 +15,11 @@ from nmsolve.solvers.mapping.recheck.counting import recheck_gilmore_lawler, rec
 from nmsolve.solvers.mapping.recheck.fan_out import recheck_fan_out
 from nmsolve.solvers.mapping.recheck.parts import CertificateError, below, granularity, risen, room_of
 from nmsolve.solvers.mapping.recheck.slots import recheck_slots
-from nmsolve.solvers.mapping.recheck.spectral import recheck_joint, recheck_parts, recheck_projection
+from nmsolve.solvers.mapping.recheck.spectral import (
+    recheck_partition_placement,
+    recheck_parts,
+    recheck_projection,
+)
 from nmsolve.solvers.mapping.recheck.trees import recheck_tree_parts
 
 INNER = {
@@ -23,7 +27,7 @@ INNER = {
     "fan-out": recheck_fan_out,
     "gilmore-lawler": recheck_gilmore_lawler,
     "projection": recheck_projection,
-    "joint": recheck_joint,
+    "joint": recheck_partition_placement,
     "parts": recheck_parts,
     "tree-parts": recheck_tree_parts,
     "slots": recheck_slots,

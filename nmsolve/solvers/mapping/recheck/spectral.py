@@ -103,12 +103,12 @@ def projection_value(s: FloatArray, d: FloatArray, linear: bool = True) -> float
     return sum_down(value)
 
 
-def recheck_joint(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The joint bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
+def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
+    """The partition-placement bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
     expect(problem, "pairs")
     room = room_of(problem)
     if problem.machine.distance_matrix is not None:
-        raise CertificateError("the joint bound needs a mesh or torus")
+        raise CertificateError("the bound `joint` needs a mesh or torus")
     traffic = both_ways(problem)
     shift, rho, lam = _multipliers(problem, certificate, traffic)
     healthy = replace(problem, machine=replace(problem.machine, faulty_links=()))

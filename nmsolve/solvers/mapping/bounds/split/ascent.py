@@ -27,7 +27,7 @@ AIM = 0.1
 
 
 @dataclass(frozen=True)
-class Point:
+class Multipliers:
     """Multipliers and the (uncertified) value they gave: ``m`` (k, k), ``table`` and ``tau`` of the rows."""
 
     value: float
@@ -49,7 +49,7 @@ class Ascent:
             if not starts or not should_stop():
                 starts.append((Evaluator(form).value(part * spectral, self.rows), part))
         self.m = max(starts)[1] * spectral
-        self.best = Point(max(starts)[0], self.m.copy(), self.rows.table, self.rows.tau)
+        self.best = Multipliers(max(starts)[0], self.m.copy(), self.rows.table, self.rows.tau)
         self.direction = np.zeros((form.k, form.k))
         self.mean = np.zeros((form.k, form.k))
         self.most_rows = 40 * form.k + 2000
@@ -69,7 +69,7 @@ class Ascent:
         value = self.evaluator.value(self.m, self.rows)
         self.steps += 1
         if value > self.best.value + 1e-6 * abs(self.best.value):
-            self.best = Point(value, self.m.copy(), self.rows.table, self.rows.tau)
+            self.best = Multipliers(value, self.m.copy(), self.rows.table, self.rows.tau)
             self.stalled, self.gained = 0, True
         else:
             self.stalled += 1

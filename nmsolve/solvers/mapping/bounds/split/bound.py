@@ -24,7 +24,7 @@ from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import too_wide
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import project
-from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Point
+from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Multipliers
 from nmsolve.solvers.mapping.bounds.split.assign import assign
 from nmsolve.solvers.mapping.bounds.split.form import SplitForm, split_form
 from nmsolve.solvers.mapping.bounds.split.rows import Rows
@@ -98,7 +98,7 @@ def first_shift(form: SplitForm, upper: float, enough: Callable[[], bool]) -> Fl
     return ascent.best_shift
 
 
-def certified_bound(form: SplitForm, point: Point) -> tuple[Bound, float]:
+def certified_bound(form: SplitForm, point: Multipliers) -> tuple[Bound, float]:
     """The bound at a point's rounded multipliers, lowered by what floating point may have added; its plain value."""
     m = rounded(point.m)
     np.fill_diagonal(m, rounded(np.diag(point.m)))

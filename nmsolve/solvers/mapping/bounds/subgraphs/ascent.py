@@ -24,21 +24,21 @@ ROW_RATE, PRICE_RATE = 0.08, 64.0
 IDLE = 0.02
 
 
-class Point(NamedTuple):
+class Multipliers(NamedTuple):
     """Multipliers: ``share`` of set entries then star entries, ``tau`` of metric rows, ``price`` of classes of cores."""
 
     share: FloatArray
     tau: FloatArray
     price: FloatArray
 
-    def toward(self, other: Point, part: float) -> Point:
+    def toward(self, other: Multipliers, part: float) -> Multipliers:
         """The point at ``part`` of the way to ``other``; feasible as both are."""
         mix = [(1 - part) * a + part * b for a, b in zip(self, other, strict=True)]
-        return Point(*mix)
+        return Multipliers(*mix)
 
-    def copy(self) -> Point:
+    def copy(self) -> Multipliers:
         """Independent arrays."""
-        return Point(*(a.copy() for a in self))
+        return Multipliers(*(a.copy() for a in self))
 
 
 class Parts(NamedTuple):
@@ -197,7 +197,7 @@ def _means(
 @nb.njit(cache=True, nogil=True)
 def _norm(
     parts: Parts,
-    point: Point,
+    point: Multipliers,
     smooth: FloatArray,
     mean: FloatArray,
     slope: FloatArray,
@@ -224,7 +224,13 @@ def _norm(
 
 @nb.njit(cache=True, nogil=True)
 def ascend(
-    steps: int, upper: float, theta: float, parts: Parts, point: Point, smooth: FloatArray, crowd: FloatArray
+    steps: int,
+    upper: float,
+    theta: float,
+    parts: Parts,
+    point: Multipliers,
+    smooth: FloatArray,
+    crowd: FloatArray,
 ) -> tuple[float, float]:
     """Raise the model's value by subgradient steps of Polyak's length, ``theta`` times that towards ``upper``.
 

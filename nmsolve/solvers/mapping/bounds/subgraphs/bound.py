@@ -15,8 +15,8 @@ from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 from nmsolve.solvers.mapping.bounds.subgraphs.ascent import (
+    Multipliers,
     Parts,
-    Point,
     ascend,
     capacities,
     set_values,
@@ -69,7 +69,7 @@ class Decomposition:
         self.theta = min(1.0, 2.0 * self.theta)
         self._smooth, self._crowd = np.zeros(len(self.pair_of)), np.zeros(len(self.form.near))
 
-    def change(self, point: Point, keep: IntArray, sets: list[list[int]]) -> Point:
+    def change(self, point: Multipliers, keep: IntArray, sets: list[list[int]]) -> Multipliers:
         """Keep some sets and add others; the point with what the dropped had given to the other parts.
 
         A new set gets a small part of every edge, for a set that has nothing shows no direction.
@@ -89,14 +89,14 @@ class Decomposition:
             share *= (capacity / np.maximum(given, 1e-300))[self.pair_of]
         else:
             share_out(capacity, self.pair_ptr, self.entry, share)
-        return Point(share, tau, point.price.copy())
+        return Multipliers(share, tau, point.price.copy())
 
-    def start(self) -> Point:
+    def start(self) -> Multipliers:
         """Every part of an edge gets the same share."""
         share = (self.weight / np.diff(self.pair_ptr))[self.pair_of]
-        return Point(share, np.zeros(len(self.form.row)), np.zeros(len(self.form.near)))
+        return Multipliers(share, np.zeros(len(self.form.row)), np.zeros(len(self.form.near)))
 
-    def climb(self, point: Point, upper: float, steps: int) -> float:
+    def climb(self, point: Multipliers, upper: float, steps: int) -> float:
         """Move ``point`` to a better one of the model; its value there."""
         form, pool = self.form, self.pool
         parts = Parts(
@@ -108,7 +108,7 @@ class Decomposition:
         )  # fmt: skip
         return float(value)
 
-    def whole(self, point: Point) -> tuple[IntArray, IntArray, IntArray]:
+    def whole(self, point: Multipliers) -> tuple[IntArray, IntArray, IntArray]:
         """Whole shares, row multipliers and prices near a point, such that no pair gives more than it has."""
         form = self.form
         if not all(np.isfinite(a).all() and np.abs(a).max(initial=0.0) < LARGEST for a in point):
@@ -153,7 +153,7 @@ class Evaluation:
 
 
 def evaluate(
-    parts: Decomposition, point: Point, should_stop: ShouldStop
+    parts: Decomposition, point: Multipliers, should_stop: ShouldStop
 ) -> tuple[Evaluation | None, IntArray]:
     """Exact value of a point, None if stopped or if some sets took too long; and the sets that did."""
     share, tau, prices = parts.whole(point)
@@ -215,7 +215,7 @@ class Climb:
     ``point`` is the best so far: the centre that the next point stays near.
     """
 
-    def __init__(self, parts: Decomposition, point: Point) -> None:
+    def __init__(self, parts: Decomposition, point: Multipliers) -> None:
         self.parts, self.point = parts, point
         self.best: Evaluation | None = None
 
@@ -246,7 +246,7 @@ class Climb:
         if self.best is not None:
             yield self.best
 
-    def _next(self, upper: float) -> Point:
+    def _next(self, upper: float) -> Multipliers:
         """The point to evaluate next: part of the way to where the model is best."""
         assert self.best is not None
         goal = self.best.total * (1 + DISTANT_GOAL)

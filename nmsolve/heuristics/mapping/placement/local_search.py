@@ -1,4 +1,4 @@
-"""Walkers: a placement that can be annealed and polished; one on position tables, one on plain neighbour lists.
+"""A placement that can be annealed and polished: one form with position tables, one with plain neighbour lists.
 
 Work is counted in nominal nanoseconds (``work``), from proposals and neighbour entries at fixed rates measured on one
 core of a 2025 server, so that a budget of work gives the same answer on every machine.
@@ -38,7 +38,7 @@ SCRAMBLED = 200.0
 REBUILD = 25
 
 
-class Walker(Protocol):
+class LocalSearch(Protocol):
     """A placement under search. ``work`` is what was spent so far, in nominal ns."""
 
     data: PlacementData
@@ -66,12 +66,12 @@ class Walker(Protocol):
         """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
 
 
-def new_walker(data: PlacementData, seed: int) -> Walker:
-    """The faster walker for this problem. ``place`` must be called before anything else."""
+def new_local_search(data: PlacementData, seed: int) -> LocalSearch:
+    """The faster search for this problem. ``place`` must be called before anything else."""
     size = data.n * (data.rows + data.cols) * 4 + data.n * data.n // 8
     if data.separable and size <= TABLE_BYTES:
-        return TableWalker(data, seed)
-    return DirectWalker(data, seed)
+        return TableSearch(data, seed)
+    return DirectSearch(data, seed)
 
 
 def _grid(data: PlacementData) -> Grid:
@@ -97,7 +97,7 @@ def _links(data: PlacementData) -> Links:
     )
 
 
-class TableWalker:
+class TableSearch:
     """Separable distances by position tables: proposals cost the same whatever the degree."""
 
     def __init__(self, data: PlacementData, seed: int) -> None:
@@ -200,7 +200,7 @@ class TableWalker:
         return 1e-6 * float(np.abs(self._tables.lines).max(initial=0.0)) + 1e-9
 
 
-class DirectWalker:
+class DirectSearch:
     """Any distances, O(degree) per proposal."""
 
     def __init__(self, data: PlacementData, seed: int) -> None:
@@ -284,6 +284,6 @@ def _neighbour_bits(data: PlacementData) -> IntArray:
     return bits.view(np.int64)
 
 
-def walker_cost(walker: Walker) -> float:
-    """Exact cost of where the walker is."""
-    return placement_cost(walker.data, walker.core())
+def search_cost(search: LocalSearch) -> float:
+    """Exact cost of where the search is."""
+    return placement_cost(search.data, search.core())

@@ -1,4 +1,4 @@
-"""The joint bound: many nodes per core, parts not fixed, sizes free within the capacity.
+"""The partition-placement bound (engine ``joint``): many nodes per core, parts not fixed, sizes free within the capacity.
 
 Give core p its code y_p (:mod:`.codes`), so that d(p, q) = |y_p - y_q|^2, and let Y hold one code row per node. With L
 the Laplacian of the traffic, cost = trace(Y'LY). All codes have the same squared length omega, and e'Y = n c(m)' and
@@ -50,7 +50,7 @@ def _too_large(problem: MappingProblem) -> str | None:
 
 
 #: Why the bound cannot take a problem, or None; with one node per core the projection bound is the better one.
-refuses_joint = takes(f"pairs {LIMITS} -single -matrix", _too_large)
+refuses_partition_placement = takes(f"pairs {LIMITS} -single -matrix", _too_large)
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,13 @@ class Sizes:
         return np.concatenate(sigma), np.concatenate(drift)
 
 
-def joint_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
-    """Ever better joint bounds, by so many steps at most."""
+def partition_placement_bounds(
+    problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200
+) -> Iterator[Bound]:
+    """Yield ever better bounds, over at most ``rounds`` steps."""
     began = monotonic()
-    joint = _prepare(problem)
-    yield from climb(joint, guide._replace(seconds=guide.seconds - (monotonic() - began)), rounds)
+    spectral = _prepare(problem)
+    yield from climb(spectral, guide._replace(seconds=guide.seconds - (monotonic() - began)), rounds)
 
 
 def _prepare(problem: MappingProblem) -> Spectral:
