@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmsolve.model.features import Feature, Takes
+from nmsolve.model.features import Feature, Takes, takes_of
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.features import ANY, FEATURES
@@ -46,7 +46,7 @@ LETTERS = {
 def test_a_problem_is_taken_if_one_case_takes_it(cases: str, problem: str, said: str | None) -> None:
     """Else the first reason of the nearest case is given; limits are asked last."""
     assert Takes(LETTERS, cases)(problem) == said
-    assert Takes(LETTERS, cases, lambda p: "too large")(problem) == (said or "too large")
+    assert takes_of(LETTERS)(cases, lambda p: None, lambda p: "too large")(problem) == (said or "too large")
 
 
 def test_names_of_features_are_checked() -> None:

@@ -14,9 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 P = TypeVar("P")
+P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class Limit(Protocol[P_contra]):
+    """Why a problem is too much, or None."""
+
+    def __call__(self, problem: P_contra, /) -> str | None:
+        """Must be fast."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +56,12 @@ class Takes(Generic[P]):
     ----------
     features : all features of this kind of problem
     cases : those that the engine handles, as in the text of the module
-    limits : what else it cannot take, such as sizes, in words; asked where all features are handled
+    limits : what else it cannot take, such as sizes, each in words or None; asked in turn where all features are handled
     """
 
     features: Mapping[str, Feature[P]]
     cases: str
-    limits: Callable[[P], str | None] | None = None
+    limits: tuple[Limit[P], ...] = ()
 
     def __call__(self, problem: P) -> str | None:
         """Why the engine cannot take the problem, or None."""
@@ -61,7 +69,7 @@ class Takes(Generic[P]):
         nearest = min(found, key=len)
         if nearest:
             return nearest[0]
-        return None if self.limits is None else self.limits(problem)
+        return next((said for limit in self.limits if (said := limit(problem)) is not None), None)
 
     def handles(self, name: str) -> bool:
         """True if the engine takes problems that have the feature."""
@@ -88,3 +96,13 @@ class Takes(Generic[P]):
             if (needed or not handled) and feature.has(problem) != handled:
                 words = feature.words if isinstance(feature.words, str) else feature.words(problem)
                 yield f"it is for {words} only" if needed else f"it knows no {words}"
+
+
+def takes_of(features: Mapping[str, Feature[P]]) -> Callable[..., Takes[P]]:
+    """``takes(cases, *limits)`` for one kind of problem."""
+    return lambda cases, *limits: Takes(features, cases, limits)
+
+
+def at_most(most: int, count: Callable[[Any], int], what: str) -> Limit[Any]:
+    """The limit on something that can be counted."""
+    return lambda problem: None if count(problem) <= most else f"{count(problem)} {what}, the limit is {most}"

@@ -10,6 +10,7 @@ from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.intervals import Intervals, intervals_of
 from nmsolve.heuristics.pipeline.moves import anneal, energy, ground_of, state_of
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -28,17 +29,14 @@ TRIES = 64
 MOST = 50_000_000
 
 
-def _too_large(problem: PipelineProblem) -> str | None:
-    size = problem.tensors.count * problem.slots
-    return f"{size} tensors times stages, at most {MOST}" if size > MOST else None
-
-
 class PipelineLocal:
     """Annealing of single layers between stages, for any split and for contiguous ones."""
 
     name = "pipeline-local"
     finds = "mappings"
-    refuses = takes("-chain", _too_large)
+    refuses = takes(
+        "-chain", at_most(MOST, lambda problem: problem.tensors.count * problem.slots, "tensors times stages")
+    )
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Anneal again and again from the best plan known, hotter in turn."""

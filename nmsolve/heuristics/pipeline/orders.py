@@ -14,6 +14,7 @@ import numpy as np
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.local import polish
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.plan import PipelinePlan
@@ -28,16 +29,12 @@ POLISH, IDLE = 5, 60
 MOST = 6000
 
 
-def _too_large(problem: PipelineProblem) -> str | None:
-    return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
-
-
 class Orders:
     """Biased random keys over topological orders, with the exact partition along each."""
 
     name = "orders"
     finds = "mappings"
-    refuses = takes("-chain", _too_large)
+    refuses = takes("-chain", at_most(MOST, lambda problem: problem.count, "layers"))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Generations until time is up or nothing has come of the last ``IDLE``; better plans are offered as they come."""

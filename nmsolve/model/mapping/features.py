@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from nmsolve.model.features import Feature, Takes
+from nmsolve.model.features import Feature, takes_of
 from nmsolve.model.graph import MOST_EDGES, LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 
@@ -66,5 +64,5 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
 ANY = "pairs trees reach load reward own"
 #: What a bound need not look at: without a limit there are only more mappings.
 LIMITS = "budget ceilings axons tables"
-#: ``takes(cases, limits)``: which mapping problems an engine takes.
-takes = partial(Takes, FEATURES)
+#: ``takes(cases, *limits)``: which mapping problems an engine takes.
+takes = takes_of(FEATURES)

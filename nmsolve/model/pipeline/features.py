@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from nmsolve.model.features import Feature, Takes
+from nmsolve.model.features import Feature, takes_of
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 FEATURES: dict[str, Feature[PipelineProblem]] = {
@@ -19,5 +17,5 @@ FEATURES: dict[str, Feature[PipelineProblem]] = {
     "one": Feature("problems of one core, which leave nothing to do", lambda p: p.cores == 1),
 }
 
-#: ``takes(cases, limits)``: which problems an engine takes; every feature is handled unless ``-`` stands before it.
-takes = partial(Takes, FEATURES)
+#: ``takes(cases, *limits)``: which problems an engine takes; every feature is handled unless ``-`` stands before it.
+takes = takes_of(FEATURES)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from nmsolve.model.features import Feature, Takes
+from nmsolve.model.features import Feature, takes_of
 from nmsolve.model.routing.stage import RoutingStage
 
 #: Objectives and ceilings that are linear in the loads of links or in the entries of tables.
@@ -31,5 +29,5 @@ FEATURES: dict[str, Feature[RoutingStage]] = {
     "empty": Feature("problems without flows", lambda s: not s.problem.flows.count),
 }  # fmt: skip
 
-#: ``takes(cases, limits)``: which stages an engine takes; every feature is handled unless ``-`` stands before it.
-takes = partial(Takes, FEATURES)
+#: ``takes(cases, *limits)``: which stages an engine takes; every feature is handled unless ``-`` stands before it.
+takes = takes_of(FEATURES)

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
@@ -38,16 +39,12 @@ WIDE = 1.05
 SMOOTH = 0.5
 
 
-def _too_large(problem: PipelineProblem) -> str | None:
-    return f"{problem.count} layers, at most {MOST}" if problem.count > MOST else None
-
-
 class CoverBound:
     """Proves that no plan keeps a ceiling, by prices of layers; runs in a child process."""
 
     name = "cover"
     finds = "bounds"
-    refuses = takes("-chain -groups", _too_large)
+    refuses = takes("-chain -groups", at_most(MOST, lambda problem: problem.count, "layers"))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
         """Raise the bound until prices prove no more, or no plan is better than the one known."""

@@ -10,6 +10,7 @@ from nmsolve.heuristics.mapping.placement.engine import PLACEMENT
 from nmsolve.heuristics.mapping.placement.memetic import Population, board_symmetries
 from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
@@ -25,22 +26,12 @@ KICK = 0.15
 STALE = 40
 
 
-def _too_large(problem: MappingProblem) -> str | None:
-    cores = int(problem.domains.any(axis=0).sum())
-    few = cores <= LARGEST
-    return (
-        None
-        if few
-        else f"{cores} usable cores; tabu keeps a price for every pair and takes at most {LARGEST}"
-    )
-
-
 class Tabu:
     """Robust tabu search from many starts; the best of them are crossed and searched again, see :mod:`memetic`."""
 
     name = "tabu"
     finds = "mappings"
-    refuses = takes(PLACEMENT, _too_large)
+    refuses = takes(PLACEMENT, at_most(LARGEST, lambda p: int(p.domains.any(axis=0).sum()), "usable cores"))
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search until told to stop; deterministic by seed, the clock only ends it."""

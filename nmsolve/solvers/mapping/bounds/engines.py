@@ -21,7 +21,7 @@ from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
 from nmsolve.solvers.mapping.bounds.nets import fan_out_bound
-from nmsolve.solvers.mapping.bounds.pairs import too_wide
+from nmsolve.solvers.mapping.bounds.pairs import no_core, too_wide
 from nmsolve.solvers.mapping.bounds.partition import refuses_slots, slots_bounds
 from nmsolve.solvers.mapping.bounds.partition_placement import (
     partition_placement_bounds,
@@ -71,7 +71,7 @@ def _gilmore_lawler(problem: MappingProblem, guide: Guide) -> list[Bound]:
 
 
 NeighbourCounting = partial(
-    BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide), _neighbours
+    BoundEngine, "star", takes(f"pairs trees reach disk {LIMITS}", too_wide, no_core), _neighbours
 )
 GilmoreLawler = partial(BoundEngine, "gilmore-lawler", refuses_gilmore_lawler, _gilmore_lawler)
 Projection = partial(BoundEngine, "projection", refuses_projection, projection_bounds)

@@ -23,6 +23,7 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     nearest,
     neighbour_slots,
     never,
+    no_core,
     pair_form,
     room_per_core,
     too_wide,
@@ -37,11 +38,11 @@ def _too_large(problem: MappingProblem) -> str | None:
     places = min(usable * room_per_core(problem), usable * problem.n)
     if problem.n * max(places, usable) > MAX_CELLS or usable * usable > MAX_CELLS:
         return f"{problem.n} nodes on {places} places are too many for an assignment problem"
-    return too_wide(problem)
+    return None
 
 
 #: Why the bound cannot take a problem, or None.
-refuses_gilmore_lawler = takes(f"pairs {LIMITS}", _too_large)
+refuses_gilmore_lawler = takes(f"pairs {LIMITS}", too_wide, no_core, _too_large)
 
 
 def gilmore_lawler_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:

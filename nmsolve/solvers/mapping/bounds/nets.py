@@ -29,13 +29,14 @@ from nmsolve.solvers.mapping.bounds.pairs import (
     ShouldStop,
     nearest,
     never,
+    no_core,
     room_of_rows,
     slots_by_weight,
     too_wide,
 )
 
 #: Why the fan-out bound cannot take a problem, or None.
-refuses_nets = takes(f"trees reach disk {LIMITS}", too_wide)
+refuses_nets = takes(f"trees reach disk {LIMITS}", too_wide, no_core)
 
 
 def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> Bound:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, by_matrix, core_distance, counts_exactly
+from nmsolve.model.features import Limit, at_most
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -104,15 +105,34 @@ def no_core(problem: MappingProblem) -> str | None:
     return None if problem.machine.usable.any() else "no core is usable"
 
 
-def too_wide(problem: MappingProblem) -> str | None:
-    """More cores than bounds build distances for, or none that is usable."""
-    if problem.machine.size > MAX_CORES:
-        return f"{problem.machine.size} cores are more than {MAX_CORES}"
-    return no_core(problem)
+def usable_cores(problem: MappingProblem) -> int:
+    """How many cores may hold nodes."""
+    return int(problem.machine.usable.sum())
+
+
+def crowded(problem: MappingProblem) -> str | None:
+    """All nodes may be on one core, or there is no room for them."""
+    if room_per_core(problem) >= problem.n:
+        return "all nodes may fit on one core"
+    return "the nodes do not fit" if room_per_core(problem) * usable_cores(problem) < problem.n else None
+
+
+def seats(least: int) -> Limit[MappingProblem]:
+    """With one node per core: fewer usable cores than nodes, or than ``least``."""
+
+    def limit(problem: MappingProblem) -> str | None:
+        usable = usable_cores(problem)
+        return f"{usable} usable cores" if usable < max(least, problem.n) else None
+
+    return limit
+
+
+#: What bounds of any size cannot take.
+too_wide = at_most(MAX_CORES, lambda problem: problem.machine.size, "cores")
 
 
 #: Why the star bound of pairwise objectives cannot take a problem, or None.
-refuses_pairs = takes(f"pairs disk {LIMITS}", too_wide)
+refuses_pairs = takes(f"pairs disk {LIMITS}", too_wide, no_core)
 
 
 def pair_form(problem: MappingProblem) -> PairForm:

@@ -26,13 +26,14 @@ import numpy as np
 
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.codes import core_codes, with_step
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import pair_form, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import crowded, pair_form, room_per_core, usable_cores
 
 #: Most cores (the code of each is a row of a dense matrix).
 MAX_CORES = 1024
@@ -40,17 +41,10 @@ MAX_CORES = 1024
 MAX_WORK = 6e8
 
 
-def _too_large(problem: MappingProblem) -> str | None:
-    usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
-    if not 2 <= usable <= MAX_CORES:
-        return f"{usable} usable cores (takes 2 to {MAX_CORES})"
-    if room >= problem.n:
-        return "all nodes may fit on one core"
-    return "the nodes do not fit" if room * usable < problem.n else None
-
-
 #: Why the bound cannot take a problem, or None; with one node per core the projection bound is the better one.
-refuses_partition_placement = takes(f"pairs {LIMITS} -single -matrix", _too_large)
+refuses_partition_placement = takes(
+    f"pairs {LIMITS} -single -matrix", at_most(MAX_CORES, usable_cores, "usable cores"), crowded
+)
 
 
 @dataclass(frozen=True)

@@ -20,31 +20,34 @@ import numpy as np
 from nmsolve.hw.cost import core_distance, uses_nets, whole_costs
 from nmsolve.hw.energy import line_values, step_value
 from nmsolve.model.bound import Bound
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.ascent import Spectral, climb, laplacian_of
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
 from nmsolve.solvers.mapping.bounds.nets import message_rows
-from nmsolve.solvers.mapping.bounds.pairs import PairForm, pair_form, room_of_rows, room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import (
+    PairForm,
+    crowded,
+    pair_form,
+    room_of_rows,
+    room_per_core,
+    usable_cores,
+)
 
 #: Most cores: the re-check looks at all their distances at once.
 MAX_CORES = 4096
 
 
-def _too_few(problem: MappingProblem) -> str | None:
-    room, usable = room_per_core(problem), int(problem.machine.usable.sum())
-    if room < 2:
-        return "no core can hold two nodes"
-    if room >= problem.n:
-        return "all nodes may fit on one core"
-    if not 2 <= usable <= MAX_CORES:
-        return f"{usable} usable cores (takes 2 to {MAX_CORES})"
-    return "the nodes do not fit" if room * usable < problem.n else None
+def _single(problem: MappingProblem) -> str | None:
+    return "no core can hold two nodes" if room_per_core(problem) < 2 else None
 
 
 #: Why the bound cannot take a problem, or None.
-refuses_parts = takes(f"pairs trees reach {LIMITS}", _too_few)
+refuses_parts = takes(
+    f"pairs trees reach {LIMITS}", _single, crowded, at_most(MAX_CORES, usable_cores, "usable cores")
+)
 
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:

@@ -22,11 +22,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, too_wide
+from nmsolve.solvers.mapping.bounds.pairs import dense_traffic, pair_form, seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum, project, spread
 
 #: Dense eigen-decompositions up to this many cores.
@@ -39,15 +40,10 @@ GAIN, PATIENCE, SHORTER = 1e-7, 12, 0.6
 FLAT = 1e-20
 
 
-def _too_large(problem: MappingProblem) -> str | None:
-    usable = int(problem.machine.usable.sum())
-    if not 2 <= usable <= MAX_SIDE or problem.n > usable:
-        return f"{usable} usable cores (takes 2 to {MAX_SIDE}, no fewer than nodes)"
-    return too_wide(problem)
-
-
 #: Why the bound cannot take a problem, or None.
-refuses_projection = takes(f"pairs {LIMITS} -several -lone", _too_large)
+refuses_projection = takes(
+    f"pairs {LIMITS} -several -lone", at_most(MAX_SIDE, usable_cores, "usable cores"), seats(2), too_wide
+)
 
 
 def projection_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:

@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
@@ -39,12 +40,6 @@ EASY, ALONE, ALONE_EASY = 16, 60_000, 3_000_000
 PAUSE = 0.1
 
 
-def _too_large(problem: MappingProblem) -> str | None:
-    if problem.n <= MAX_NODES and problem.cores <= MAX_CORES:
-        return None
-    return f"{problem.n} nodes on {problem.cores} cores, the limit is {MAX_NODES} on {MAX_CORES}"
-
-
 class BranchBound:
     """Exact mapping of few nodes, one per core, by branch and bound on Gilmore-Lawler and split bounds.
 
@@ -56,7 +51,11 @@ class BranchBound:
 
     name = "branch-bound"
     finds = "both"
-    refuses = takes("pairs -several", _too_large)
+    refuses = takes(
+        "pairs -several",
+        at_most(MAX_NODES, lambda p: p.n, "nodes"),
+        at_most(MAX_CORES, lambda p: p.cores, "cores"),
+    )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
         """Search in slices; offer each better mapping, raise the bound after every slice and at the end."""

@@ -13,6 +13,7 @@ from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.hw.energy import step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import ANY, LIMITS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -72,16 +73,11 @@ def _too_many_terms(problem: JointProblem) -> str | None:
 refuses_model = takes(f"pairs trees reach load {LIMITS}", _too_many_terms)
 
 
-def _too_many_nodes(problem: JointProblem) -> str | None:
-    if problem.mapping.n > MAX_BRANCHED:
-        return f"{problem.mapping.n} nodes, takes up to {MAX_BRANCHED}"
+def _no_table(problem: JointProblem) -> str | None:
     return refuses_trees(problem.mapping.machine)
 
 
 def _too_many_sets(problem: JointProblem) -> str | None:
-    reason = refuses_trees(problem.mapping.machine) or refuses_core_traffic(problem.mapping)
-    if reason is not None:
-        return reason
     n, room = problem.mapping.n, room_per_core(problem.mapping)
     if n > 60 or sum(math.comb(n, k) for k in range(1, room + 1)) > MAX_SETS:
         return f"more than {MAX_SETS} sets of up to {room} of {n} nodes"
@@ -136,7 +132,7 @@ class TreeSearch:
 
     name = "tree-search"
     finds = "mappings"
-    refuses = takes(TREES, lambda problem: refuses_trees(problem.mapping.machine))
+    refuses = takes(TREES, _no_table)
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Give the known mapping best trees, then anneal in ever longer runs."""
@@ -271,7 +267,7 @@ class TreeBranching:
 
     name = "tree-branching"
     finds = "both"
-    refuses = takes(TREES, _too_many_nodes)
+    refuses = takes(TREES, at_most(MAX_BRANCHED, lambda p: p.mapping.n, "nodes"), _no_table)
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Search in slices; the bound is raised when all is searched."""
@@ -306,7 +302,7 @@ class TreePartitions:
 
     name = "tree-partitions"
     finds = "both"
-    refuses = takes(TREES, _too_many_sets)
+    refuses = takes(TREES, _no_table, lambda p: refuses_core_traffic(p.mapping), _too_many_sets)
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Prices first, then partitions in slices; the bound is raised when all are seen."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from nmsolve.hw.routes import route
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.hw.scores import CEILING_SLACK, objective_value
 from nmsolve.model.errors import InputError
-from nmsolve.model.features import Feature, Takes
+from nmsolve.model.features import Feature, takes_of
 from nmsolve.model.links import link_ends
 from nmsolve.model.mapping.features import FEATURES
 from nmsolve.model.mapping.objectives import OBJECTIVES
@@ -189,9 +189,8 @@ def _of_mapping(feature: Feature[MappingProblem]) -> Feature[JointProblem]:
     )
 
 
-#: ``takes(cases, limits)``: which joint problems an engine takes (:mod:`nmsolve.model.mapping.features`).
-takes = partial(
-    Takes,
+#: ``takes(cases, *limits)``: which joint problems an engine takes (:mod:`nmsolve.model.mapping.features`).
+takes = takes_of(
     {name: _of_mapping(feature) for name, feature in FEATURES.items()}
     | {
         "fixed": Feature(

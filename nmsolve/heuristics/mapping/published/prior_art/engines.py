@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import Arena, Mapping,
 from nmsolve.heuristics.mapping.published.prior_art.genetic import Genetic
 from nmsolve.heuristics.mapping.published.prior_art.particle_swarm import ParticleSwarm
 from nmsolve.model.engine import Context
-from nmsolve.model.features import Takes
+from nmsolve.model.features import Takes, at_most
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray
@@ -28,18 +28,10 @@ class _Method(Protocol):
         """Do a slice of work; the best mapping so far."""
 
 
-def _few_nodes(problem: MappingProblem) -> str | None:
-    if problem.n <= MOST_NODES:
-        return None
-    return f"it does not look at the clock before every node was tried and takes at most {MOST_NODES:,}"
-
-
-def _few_trails(problem: MappingProblem) -> str | None:
-    if problem.n * int(problem.domains.any(axis=0).sum()) <= MOST_TRAILS:
-        return None
-    return f"it keeps a trail from every node to every core and takes at most {MOST_TRAILS:,}"
-
-
+_few_nodes = at_most(MOST_NODES, lambda p: p.n, "nodes")
+_few_trails = at_most(
+    MOST_TRAILS, lambda p: p.n * int(p.domains.any(axis=0).sum()), "trails from a node to a core"
+)
 #: They charge every edge on its own.
 _EDGES = "pairs -apart"
 

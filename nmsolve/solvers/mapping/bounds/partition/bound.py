@@ -26,7 +26,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import room_per_core
+from nmsolve.solvers.mapping.bounds.pairs import crowded, room_per_core, seats, usable_cores
 from nmsolve.solvers.mapping.bounds.partition.pairwise import Pairwise, pairwise, parting_cores
 from nmsolve.solvers.mapping.bounds.split.bound import climb_split
 from nmsolve.solvers.mapping.bounds.split.form import LARGEST_CLIQUE, SplitForm, split_form
@@ -37,18 +37,16 @@ MAX_PLACES, MAX_SINGLE = 512, 1100
 
 
 def _too_many_places(problem: MappingProblem) -> str | None:
-    usable, room = int(problem.machine.usable.sum()), room_per_core(problem)
+    usable = usable_cores(problem)
     if problem.one_per_core:
-        if not 3 <= usable <= MAX_SINGLE or problem.n > usable:
-            return f"{usable} usable cores (takes 3 to {MAX_SINGLE}, no fewer than nodes)"
-        return None
-    if room >= problem.n:
-        return "all nodes may fit on one core"
-    if room * usable < problem.n:
-        return "the nodes do not fit"
+        return (
+            f"{usable} usable cores, the limit is {MAX_SINGLE}" if usable > MAX_SINGLE else seats(3)(problem)
+        )
     alike = uses_nets(problem) or problem.aim.distance == "apart"
-    places = room * (parting_cores(problem) if alike else usable)
-    return f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
+    places = room_per_core(problem) * (parting_cores(problem) if alike else usable)
+    return crowded(problem) or (
+        f"{places} places are more than {MAX_PLACES}" if places > MAX_PLACES else None
+    )
 
 
 #: Why the bound cannot take a problem, or None; other objectives with one node per core are for the split bound and

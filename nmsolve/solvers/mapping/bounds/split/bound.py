@@ -17,11 +17,12 @@ from time import monotonic
 import numpy as np
 
 from nmsolve.model.bound import Bound, round_up
+from nmsolve.model.features import at_most
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.mapping.bounds.guide import UNGUIDED, Guide
-from nmsolve.solvers.mapping.bounds.pairs import too_wide
+from nmsolve.solvers.mapping.bounds.pairs import seats, too_wide, usable_cores
 from nmsolve.solvers.mapping.bounds.projection import DiagonalAscent
 from nmsolve.solvers.mapping.bounds.spectrum import project
 from nmsolve.solvers.mapping.bounds.split.ascent import Ascent, Multipliers
@@ -40,15 +41,10 @@ GROWTH, EFFORT = 0.002, 0.1
 FIRST, FIRST_ROUNDS = 0.1, 60
 
 
-def _too_large(problem: MappingProblem) -> str | None:
-    usable = int(problem.machine.usable.sum())
-    if not 3 <= usable <= MAX_SIDE or problem.n > usable:
-        return f"{usable} usable cores (takes 3 to {MAX_SIDE}, no fewer than nodes)"
-    return too_wide(problem)
-
-
 #: Why the bound cannot take a problem, or None.
-refuses_split = takes(f"pairs {LIMITS} -several -lone", _too_large)
+refuses_split = takes(
+    f"pairs {LIMITS} -several -lone", at_most(MAX_SIDE, usable_cores, "usable cores"), seats(3), too_wide
+)
 
 
 def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
