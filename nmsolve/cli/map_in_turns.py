@@ -15,6 +15,8 @@ from nmsolve.cli.map_routes import CHOSEN, MappedRoutes, chosen_part
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Event, Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.features import at_most
+from nmsolve.model.mapping.features import takes
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
@@ -37,12 +39,9 @@ def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
         "--mip-solver is for a mapping alone": o.mip_solver != "highs",
         "--scratch and --resume are for a mapping alone": o.scratch is not None or o.resume,
         "turns are prohibited": problem.turns is not None,
-        "there is a migration budget": problem.limits_moves,
-        "tables of axons or routes are limited": problem.axons is not None or problem.table_limit is not None,
-        "the graph lies on disk": problem.graph.on_disk,
-        f"the machine has more than {MOST_CORES:,} cores": problem.machine.size > MOST_CORES,
     }
-    return next((text for text, holds in reasons.items() if holds), None)
+    few = at_most(MOST_CORES, lambda problem: problem.machine.size, "cores")
+    return next((text for text, holds in reasons.items() if holds), takes("load", few)(problem))
 
 
 class Taken(NamedTuple):

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 
-from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.hw.scores import score
 from nmsolve.model.bound import Bound, BoundCheck
 from nmsolve.model.errors import InputError
@@ -179,7 +178,7 @@ def _first_fit(referee: MappingReferee, incumbent: Incumbent, budget: Budget, se
 def _placement_bound(problem: MappingProblem, incumbent: Incumbent, budget: Budget) -> Bound | None:
     """Bound for the final parts where cores hold many nodes; None where it would say nothing or does not apply."""
     core = incumbent.lifted
-    if core is None or problem.one_per_core or incumbent.optimal or uses_nets(problem) or uses_links(problem):
+    if core is None or problem.one_per_core or incumbent.optimal:
         return None
     if problem.aim.distance == "apart":
         return None  # parts cost the same wherever they are

@@ -27,6 +27,7 @@ from nmsolve.hw.routing.order import number_of
 from nmsolve.model.bound import Bound, Result, gap
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
+from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.routing.flows import flows_of
@@ -116,12 +117,9 @@ def alternate(
     ------
     InputError : another objective, a machine without links, dead links that cut cores off
     """
-    if problem.objective != "max-link" or problem.ceilings or problem.limits_moves:
-        raise InputError(
-            "placement and routes in turns know one objective",
-            "",
-            "max-link, without ceilings and migration budget",
-        )
+    reason = takes("load axons tables disk")(problem)
+    if reason is not None:
+        raise InputError(f"placement and routes in turns: {reason}", "", "max-link and no other rule")
     budget = Budget(time_limit, started=started)
     with budget.ctrl_c():
         first = solve(

@@ -231,21 +231,20 @@ class AnyRouteBounds:
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Raise all of them; the core-traffic bound last, it takes longest."""
-        from nmsolve.hw.cost import uses_links, uses_nets
-        from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds
+        from nmsolve.solvers.mapping.bounds.link_load import link_load_bounds, refuses_link_load
         from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
         from nmsolve.solvers.mapping.bounds.nets import fan_out_bound, refuses_nets
         from nmsolve.solvers.mapping.bounds.pairs import refuses_pairs
 
         mapping, guide = any_route(problem.mapping), Guide.of(context)
-        if uses_links(mapping):
+        if refuses_link_load(mapping) is None:
             core = None if guide.core is None else problem.split(guide.core)[0]
             for bound in link_load_bounds(mapping, guide._replace(core=core)):
                 context.raise_bound(bound)
             return
-        if uses_nets(mapping) and refuses_nets(mapping) is None:
+        if refuses_nets(mapping) is None:
             context.raise_bound(fan_out_bound(mapping, context.should_stop))
-        elif not uses_nets(mapping) and refuses_pairs(mapping) is None:
+        elif refuses_pairs(mapping) is None:
             context.raise_bound(neighbour_bound(mapping, context.should_stop))
         if refuses_core_traffic(mapping) is None:
             for bound in core_traffic_bounds(mapping, guide):
