@@ -112,7 +112,7 @@ def test_killed_at_a_random_moment_and_restarted_gives_the_same_table(tmp_path: 
     assert not any(alive(pid) for pid in workers)
     pages = [(tmp_path / d / "table.md").read_text() for d in ("whole", "cut")]
     assert without_times(pages[0]) == without_times(pages[1])
-    assert "refused: one node per core" in pages[0]
+    assert "refused: it knows no problems with one node per core" in pages[0]
     with sqlite3.connect(tmp_path / "cut" / "results.sqlite") as db:
         assert db.execute("SELECT count(*) FROM runs").fetchone() == (4,)
 

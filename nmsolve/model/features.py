@@ -71,6 +71,10 @@ class Takes(Generic[P]):
             return nearest[0]
         return next((said for limit in self.limits if (said := limit(problem)) is not None), None)
 
+    def __reduce__(self) -> tuple[Callable[[], Takes[Any]], tuple[()]]:
+        """Engines go to other processes without their rules, once they are known to take the problem: these may be lambdas."""
+        return _everything, ()
+
     def handles(self, name: str) -> bool:
         """True if the engine takes problems that have the feature."""
         return any(name in case.handled for case in self._cases)
@@ -96,6 +100,11 @@ class Takes(Generic[P]):
             if (needed or not handled) and feature.has(problem) != handled:
                 words = feature.words if isinstance(feature.words, str) else feature.words(problem)
                 yield f"it is for {words} only" if needed else f"it knows no {words}"
+
+
+def _everything() -> Takes[Any]:
+    """What an engine takes in another process: all that it is sent there for."""
+    return Takes({}, "")
 
 
 def takes_of(features: Mapping[str, Feature[P]]) -> Callable[..., Takes[P]]:

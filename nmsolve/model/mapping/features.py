@@ -46,7 +46,7 @@ FEATURES: dict[str, Feature[MappingProblem]] = {
     "load": _pays("load", _NO_SUM),
     "reward": _pays("reward", _NO_SUM),
     "own": _pays("own", _NO_SUM),
-    "single": Feature("one node per core, for which there are dedicated engines", lambda p: p.one_per_core),
+    "single": Feature("problems with one node per core, for which there are dedicated engines", lambda p: p.one_per_core),
     "several": Feature("cores with several nodes", lambda p: p.n > 1 and not p.one_per_core),
     "lone": Feature("networks of fewer than two nodes", lambda p: p.n < 2),
     "torus": Feature("boards that wrap round a torus", lambda p: p.machine.torus),
