@@ -18,6 +18,7 @@ from nmsolve.hw.pipeline.stages import objective
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
+from nmsolve.model.graph import LogicGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.pipeline.api import bound_plan, plan
@@ -176,3 +177,36 @@ def test_a_mapping_is_gone_on_with(call: Called, tmp_path: Path) -> None:
     assert call("verify", tmp_path / "n")[0] == 0
     code, _, text = call("resume", tmp_path)
     assert code == 2 and text.count("\n") == 1 and "no report of a run" in text
+
+
+def test_free_routes_take_a_start_and_are_not_resumed(call: Called, tmp_path: Path) -> None:
+    """The start of a run with free routes is read, and such a run cannot be gone on with: its routes would be lost."""
+    graph, out, start = tmp_path / "g.json", tmp_path / "m", tmp_path / "start.part"
+    nodes = [{"id": i, "multicast": True} for i in range(6)]
+    edges = [{"source": u, "target": (u + k) % 6, "weight": 1} for u in range(6) for k in (1, 2)]
+    content = {"directed": True, "multigraph": False, "graph": {}, "nodes": nodes, "edges": edges}
+    graph.write_text(json.dumps(content))
+    start.write_text("0\n1\n2\n3\n4\n5\n")
+    given = ("map", graph, "-m", "mesh:2x3", "--objective", "multicast-hops", "--route", "joint", "-t", 3)
+    assert call(*given, "--warm-start", start, "-o", out)[0] == 0
+    before = (out / "mapping.json").read_bytes()
+    code, _, text = call("resume", out)
+    assert code == 2 and text.count("\n") == 1 and "free routes" in text
+    assert (out / "mapping.json").read_bytes() == before
+
+
+def test_a_start_reaches_the_ordinary_mapping_of_free_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What joint search begins with is no worse than the start that it was given."""
+    from nmsolve.solvers.mapping.api import make_problem
+    from nmsolve.solvers.mapping.joint import api
+
+    seen: list[object] = []
+    ordinary = api.solve
+    monkeypatch.setattr(api, "solve", lambda *a, **k: seen.append(k["warm_start"]) or ordinary(*a, **k))
+    n = 6
+    pairs = [(u, (u + k) % n, 1.0) for u in range(n) for k in (1, 2)]
+    problem = make_problem(
+        LogicGraph.from_edges(n, *map(np.array, zip(*pairs, strict=True))), load_machine("mesh:2x3")
+    )
+    api.solve_joint(problem, time_limit=1.0, warm_start=np.arange(n))
+    assert [list(start) for start in seen] == [list(range(n))]

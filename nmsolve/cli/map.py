@@ -124,6 +124,9 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if front is not None and o.objective != "hops":  # what it is unless said otherwise
         raise InputError("--objective beside --pareto", "--pareto", "the two objectives of the front alone")
     many = front is not None or len(names) > 1
+    if o.route == "joint" and begin is not None:
+        wanted = "`nmsolve map --warm-start` with another --out: the mapping goes on, routes are found anew"
+        raise InputError("a run with free routes", str(begin.answer.parent), wanted)
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
     problem, start = _load(o)
@@ -229,7 +232,7 @@ def _map_with_routes(run: Run) -> int:
 
     with watching(run.o.json) as observers:
         result, two_phase = solve_joint(
-            run.problem, time_limit=run.limit, observers=observers, **opt.search(run.o)
+            run.problem, time_limit=run.limit, observers=observers, warm_start=run.start, **opt.search(run.o)
         )
     routes = None if result.solution is None else result.solution.routes
     report = run.leave(run.problem, result, {"two_phase": two_phase}, Beside(routes=routes))

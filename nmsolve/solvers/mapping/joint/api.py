@@ -56,8 +56,11 @@ def solve_joint(
     engines: Sequence[str] | None = None,
     memory: int | None = None,
     observers: Sequence[Observer] = (),
+    warm_start: IntArray | None = None,
 ) -> tuple[Result[RoutedMapping], float | None]:
     """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
+
+    The ordinary mapping that comes first starts from ``warm_start``.
 
     ``engines``: of :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
 
@@ -80,8 +83,9 @@ def solve_joint(
     plan_of(referee.problem, engines)  # whoever is to be refused is refused before the ordinary run
     first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
     ordinary = solve(
-        replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory
-    )
+        replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory,
+        warm_start=warm_start,
+    )  # fmt: skip
     task = JointTask(problem, referee, ordinary)
     result = run_task(task, options)
     return replace(result, cpu_seconds=result.cpu_seconds + ordinary.cpu_seconds), task.two_phase
