@@ -187,7 +187,20 @@ def test_free_routes_take_a_start_and_are_not_resumed(call: Called, tmp_path: Pa
     content = {"directed": True, "multigraph": False, "graph": {}, "nodes": nodes, "edges": edges}
     graph.write_text(json.dumps(content))
     start.write_text("0\n1\n2\n3\n4\n5\n")
-    given = ("map", graph, "-m", "mesh:2x3", "--objective", "multicast-hops", "--route", "joint", "-t", 3)
+    given = (
+        "map",
+        graph,
+        "-m",
+        "mesh:2x3",
+        "--objective",
+        "multicast-hops",
+        "--route",
+        "joint",
+        "-t",
+        3,
+        "--engines",
+        "tree-search",
+    )
     assert call(*given, "--warm-start", start, "-o", out)[0] == 0
     before = (out / "mapping.json").read_bytes()
     code, _, text = call("resume", out)
