@@ -223,3 +223,50 @@ def test_a_start_reaches_the_ordinary_mapping_of_free_routes(monkeypatch: pytest
     )
     api.solve_joint(problem, time_limit=1.0, warm_start=np.arange(n))
     assert [list(start) for start in seen] == [list(range(n))]
+
+
+def wide(folder: Path) -> Path:
+    """Sixty nodes that send to four others each."""
+    rng = np.random.default_rng(3)
+    nodes = [{"id": i} for i in range(60)]
+    edges = [
+        {"source": u, "target": int(v), "weight": int(rng.integers(1, 9))}
+        for u in range(60)
+        for v in rng.choice([w for w in range(60) if w != u], 4, replace=False)
+    ]
+    content = {"directed": True, "multigraph": False, "graph": {}, "nodes": nodes, "edges": edges}
+    (folder / "wide.json").write_text(json.dumps(content))
+    return folder / "wide.json"
+
+
+def test_bounds_of_parts_that_a_run_leaves_are_not_kept(call: Called, tmp_path: Path) -> None:
+    """A bound for the first mapping's parts says nothing about those of the last; a low one contradicts nothing."""
+    out, last = tmp_path / "m", tmp_path / "n"
+    where = (wide(tmp_path), "-m", "mesh:3x3", "--balance", 0.1)
+    assert call("map", *where, "-t", 2, "--engines", "first-fit", "-o", out)[0] == 0
+    proofs = json.loads((out / "certificates.json").read_text())
+    (placed,) = [b for b in proofs["bounds"] if b["scope"] == "placement"]
+    placed["value"] = 1.0
+    (out / "certificates.json").write_text(json.dumps(proofs))
+    assert call("resume", out, "-t", 4, "--engines", "multilevel,parts", "-o", last)[0] == 0
+    assert report_of(last, "report.json")["objective"] < report_of(out, "report.json")["objective"]
+    assert all(b["value"] > 1.0 for b in report_of(last, "report.json")["bounds"])
+    assert call("verify", last, "--bound")[0] == 0
+
+
+def test_a_report_of_a_stranger_names_no_place_to_write_and_ends_in_one_line(
+    call: Called, tmp_path: Path
+) -> None:
+    """Options that write come from the command line alone; wrong values are refused."""
+    out, evil = tmp_path / "m", tmp_path / "evil"
+    where = (wide(tmp_path), "-m", "mesh:3x3", "--balance", 0.1)
+    assert call("map", *where, "-t", 1, "--engines", "first-fit", "-o", out)[0] == 0
+    report = report_of(out, "report.json")
+    for more in ({"write_model": str(evil)}, {"scratch": str(evil)}, {"out": str(evil)}):
+        (out / "report.json").write_text(json.dumps(report | {"inputs": report["inputs"] | more}))
+        assert call("resume", out, "-t", 1, "--engines", "first-fit", "-o", tmp_path / "n")[0] == 0
+        assert not evil.exists()
+    for key, value in (("objectives", [1]), ("objectives", 5), ("graph", 7), ("chips", [2]), ("route", 3)):
+        (out / "report.json").write_text(json.dumps(report | {"inputs": report["inputs"] | {key: value}}))
+        code, _, text = call("resume", out, "-t", 1, "-o", tmp_path / "n")
+        assert code == 2 and text.count("\n") == 1 and "$.inputs" in text, (key, value)

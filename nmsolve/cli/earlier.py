@@ -18,6 +18,9 @@ from nmsolve.model.file_set import require_one_run, settle
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
 
+#: Options that name what is written: a report, which may be a stranger's, does not say where.
+WRITTEN = ("out", "scratch", "write_model", "write_onnx")
+
 
 @dataclass(frozen=True)
 class Start:
@@ -116,9 +119,10 @@ def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = Fal
     require_one_run(answer.parent, [kind.report, kind.answer, kind.proofs])
     inputs = read_object(report).get("inputs")
     stated = {k: v for k, v in inputs.items() if v is not None} if isinstance(inputs, dict) else {}
-    stated |= _renamed(kind, stated) | {k: v for k, v in given.items() if v is not None}
     names = {f.name for f in fields(kind.options)}
     try:
+        stated = {k: v for k, v in (stated | _renamed(kind, stated)).items() if k not in WRITTEN}
+        stated |= {k: v for k, v in given.items() if v is not None}
         options: object = msgspec.convert(
             {k: v for k, v in stated.items() if k in names},
             kind.options,
@@ -142,7 +146,7 @@ def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
         return {"warm_start": None}
     budget = stated.get("migration_budget")
     return {
-        "objective": ",".join(stated.get("objectives", ["hops"])),
+        "objective": ",".join(msgspec.convert(stated.get("objectives", ["hops"]), list[str])),
         "warm_start": None if budget is None else stated.get("reference_file"),
         "gap": None,
     }
