@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 
 from nmsolve.hw.machines import load_machine
+from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
-from nmsolve.hw.routing.values import link_loads
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
@@ -57,7 +57,8 @@ def cases(size: int) -> list[tuple[str, Flows]]:
 def row(name: str, size: int, flows: Flows, seconds: float, enough: float) -> str:
     """One row of the table; every answer is checked again by the rules in plain Python."""
     problem = RoutingProblem(load_machine(f"mesh:{size}x{size}"), flows)
-    rules = [link_loads(problem, named_routes(problem.machine, flows, rule)).max() for rule in RULES]
+    named = [named_routes(problem.machine, flows, rule) for rule in RULES]
+    rules = [route_loads(problem.machine, flows, routes).max() for routes in named]
     found = route(problem, time_limit=seconds, gap=enough)
     if found.solution is None or routes_complaint(problem, found.solution.routes) is not None:
         return f"| {size}x{size} {name} | {flows.count} | {rules[0]:g} | {min(rules):g} | none | | | | {found.cpu_seconds:.1f} |"

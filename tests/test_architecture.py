@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import subprocess
 import sys
@@ -153,3 +154,14 @@ def test_no_function_takes_more_than_a_dozen_arguments() -> None:
         and len(node.args.posonlyargs + node.args.args + node.args.kwonlyargs) > MOST_ARGUMENTS
     }
     assert long == MANY_OPTIONS
+
+
+@pytest.mark.parametrize("script", sorted((PACKAGE.parent / "bench").glob("*.py")), ids=lambda p: p.stem)
+def test_what_benchmarks_import_exists(script: Path) -> None:
+    """No other test runs them: a name that has moved would be missed until somebody wants a figure."""
+    for node in ast.walk(ast.parse(script.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "nmsolve":
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
+                assert found, f"line {node.lineno}: {node.module} has no {name.name}"
