@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +52,26 @@ def test_every_format_and_generator_is_described() -> None:
         row = next(line for line in TEXT.splitlines() if line.startswith(f"| `{kind}` |"))
         for p in generator.parameters:
             assert f"`{p.name}` ({p.default}): {p.text}" in row
+
+
+def test_the_first_example_of_the_readme_is_a_file_and_its_optimum_is_true() -> None:
+    """Least hops over all 4^6 mappings, counted here."""
+    root = Path(__file__).parent.parent
+    readme, path = (root / "README.md").read_text(), root / "examples" / "first.json"
+    assert f"```json\n{path.read_text()}```" in readme
+    content = json.loads(path.read_text())
+    rows, cols = content["graph"]["mesh"]
+    size = {node["id"]: node["neurons"] for node in content["nodes"]}
+    best = math.inf
+    for cores in itertools.product(range(rows * cols), repeat=len(size)):
+        at = dict(zip(size, cores, strict=True))
+        held = Counter[int]()
+        for node, core in at.items():
+            held[core] += size[node]
+        if max(held.values()) <= content["graph"]["capacity"]["neurons"]:
+            ends = [
+                (divmod(at[e["source"]], cols), divmod(at[e["target"]], cols), e["weight"])
+                for e in content["edges"]
+            ]
+            best = min(best, sum(w * (abs(a - c) + abs(b - d)) for (a, b), (c, d), w in ends))
+    assert f"optimal: hops {best}, bound {best}," in readme
