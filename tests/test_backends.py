@@ -210,7 +210,7 @@ def test_what_a_partitioner_cannot_do_is_refused_in_words():
     free = MappingProblem(problem.graph, problem.machine)
     ours = backend()
     assert ours.refuses(problem) is None
-    assert "no side constraints such as 'pin'" in str(ours.refuses(pinned))
+    assert "not support side constraints such as 'pin'" in str(ours.refuses(pinned))
     assert "nothing to balance" in str(ours.refuses(free))
 
 

@@ -216,7 +216,7 @@ def test_a_folder_is_a_suite(tmp_path: Path) -> None:
         ("name,best\na,3\n", "best_known.csv:1: a column is missing"),
         ("name,best_known\na\n", "best_known.csv:2: 1 columns; expected 2"),
         ("name,best_known\na,x\n", "best_known.csv:2: the best known value of a is 'x'"),
-        ("name,best_known\n\na,1\na,-1\n", "best_known.csv:4: a is there twice"),
+        ("name,best_known\n\na,1\na,-1\n", "best_known.csv:4: a is listed twice"),
         ("name,best_known\na,nan\n", "is 'nan'"),
         ("", "best_known.csv:1: a column is missing"),
     ],
@@ -234,7 +234,7 @@ def test_wrong_suites_are_refused_in_words(tmp_path: Path) -> None:
         ("qaplb", None, Statement(), "did you mean qaplib"),
         (str(tmp_path), None, Statement(), "no graph files"),
         ("qaplib", "nug99", Statement(), "no instance is called 'nug99'"),
-        ("mesh", None, Statement(machine="mesh:2x2"), "suite mesh states its own machines"),
+        ("mesh", None, Statement(machine="mesh:2x2"), "suite mesh has its own machines"),
     ):
         with pytest.raises(InputError, match=message):
             load_suite(suite, only, statement, tmp_path / "keep")

@@ -112,7 +112,7 @@ def test_killed_at_a_random_moment_and_restarted_gives_the_same_table(tmp_path: 
     assert not any(alive(pid) for pid in workers)
     pages = [(tmp_path / d / "table.md").read_text() for d in ("whole", "cut")]
     assert without_times(pages[0]) == without_times(pages[1])
-    assert "refused: it knows no problems with one node per core" in pages[0]
+    assert "refused: it does not support one node per core" in pages[0]
     with sqlite3.connect(tmp_path / "cut" / "results.sqlite") as db:
         assert db.execute("SELECT count(*) FROM runs").fetchone() == (4,)
 
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_cleanly_and_says_how_to_go_on(tmp_path: Path) -> None:
     workers = children(process.pid)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=30)
-    assert process.returncode == 130 and "the same command goes on from there" in errors, errors
+    assert process.returncode == 130 and "the same command continues from there" in errors, errors
     assert "Traceback" not in errors and not any(alive(pid) for pid in workers)
     assert "runs are not done yet" in (tmp_path / "out" / "table.md").read_text()
     assert "runs are not done yet" in (tmp_path / "out" / "report.html").read_text()
@@ -146,7 +146,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
     [
         ({"methods": "aneal"}, "unknown engine 'aneal'.*did you mean 'anneal'"),
         ({"methods": "auto,star+aneal"}, "unknown engine 'aneal'"),
-        ({"methods": ","}, "no method is named"),
+        ({"methods": ","}, "no method is given"),
         ({"workers": 9999}, "9999 runs at a time on"),
         ({"only": "zzz"}, "no instance is called 'zzz'.*nug12"),
         ({"time_limit": "soon"}, "time limit 'soon'"),
@@ -169,7 +169,7 @@ def test_only_one_benchmark_at_a_time_uses_a_folder(tmp_path: Path) -> None:
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     options = BenchOptions(["qaplib"], "auto", 1, "9", 1, None, None, None, None, None, tmp_path, None, False)
-    with pytest.raises(InputError, match="another benchmark is at work here"):
+    with pytest.raises(InputError, match="another benchmark is running"):
         run_bench(options)
     os.close(handle)
 

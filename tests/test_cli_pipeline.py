@@ -113,7 +113,7 @@ def test_a_cost_graph_from_file_to_verified_plan_and_what_verify_finds(call: Cal
     code, _, error = call("verify", out)
     assert code == 2 and "another problem" in error
     code, _, error = call("verify", out, "--machine", "loihi1")
-    assert code == 2 and "options of a mapping" in error
+    assert code == 2 and "options for mappings only" in error
 
 
 def test_a_model_from_file_to_cores(call: Called, tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_run_without_a_plan_leaves_none(call: Called, tmp_path: Path) -> None:
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--place"], "--machine"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--write-onnx", "m.onnx"], "overwrite"),
         (["m.onnx", "--cores", "4", "--bind", "batch=8", "--engines", "magic"], "magic"),
-        (["diamond.json", "--write-onnx", "copy.onnx"], "no ONNX model"),
+        (["diamond.json", "--write-onnx", "copy.onnx"], "not an ONNX model"),
         (["diamond.json", "--bind", "batch=8"], ".onnx"),
         (["diamond.json", "--split", "chain", "-t", "soon"], "--time-limit"),
         (["cyclic.json"], "cycl"),

@@ -59,7 +59,7 @@ def test_what_needs_the_graph_in_memory_says_so(mapped: tuple[Path, str], net: P
     """One line each: an engine, free routes."""
     out, least = mapped
     words = ("map", net, "--machine", "mesh:4x4", "--memory", least, "--out", out.parent / "no", "-t", "5")
-    for more, text in ((("--engines", "multilevel"), "lies on disk"), (("--route", "joint"), "free routes")):
+    for more, text in ((("--engines", "multilevel"), "on disk"), (("--route", "joint"), "free routes")):
         last = run(*words, *more, code=2).stderr.splitlines()[-1]
         assert last.startswith("error: ") and text in last
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_re_checked_from_disk_is_named(mapped: tuple[Path, str], 
     ]
     words = run("verify", out, "--bound", "--memory", least, code=6).stdout
     assert (
-        "word    bound star (full)        not re-checked, the graph lies on disk (it is with more --memory)"
+        "word    bound star (full)        not re-checked: the graph is on disk (more --memory loads it)"
         in words
     )
     assert "full bound: not proved here; rests on the word of this run, unread" in words

@@ -228,6 +228,6 @@ def test_engine_keeps_planted_communities_on_one_chip():
 
 def test_one_chip_and_distance_matrices_are_refused_in_words():
     graph, _ = planted(2, 4, 0.5, 0.1, 0)
-    assert "only one" in Communities().refuses(problem_of(graph, (1, 1), (4, 4)))
+    assert "single chip" in Communities().refuses(problem_of(graph, (1, 1), (4, 4)))
     matrix = Machine("m", (1, 1), (1, 2), distance_matrix=np.ones((2, 2)) - np.eye(2))
     assert "distance matrix" in Communities().refuses(MappingProblem(graph, matrix))

@@ -73,11 +73,11 @@ def wrong() -> Reply:
         (crash, "f: reading it crashed (SIGSEGV); expected an undamaged file"),
         (
             hog,
-            "f: reading it takes more than 256 MiB of memory; expected a file whose content is in proportion",
+            "f: reading it takes more than 256 MiB of memory; expected a file that does not unpack",
         ),
         (sleep, "f: reading it takes more than 1 s"),
         (spin, "f: reading it takes more than 1 s"),
-        (deep, "f: what it holds is nested too deeply"),
+        (deep, "f: its content is nested too deeply"),
         (wrong, "f:3: this is wrong; expected that"),
     ],
 )
@@ -133,7 +133,7 @@ def running(pid: int) -> bool:
 def test_reading_ends_with_the_time_limit() -> None:
     read_by(time.monotonic() + 0.3)
     try:
-        with pytest.raises(InputError, match="not read by the end of the time limit"):
+        with pytest.raises(InputError, match="takes longer than the time limit"):
             one_reply(sleep, "f", SMALL)
     finally:
         read_by()
@@ -171,9 +171,11 @@ def test_hdf5_opens_no_other_file(tmp_path: Path) -> None:
         for name in ("source_node_id", "target_node_id"):
             group.create_virtual_dataset(name, layout)
     assert load_graph(tmp_path / "other.h5").n == 4
-    assert "its data lie in other files; expected everything in one file" in refused(tmp_path / "storage.h5")
+    assert "its data are stored in other files; expected everything in one file" in refused(
+        tmp_path / "storage.h5"
+    )
     assert "edges: it is a link to another file" in refused(tmp_path / "link.h5")
-    assert "its data lie in other files" in refused(tmp_path / "virtual.h5")
+    assert "its data are stored in other files" in refused(tmp_path / "virtual.h5")
 
 
 def test_one_data_set_under_many_names_is_not_believed(tmp_path: Path) -> None:

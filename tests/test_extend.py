@@ -124,7 +124,7 @@ def test_the_engine_maps(add: Callable[[str], dict[str, Block]], objective: str)
     assert not check_mapping(asked, result.core)
     if objective == "cut":
         limited = replace(asked, ceilings=(("hops", 50.0),))
-        with pytest.raises(InputError, match="wander: it knows no ceilings"):
+        with pytest.raises(InputError, match="wander: it does not support ceilings"):
             solve(limited, engines=["wander"], time_limit=1.0)
 
 

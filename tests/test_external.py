@@ -124,7 +124,7 @@ def test_on_disk_a_contraction_is_that_in_memory(tmp_path: Path) -> None:
     label, k = cluster(level, 0.05, 1, ALONE)
     wanted = dense_of(contract_source(level.source, label, k, ALONE), k)
     stored = open_graph(tmp_path / "g.nmz")
-    for memory in (1 << 18, 1 << 26):  # the coarse level lies on disk, or not
+    for memory in (1 << 18, 1 << 26):  # the coarse level is on disk, or not
         with Scratch(tmp_path) as scratch:
             disk = Disk(scratch, memory, 1.0, lambda: 0)
             source = stored_source(stored, disk, ALONE)

@@ -93,7 +93,7 @@ def test_refusals():
     mixed = LogicGraph.from_edges(
         4, [0, 1], [1, 2], multicast=np.array([True, False, True, True]), rate=np.ones(4)
     )
-    assert "others are not" in refuses_nets(
+    assert "mix multicast and unicast" in refuses_nets(
         MappingProblem(mixed, Machine("m", (1, 1), (2, 2)), "multicast-hops")
     )
     assert refuses_nets(MappingProblem(mixed, Machine("m", (1, 1), (2, 2)), "connectivity")) is None

@@ -175,7 +175,7 @@ def test_interval_of_a_share_contains_it_and_narrows():
 
 
 @pytest.mark.parametrize(("plan", "what"), [
-    (FaultPlan(13), "13 links are to die"), (FaultPlan(0, 9), "9 cores are to die"), (FaultPlan(0, 0), "nothing is to die"),
+    (FaultPlan(13), "13 links are to fail"), (FaultPlan(0, 9), "9 cores are to fail"), (FaultPlan(0, 0), "no core is to fail"),
     (FaultPlan(1, trials=0), "0 trials"), (FaultPlan(1, migration_budget=-1), "budget of -1"),
 ])  # fmt: skip
 def test_impossible_plans_are_refused(plan, what):

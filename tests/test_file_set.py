@@ -128,7 +128,7 @@ def test_files_of_different_runs_are_refused(tmp_path: Path) -> None:
     write(tmp_path, 1, ("a.json",), "one")
     with file_set(tmp_path, (), "two") as staged:
         (staged / "b.json").write_text("{}")
-    with pytest.raises(InputError, match=r"b.json is of run 'two', a.json of run 'one'"):
+    with pytest.raises(InputError, match=r"b.json belongs to run 'two', a.json to run 'one'"):
         require_one_run(tmp_path, ("a.json", "b.json"))
     (tmp_path / "b.json").write_text("{}")  # by hand
     require_one_run(tmp_path, ("a.json", "b.json", "none.json"))
@@ -145,12 +145,12 @@ def test_a_planted_set_reaches_nothing_outside(tmp_path: Path) -> None:
         if not (folder / "way").exists():
             (folder / "way").symlink_to(outside)
         (ready / module._REMOVED).write_text(json.dumps([planted]))
-        with pytest.raises(InputError, match="half moved"):
+        with pytest.raises(InputError, match="only in part"):
             settle(folder)
         (ready / module._REMOVED).unlink()
         ready.rmdir()
     ready.symlink_to(outside)
-    with pytest.raises(InputError, match="half moved"):
+    with pytest.raises(InputError, match="only in part"):
         settle(folder)
     assert (outside / "dear.json").read_text() == "dear"
 

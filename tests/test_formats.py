@@ -144,7 +144,7 @@ BAD_JSON = [
     (node_link(edges=[{"source": "a", "target": "b", "weight": -1}]), "$.edges[0].weight: weight of edge 'a' -> 'b' is -1"),
     (node_link(edges=[{"source": "a", "target": "b", "weight": float("nan")}]), "weight of edge 'a' -> 'b' is nan"),
     (node_link(edges=[{"source": "a", "target": "b", "weight": float("inf")}]), "weight of edge 'a' -> 'b' is inf"),
-    (node_link(nodes=[A, B, A]), "$.nodes[2].id: node 'a' is there twice (first at 0)"),
+    (node_link(nodes=[A, B, A]), "$.nodes[2].id: node 'a' appears twice (first at 0)"),
     (node_link(nodes=[A, {}]), "$.nodes[1].id: the node has no id"),
     (node_link(nodes=[A, {"id": True}]), "$.nodes[1].id: found True"),
     (node_link(nodes=[A, 3]), "$.nodes[1]: found int"),
@@ -205,7 +205,7 @@ def columns(**changes: object) -> str:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (columns(nodes={"id": ["a", "a"]}), "$.nodes.id[1]: node 'a' is there twice"),
+        (columns(nodes={"id": ["a", "a"]}), "$.nodes.id[1]: node 'a' appears twice"),
         (columns(nodes={"id": ["a", "b"], "rate": [1]}), "$.nodes.rate: 1 values"),
         (columns(nodes={"n": 10**12}, edges={"source": [], "target": []}), "$.nodes.n"),
         (columns(nodes={}), "$.nodes: no column of nodes"),
@@ -219,7 +219,7 @@ def columns(**changes: object) -> str:
         ),
         (columns(edges={"source": ["a"], "target": ["b"], "weight": [-1]}), "$.edges.weight[0]: value is -1"),
         (columns(edges={"source": ["a"], "target": []}), "$.edges.target: 0 values"),
-        (columns(nets={"indptr": [0], "source": [], "target": []}), "not exactly one of edges and nets"),
+        (columns(nets={"indptr": [0], "source": [], "target": []}), "both edges and nets, or neither"),
         (columns(edges=None, nets={"indptr": [0, 3], "source": ["a"], "target": ["b"]}), "$.nets.indptr"),
         (columns(edges=None, nets={"indptr": [], "source": [], "target": []}), "$.nets.indptr"),
         (columns(edges=None, nets={"indptr": [0, 10**30], "source": ["a"], "target": []}), "$.nets.indptr"),
@@ -250,8 +250,8 @@ def test_plain_rows(tmp_path: Path) -> None:
     [
         (csr(indices=[1, 2]), "g.npz: indices[1]: found 2"),
         (csr(indices=[1.0, 0.0]), "indices: found float64"),
-        (csr(indptr=[0, 2, 1]), "indptr does not cut"),
-        (csr(indptr=[0, 1, 1]), "indptr does not cut"),
+        (csr(indptr=[0, 2, 1]), "indptr does not split"),
+        (csr(indptr=[0, 1, 1]), "indptr does not split"),
         (csr(weights=[3, 4]), "row 0: edge 0-1 has weight 3 at one end and 4 at the other"),
         (csr(weights=[-3, -3]), "has weight -3"),
         (csr(weights=[np.nan, np.nan]), "has weight nan"),

@@ -180,17 +180,17 @@ def test_five_nodes_of_32_neurons_do_not_share_a_core_of_40(tmp_path: Path) -> N
     [
         ([{"size": 3, "neurons": 4}], {}, "$.nodes[0].neurons: 4 neurons, but size says 3"),
         ([{"sizes": {"neurons": 3}, "neurons": 4}], {}, "$.nodes[0].neurons: 4 neurons, but sizes.neurons says 3"),
-        ([{"neurons": 3}, {}], {}, "$.nodes[1]: the node names no neurons, node 0 does (neurons)"),
-        ([{"size": 3}, {"sizes": {"bytes": 3}}], {}, "$.nodes[1]: the node names no neurons, node 0 does (size)"),
-        ([{"neurons": 1, "bytes": 3}, {"sizes": {"neurons": 1}}], {}, "$.nodes[1]: the node names no bytes"),
+        ([{"neurons": 3}, {}], {}, "$.nodes[1]: the node has no neurons, but node 0 has it (neurons)"),
+        ([{"size": 3}, {"sizes": {"bytes": 3}}], {}, "$.nodes[1]: the node has no neurons, but node 0 has it (size)"),
+        ([{"neurons": 1, "bytes": 3}, {"sizes": {"neurons": 1}}], {}, "$.nodes[1]: the node has no bytes"),
         ([{"neurons": True}], {}, "$.nodes[0].neurons: found True"),
         ([{"neurons": "3"}], {}, "$.nodes[0].neurons: found '3'"),
         ([{"neurons": 9007199254740992.0}], {}, "$.nodes[0].neurons: found 9007199254740992.0"),
         ([{"cells": 3}, {"cells": 2.5}], {}, "$.nodes[1].cells: found 2.5 where other nodes have whole numbers"),
         ([{"cells": 2.5}], {"capacity": {"cells": 3}}, "$.nodes[0].cells: found 2.5"),
-        ([{"neurons": 32}], {"resources": ["cells"]}, "$.graph.resources: nodes have neurons"),
-        ([{"cells": 32}], {"resources": ["cell"]}, "$.graph.resources: no node names 'cell'"),
-        ([{"cells": 32}], {"resources": ["size"]}, "$.graph.resources: 'size' is no resource"),
+        ([{"neurons": 32}], {"resources": ["cells"]}, "$.graph.resources: neurons of nodes are not in the list"),
+        ([{"cells": 32}], {"resources": ["cell"]}, "$.graph.resources: no node has 'cell'"),
+        ([{"cells": 32}], {"resources": ["size"]}, "$.graph.resources: 'size' is a reserved key"),
     ],
 )  # fmt: skip
 def test_ambiguous_sizes_name_their_path(

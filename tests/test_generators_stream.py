@@ -164,6 +164,6 @@ def test_generate_command(
 
 def test_an_unknown_extension_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     """This network would take minutes and more memory than there is."""
-    for name, message in (("g.nmx", "did you mean .nmz?"), ("g.h5", "only read")):
+    for name, message in (("g.nmx", "did you mean .nmz?"), ("g.h5", "read but not written")):
         with pytest.raises(InputError, match=message):
             generate_file("snn", tmp_path / name, nodes=10**8, synapses=10**9)

@@ -92,4 +92,4 @@ def test_dedicated_moves_have_precedence():
     graph = LogicGraph.from_edges(4, [0, 1, 2], [1, 2, 3])
     one = MappingProblem(graph, Machine("mesh", (1, 1), (2, 2), capacity={"neurons": 1}))
     assert "dedicated" in CpSatLns().refuses(one)
-    assert "no sum" in CpSatLns().refuses(problem("max-link"))
+    assert "not a sum" in CpSatLns().refuses(problem("max-link"))

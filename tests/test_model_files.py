@@ -138,7 +138,7 @@ def mapping(**changes: object) -> str:
         (mapping(graph={"name": "old", "hash": "beef"}), f"graph 'old' with hash beef, not for 'net' with hash {GRAPH.hash}"),
         (mapping(machine={"name": "old", "hash": "beef"}), "machine 'old' with hash beef, not for 'board'"),
         (mapping(node=["a", "b", "7"]), "$.node[2]: no node has id '7'"),
-        (mapping(node=["a", "b", "b"]), "$.node: node 'b' is there 2 times"),
+        (mapping(node=["a", "b", "b"]), "$.node: node 'b' is listed 2 times"),
         (mapping(node=["a", "b"], row=[0, 1], col=[0, 2]), "$.node: node 7 is missing"),
         (mapping(row=[0, 1]), "$.row: 2 values; expected 3"),
         (mapping(row=[0, 2, 0]), "$.row[1]: 2 is outside the board; expected 0..1"),
@@ -201,7 +201,7 @@ def test_constraints_of_every_kind(tmp_path: Path) -> None:
     [
         ({"kind": "glue", "nodes": ["a"]}, "$.constraints[0].kind: unknown kind 'glue'"),
         ({"kind": "apart", "nodes": ["a", "x"]}, "$.constraints[0].nodes[1]: no node has id 'x'"),
-        ({"kind": "apart", "nodes": ["a", "a"]}, "$.constraints[0].nodes[1]: node 'a' is there twice"),
+        ({"kind": "apart", "nodes": ["a", "a"]}, "$.constraints[0].nodes[1]: node 'a' is listed twice"),
         ({"kind": "apart", "nodes": ["a"]}, "$.constraints[0].nodes: 1 nodes; expected at least 2"),
         ({"kind": "pin", "nodes": [], "core": [0, 0]}, "0 nodes"),
         ({"kind": "pin", "nodes": ["a"]}, "pin with no cores; expected core"),
@@ -211,7 +211,10 @@ def test_constraints_of_every_kind(tmp_path: Path) -> None:
         ({"kind": "region", "nodes": ["a"], "chips": [0], "rectangle": [0, 0, 1, 1]}, "rectangle and chips"),
         ({"kind": "region", "nodes": ["a"], "rectangle": [0, 0, 0, 1]}, "is empty or outside"),
         ({"kind": "region", "nodes": ["a"], "rectangle": [0, 0, 3, 1]}, "is empty or outside"),
-        ({"kind": "forbid", "nodes": ["a"], "chips": [2]}, "$.constraints[0].chips[0]: no chip 2"),
+        (
+            {"kind": "forbid", "nodes": ["a"], "chips": [2]},
+            "$.constraints[0].chips[0]: no chip 2",
+        ),
         (
             {"kind": "together", "nodes": ["a", "b"], "core": [0, 0]},
             "together with core; expected nodes only",
@@ -231,5 +234,5 @@ def test_constraint_names_are_unique(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     pin = {"name": "p", "kind": "pin", "nodes": ["a"], "core": [0, 0]}
     path.write_text(constraints(pin, pin))
-    with pytest.raises(InputError, match="constraint 0 is called 'p' too"):
+    with pytest.raises(InputError, match="constraint 0 has the same name 'p'"):
         load_constraints(path, GRAPH, MACHINE)

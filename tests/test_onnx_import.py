@@ -325,16 +325,16 @@ def test_broken_graphs(tmp_path: Path) -> None:
               helper.make_node("Abs", ["b"], ["c"], name="C"), helper.make_node("Abs", ["c"], ["y"], name="D")]  # fmt: skip
     text = wrong(model(circle, x, ["y"]), tmp_path)
     assert any(
-        f"nodes wait for each other: {c}" in text
+        f"nodes depend on each other in a cycle: {c}" in text
         for c in ("A -> B -> C -> A", "B -> C -> A -> B", "C -> A -> B -> C")
     )
     nothing = [helper.make_node("Add", ["x", "ghost"], ["y"], name="A")]
-    assert "operator 'A' (Add) uses tensor 'ghost', which nothing makes" in wrong(
+    assert "operator 'A' (Add) uses tensor 'ghost', which nothing produces" in wrong(
         model(nothing, x, ["y"]), tmp_path
     )
     twice = [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y"])]
-    assert "tensor 'y' is made twice" in wrong(model(twice, x, ["y"]), tmp_path)
-    assert "output 'z' is made by nothing" in wrong(model(twice[:1], x, ["z"]), tmp_path)
+    assert "tensor 'y' is produced twice" in wrong(model(twice, x, ["y"]), tmp_path)
+    assert "nothing produces output 'z'" in wrong(model(twice[:1], x, ["z"]), tmp_path)
 
 
 @pytest.mark.parametrize(

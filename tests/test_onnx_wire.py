@@ -83,9 +83,9 @@ def test_every_function_and_setting_comes_back() -> None:
 
 
 def test_nothing_but_the_named_functions_is_called() -> None:
-    with pytest.raises(InputError, match="a length is made by sin"):
+    with pytest.raises(InputError, match="a length is computed by sin"):
         Writer("m").graph(
             OperatorGraph("g", (), (Tensor("x", "int64", (sympy.sin(sympy.Symbol("a")),)),), (), ())
         )
-    with pytest.raises(InputError, match="a length is made by sympify"):
+    with pytest.raises(InputError, match="a length is computed by sympify"):
         Reader([["sympify", "__import__('os')"]])

@@ -78,7 +78,7 @@ def test_a_warm_start_is_checked_and_kept_if_nothing_is_better() -> None:
     result = plan(problem, time_limit=5.0, warm_start=best, engines=["chain"])
     assert result.objective == 13.0
     assert [e.engine for e in result.events if e.kind == "incumbent"] == ["start"]
-    with pytest.raises(InputError, match="goes on with"):
+    with pytest.raises(InputError, match="continues with"):
         plan(problem, warm_start=PipelinePlan(np.array([0, 1, 0, 1, 1, 1]), np.array([1, 1])))
     with pytest.raises(InputError, match="more stages"):
         plan(problem, warm_start=PipelinePlan(np.arange(6), np.ones(6, np.int64)))

@@ -162,8 +162,8 @@ def test_layers_that_stay_together_move_as_one() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"exact_stages": True, "stages": 2}, "stages is fixed"),
-        ({"use_all": True}, "groups have at most 2"),
+        ({"exact_stages": True, "stages": 2}, "fixed number of stages"),
+        ({"use_all": True}, "groups of at most 2"),
     ],
 )
 def test_problems_whose_rules_the_actions_could_break_are_refused(
@@ -185,7 +185,7 @@ def test_wrong_arguments_are_named() -> None:
         GroupsEnv(problem, order=np.arange(6)[::-1])
     with pytest.raises(InputError, match="action 12"):
         GroupsEnv(problem).step(12)
-    with pytest.raises(InputError, match="not runs"):
+    with pytest.raises(InputError, match="not intervals"):
         GroupsEnv(problem).encode(PipelinePlan(np.array([0, 1, 0, 1, 0, 1]), np.array([1, 1])))
 
 

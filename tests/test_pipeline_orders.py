@@ -121,10 +121,10 @@ def test_the_seed_decides_and_more_time_is_never_worse(engine: type) -> None:
 
 def test_what_engines_refuse() -> None:
     chain = random_dag(1, 5, 3, 1, split="chain")
-    assert "one order" in str(Orders().refuses(chain))
+    assert "--split chain" in str(Orders().refuses(chain))
     assert "exactly" in str(PipelineLocal().refuses(chain))
     assert GroupsLocal().refuses(chain) is None
-    assert "one core" in str(GroupsLocal().refuses(random_dag(1, 5, 1, 1, split="chain")))
+    assert "single core" in str(GroupsLocal().refuses(random_dag(1, 5, 1, 1, split="chain")))
     assert "fixed" in str(
         GroupsLocal().refuses(random_dag(1, 5, 3, 1, split="chain", stages=2, exact_stages=True))
     )

@@ -154,7 +154,7 @@ RULES = [
     ({"hosts": 1, "host_time": np.array([1, 1, 1, np.inf])}, [0, 0, 0, 1], [2, 0], "layer 'd' cannot run"),
     ({"memory": 3.0}, [0, 0, 0, 1], [2, 1], "stage 0 needs 3.5 of memory per core, the limit is 3"),
     ({"together": np.array([5, -1, -1, 5])}, [0, 0, 0, 1], [2, 1], "layers 'a' and 'd' must share a stage"),
-    ({"split": "chain"}, [0, 1, 0, 1], [1, 1], "stage 0 goes on with 'c' after stage 1"),
+    ({"split": "chain"}, [0, 1, 0, 1], [1, 1], "stage 0 continues with 'c' after stage 1"),
     ({}, [1, 0, 0, 0], [1, 1], "data of 'a' pass from stage 1 to stage 0"),
     ({"backward": np.array([False, False, True, True])}, [0, 0, 0, 1], [1, 1], "data of 'c' pass from stage 0"),
 ]  # fmt: skip

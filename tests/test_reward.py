@@ -189,7 +189,7 @@ def test_what_it_refuses() -> None:
         MappingProblem(graph, matrix, "reward")
     with pytest.raises(InputError, match="objective reward with ceilings"):
         MappingProblem(graph, Machine("m", (1, 1), (1, 2)), "hops", ceilings=(("reward", 3.0),))
-    with pytest.raises(InputError, match="name reward among others"):
+    with pytest.raises(InputError, match="combine reward with others"):
         objective_names("hops,reward")
     with pytest.raises(InputError, match="every chosen engine refuses"):
         solve(some_problem(0), time_limit=1.0, engines=["cpsat", "links"])

@@ -178,11 +178,11 @@ def test_an_order_keeps_wishes_by_weight_and_none_that_closes_a_cycle() -> None:
 def test_refuses_what_it_does_not_know() -> None:
     problem = RoutingProblem(mesh(3, 3), Flows.of_pairs([0], [8], [1]))
     assert "turns" in (Reroute().refuses(RoutingStage(problem, "turns")) or "")
-    assert "same total" in (Reroute().refuses(RoutingStage(problem, "total-link")) or "")
+    assert "equally good" in (Reroute().refuses(RoutingStage(problem, "total-link")) or "")
     assert Reroute().refuses(RoutingStage(problem, "max-link")) is None
     tables = RoutingProblem(mesh(3, 3), problem.flows, table_limit=3)
     assert "tables" in (ColumnLns().refuses(RoutingStage(tables, "max-link")) or "")
-    assert "largest load" in (PriceBound().refuses(RoutingStage(problem, "total-link")) or "")
+    assert "max-link" in (PriceBound().refuses(RoutingStage(problem, "total-link")) or "")
 
 
 # columns

@@ -166,7 +166,7 @@ def test_energy_of_edges_is_what_sanafe_counts(tmp_path, name):
     steps = 64
     got = Chip(tmp_path).run(steps * export.steps)[3] / steps
     assert got * 1e12 - inside * each == pytest.approx(objective, rel=1e-6)
-    assert any("only to send" in note for note in export.notes)
+    assert any("only send" in note for note in export.notes)
 
 
 def test_neurons_fire_exactly_at_their_rates(tmp_path):
@@ -209,7 +209,7 @@ def test_notes_say_what_the_files_cannot(tmp_path):
     def notes(machine, graph):
         return " | ".join(export_sanafe(graph, machine, np.zeros(graph.n, int), tmp_path).notes)
 
-    assert "dead links" not in notes(loihi, net(1)) and "units stand" not in notes(loihi, net(1))
+    assert "dead links" not in notes(loihi, net(1)) and "units are used" not in notes(loihi, net(1))
     board = replace(loihi, chips=(1, 2), faulty_links=((0, 1), (1, 0)))
     assert "2 dead links are used" in notes(board, net(1))
     assert "links between chips" in notes(board, net(1))
@@ -218,7 +218,7 @@ def test_notes_say_what_the_files_cannot(tmp_path):
         "Jin et al.'s units",
         "no energy is known of synapses, neurons, spikes",
         "steps of SANA-FE",
-        "only to send",
+        "only send",
     ):
         assert words in plain
 

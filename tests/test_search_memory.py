@@ -80,7 +80,7 @@ def test_what_other_processes_hold_counts():
 def test_the_least_budget_is_named_and_enough():
     """Refused below, accepted at what the message names, although what is held changes a little."""
     with pytest.raises(
-        InputError, match=r"1 MiB are too little; expected at least \d+MiB, or less"
+        InputError, match=r"1 MiB is too little; expected at least \d+MiB, or less"
     ) as refused:
         Memory(MIB).require(50 * MIB, ", or less")
     named = int(str(refused.value).split("at least ")[1].split("MiB")[0]) * MIB

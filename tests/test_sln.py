@@ -86,10 +86,10 @@ def test_a_published_answer_is_read(tmp_path: Path) -> None:
         ("9" * 5000, "does not begin with a size"),
         ("3 5\n1 2 3", "an answer of size 3 for 2 nodes; expected size 2"),
         ("2 5\n1", "2 numbers after the size; expected 3: the cost and 2 places"),
-        ("2 5\n1 1", "place 1 is there twice; expected every number from 1 to 2 once"),
+        ("2 5\n1 1", "place 1 is taken twice; expected every number from 1 to 2 once"),
         ("2 5\n0 1", "0 is no place"),
         ("2 nan\n1 2", "the cost is nan"),
-        ("2 5\n1 x", "something is no number"),
+        ("2 5\n1 x", "an entry is not a number"),
         ("2 5\n1 2", "the stated cost is 5, the permutation costs 7, its inverse 7"),
     ],
 )
@@ -107,7 +107,7 @@ def test_an_answer_needs_its_instance(tmp_path: Path) -> None:
     _, machine = instance(tmp_path, mesh_distance(2, 2), np.ones((4, 4), int))
     with pytest.raises(InputError, match="needs the instance it answers"):
         read_sln(put(tmp_path, "4 4\n1 2 3 4"), ring, machine)
-    with pytest.raises(InputError, match="no answer to a QAPLIB instance"):
+    with pytest.raises(InputError, match="not an answer to a QAPLIB instance"):
         write_sln(tmp_path / "out.sln", ring, machine, np.arange(4))
 
 
@@ -145,5 +145,5 @@ def test_bad_parts_are_refused_in_words(
 def test_a_placement_with_a_finished_mapping_is_a_mistake(tmp_path: Path) -> None:
     """mapping.json already says the cores."""
     graph, machine = instance(tmp_path, mesh_distance(2, 2), np.ones((4, 4), int))
-    with pytest.raises(InputError, match="says where every node is"):
+    with pytest.raises(InputError, match="gives the core of every node"):
         read_any_mapping(tmp_path / "mapping.json", graph, machine, tmp_path / "p.txt")

@@ -132,7 +132,7 @@ def test_a_file_cut_anywhere_is_refused(good: Path) -> None:
     data = good.read_bytes()
     for end in range(0, len(data), 37):
         good.write_bytes(data[:end])
-        refuse(good, "no zip archive")
+        refuse(good, "not a zip archive")
 
 
 def test_a_shard_that_ends_too_early_is_named(good: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_member_never_inflates_beyond_its_promise(good: Path) -> None:
 
 def test_what_is_no_store_is_said(good: Path) -> None:
     good.write_bytes(b"not a zip at all")
-    refuse(good, "no zip archive")
+    refuse(good, "not a zip archive")
     with zipfile.ZipFile(good, "w") as archive:
         archive.writestr("other.json", "{}")
     refuse(good, "there is no manifest.json")
@@ -313,7 +313,7 @@ def test_columns_are_checked(good: Path) -> None:
         ("ids", b"[1, 2]", "2 ids"),
         ("ids", b"[1,1,2,3,4,5,6,7,8,9]", "9 different"),
         ("ids", b"{}" * 9, "columns/ids"),
-        ("row", b"\0" * 10, "not every message"),
+        ("row", b"\0" * 10, "messages are missing or listed twice"),
         ("messages", b"\0" * 10, "0 messages"),
     ):
         manifest, members = parts_of(good)

@@ -27,7 +27,7 @@ NODES, CORES = 40, (4, 5)
 
 
 class SplitGraph(LogicGraph):
-    """A graph that hands out its messages in blocks of a few rows and in no other way, like one that lies on disk."""
+    """A graph that hands out its messages in blocks of a few rows and in no other way, like one on disk."""
 
     def __init__(self, graph: LogicGraph, cuts: list[int]) -> None:
         hidden = ("indptr", "targets", "weights")
@@ -43,7 +43,7 @@ class SplitGraph(LogicGraph):
     integral = property(lambda self: self._graph.integral)
 
     def __getattr__(self, name):
-        raise InputError(f"{name} of a graph that lies on disk")
+        raise InputError(f"{name} of a graph on disk")
 
     def blocks(self, workers=1):
         g = self._graph
@@ -211,13 +211,13 @@ def test_a_search_on_disk_takes_engines_that_read_blocks_and_refuses_the_others(
     problem = api.make_problem(split(graph, 4), machine)
     result = api.solve(problem, engines=["first-fit", "star", "multilevel"], time_limit=10)
     refused = next(e for e in result.engines if e.engine == "multilevel")
-    assert "lies on disk" in refused.status and "GiB" in refused.status
+    assert "on disk" in refused.status and "GiB" in refused.status
     assert result.objective == objective_value(MappingProblem(graph, machine), result.core)
     assert result.bound is not None and result.memory_peak > 0
     together = SideConstraint("t", "together", (0, 1), ())
-    with pytest.raises(InputError, match="lies on disk"):
+    with pytest.raises(InputError, match="on disk"):
         api.solve(replace(problem, constraints=(together,)), engines=["first-fit"], time_limit=5)
-    with pytest.raises(InputError, match="lies on disk"):
+    with pytest.raises(InputError, match="on disk"):
         api.solve(problem, engines=["joint"], time_limit=5)
 
 

@@ -103,7 +103,7 @@ def test_a_run_keeps_the_limit_that_other_mappings_break() -> None:
 
 
 def test_engines_that_know_no_tables_refuse_where_the_limit_binds() -> None:
-    with pytest.raises(InputError, match="multilevel: it knows no limit on routers' tables"):
+    with pytest.raises(InputError, match="multilevel: it does not support limits on routing tables"):
         solve(limited(10), time_limit=1.0, engines=["multilevel"])
     assert limited(24).table_limit is None, "24 messages need no more than 24 entries anywhere"
     assert limited(23).table_limit == 23

@@ -189,10 +189,10 @@ def test_core_tables_name_cores_rectangles_and_chips(tmp_path: Path) -> None:
         ("cores = 12\ncapacity = {neurons = 1}", "$.core[0].cores: cores 12"),
         ("chips = 2\ncapacity = {neurons = 1}", "$.core[0].chips: chips 2"),
         ("rectangle = [0, 0, 3, 1]\ncapacity = {neurons = 1}", "$.core[0].rectangle"),
-        ("cores = 1\nchips = 1\ncapacity = {neurons = 1}", "cores and chips says which cores"),
-        ("capacity = {neurons = 1}", "nothing says which cores"),
+        ("cores = 1\nchips = 1\ncapacity = {neurons = 1}", "cores by cores and chips"),
+        ("capacity = {neurons = 1}", "cores by nothing"),
         ("cores = []\ncapacity = {neurons = 1}", "$.core[0].cores"),
-        ("cores = 1\ncapacity = {bytes = 1}", "$.core[0].capacity.bytes: bytes is not limited elsewhere"),
+        ("cores = 1\ncapacity = {bytes = 1}", "$.core[0].capacity.bytes: [capacity] does not limit bytes"),
         ("cores = 1\ncapacity = {neurons = -1}", "$.core[0].capacity.neurons"),
         ("cores = 1\ncapacity = {neurons = 1e20}", "$.core[0].capacity.neurons"),
         ("cores = 1\nneurons = 3", "$.core[0]"),
@@ -275,7 +275,7 @@ def test_occupied_runs_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert run("map", graph, "-m", machine, "-t", 5, "-o", a).returncode == 0
     start = ("map", graph, "-t", 5, "-o")
     for arguments, words in (
-        ((tmp_path / "b", "-m", machine, "--occupied", a, "--occupied", a), "named twice"),
+        ((tmp_path / "b", "-m", machine, "--occupied", a, "--occupied", a), "given twice"),
         ((a, "-m", machine, "--occupied", a), "another folder"),
         ((tmp_path / "b", "-m", "mesh:2x2", "--occupied", a), "machine"),
         ((tmp_path / "b", "-m", machine, "--occupied", tmp_path / "none"), "none"),
@@ -301,7 +301,7 @@ def test_axon_tables_beside_another_network() -> None:
                 _ = problem.axons
         else:
             assert problem.axons is None
-    with pytest.raises(InputError, match="takes nothing of what the machine limits"):
+    with pytest.raises(InputError, match="uses none of the resources"):
         beside(nmsolve.machine("mesh:1x3"), [(graph, np.array([0, 1, 2]))])
 
 

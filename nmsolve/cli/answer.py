@@ -43,7 +43,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def prepare_file(path: Path) -> None:
-    """The same for a file: its folder is there and can be written, and it is no folder itself."""
+    """The same for a file: its folder is there and can be written, and it is not a folder itself."""
     if path.is_dir():
         raise InputError("it is a folder", str(path), "a file")
     if not path.absolute().parent.is_dir():

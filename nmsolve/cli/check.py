@@ -51,12 +51,14 @@ def run_verify(o: VerifyOptions) -> int:
     if plan is not None:
         given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
         if any(v is not None for v in given):
-            raise InputError("options of a mapping", str(plan), "at most --graph: the report says the rest")
+            raise InputError(
+                "options for mappings only", str(plan), "at most --graph: the report has the rest"
+            )
         return run_verify_plan(plan, o)
     front = front_file(o.mapping)
     if front is not None:
         if o.routes is not None:
-            raise InputError("routes belong to one mapping of a front", "--routes", "one of its point-N.json")
+            raise InputError("routes belong to one mapping of a front", "--routes", "a point-N.json file")
         checks = front_checks(front, o)
     else:
         loaded = load_answer(o, o.memory)
@@ -102,13 +104,13 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 
 def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
-    """Checks of the routes that were named, or lie beside the mapping, and that the mapping's own report speaks of no others."""
+    """Checks of the routes that were named, or are beside the mapping, and that the mapping's own report speaks of no others."""
     own = loaded.folder / "flow-routes.json"
     beside = own.exists() and (o.mapping.is_dir() or o.mapping.name == "mapping.json")
     checks = []
     if loaded.report is not None and loaded.report.get("routing") is not None:
         if not beside:
-            text = "the report speaks of routes, there is no flow-routes.json beside it"
+            text = "the report mentions routes, but flow-routes.json is missing beside it"
             checks.append(CheckPart("flow-routes", False, text))
         elif (own.parent / "route-report.json").exists():
             text = "what report.json says of routes is about those before route-report.json: nobody looked"
@@ -184,7 +186,7 @@ def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
     try:
         given = msgspec.convert((content.get("inputs") or {}).get(option), str | None)
     except (msgspec.ValidationError, AttributeError) as error:
-        raise InputError(f"inputs are wrong ({error})", str(beside), "what nmsolve wrote") from None
+        raise InputError(f"invalid inputs ({error})", str(beside), "a report that nmsolve wrote") from None
     claimed: dict[str, Any] = {o.name: o.value for o in stated}
     if part.get("prohibited") is not None:
         claimed.setdefault("turns", part["prohibited"])

@@ -51,7 +51,7 @@ class Proved:
 
         said = positive(said)
         if said is None:
-            return CheckPart(name, False, "what the report says is no number >= 0")
+            return CheckPart(name, False, "the value in the report is not a number >= 0")
         known = positive(objective)
         value = math.nan if known is None else known
 
@@ -86,7 +86,7 @@ class Proofs:
 
     A bound that is recomputed uses no ceilings, so it holds under any. One that rests on a solver's word counts only if it was
     given about the very problem (its hash) that it is kept with, and then for mappings within the ceilings of that one. The same
-    holds for what is not re-checked because the graph lies on disk.
+    holds for what is not re-checked because the graph is on disk.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Proofs:
             problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
         )
         if on_disk and 0 < bound.value < math.inf:
-            text = "not re-checked, the graph lies on disk (it is with more --memory)"
+            text = "not re-checked: the graph is on disk (more --memory loads it)"
             return BoundCheck(about == problem.hash, bound.value, text, "this run, unread")
         return check_bound(problem, bound, core, about, free_routes=self._free)
 
@@ -156,5 +156,5 @@ class Proofs:
 
 
 def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
-    """Whether mappings with no more than these ``values`` are within ``ceilings``, but for the rounding of sums."""
+    """Whether mappings with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
     return all(name in values and values[name] <= most * (1 + TOLERANCE) for name, most in ceilings)

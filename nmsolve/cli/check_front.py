@@ -167,7 +167,7 @@ def _together(front: FrontFile) -> CheckPart:
             )
     text = f"{len(rows)} points, none dominated, the ideal is theirs"
     if front.dominated:
-        text += f"; {len(front.dominated)} dominated values without mapping, of which nothing is claimed"
+        text += f"; {len(front.dominated)} dominated values without a mapping, which claim nothing"
     return CheckPart("front", True, text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-#: Wall clock (``time.monotonic()``) at start-up. Whoever reads it goes through this module: tests set it anew for each call.
+#: Wall clock (``time.monotonic()``) at start-up. Whoever reads it goes through this module: tests set it again for each call.
 STARTED = time.monotonic()
 
 
@@ -14,7 +14,7 @@ def spent() -> float:
 
 
 def end(limit: float) -> float:
-    """``time.monotonic()`` at which a limit of so many seconds is up."""
+    """``time.monotonic()`` at which a limit of ``limit`` seconds expires."""
     return STARTED + limit
 
 

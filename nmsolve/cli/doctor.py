@@ -62,7 +62,7 @@ def _solvers_together() -> dict[str, object]:
 
 
 def _cache() -> dict[str, object]:
-    """Without a writable cache the kernels compile anew in every process."""
+    """Without a writable cache the kernels compile again in every process."""
     from pathlib import Path
 
     import nmsolve

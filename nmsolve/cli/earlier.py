@@ -1,4 +1,4 @@
-"""What goes on from an earlier run: its answer, what it proved, and with ``nmsolve resume`` and ``gap`` its options, too."""
+"""What a run takes over from an earlier one: its answer, its proofs, and with ``nmsolve resume`` and ``gap`` its options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITTEN = ("out", "scratch", "write_model", "write_onnx")
 
 @dataclass(frozen=True)
 class Start:
-    """Where a search begins that goes on from an earlier run.
+    """Where a search starts that continues an earlier run.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ def run_resume(o: commands.ResumeOptions) -> int:
     kind = next((kind for kind in (MAP, ROUTE, PIPELINE) if (o.run / kind.report).exists()), None)
     if kind is None:
         wanted = "the output folder of `nmsolve map`, `route` or `pipeline` (a front has none)"
-        raise InputError("there is no report of a run", str(o.run), wanted)
+        raise InputError("the folder holds no report of a run", str(o.run), wanted)
     report = read_object(o.run / kind.report)
     if report.get("status") in ("optimal", "infeasible"):
         print(f"nothing is left to do: the run proved its problem {report['status']}")
@@ -105,7 +105,7 @@ def answer_of(path: Path) -> tuple[Kind, Path] | None:
 
 
 def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = False) -> int:
-    """Run a command with the options of the run that left ``answer``, but for those that are ``given``; its exit code.
+    """Run a command with the options of the run that left ``answer``, except for those that are ``given``; its exit code.
 
     Raises
     ------
@@ -129,8 +129,8 @@ def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = Fal
             dec_hook=lambda cls, value: cls(value),
         )
     except (msgspec.ValidationError, TypeError) as error:
-        text = f"inputs are wrong ({error})"
-        raise InputError(text, f"{report}: $.inputs", "what nmsolve wrote") from None
+        text = f"invalid inputs ({error})"
+        raise InputError(text, f"{report}: $.inputs", "a report that nmsolve wrote") from None
     module, _, function = kind.run.partition(":")
     body = getattr(import_module(f"nmsolve.cli.{module}"), function)
     code: int = body(options, Start(answer, stays) if stays or answer.exists() else None)

@@ -115,7 +115,7 @@ def _study(o: FaultOptions, loaded: Loaded) -> FaultStudy:
 
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     if not flows.count:
-        raise InputError("every message stays on its core", str(o.mapping), "a mapping with traffic")
+        raise InputError("no message leaves its core", str(o.mapping), "a mapping with traffic")
     problem, routes, numbering = _routes(o, loaded, flows)
     placed = Placed(
         loaded.graph, loaded.machine, loaded.core, tuple(loaded.constraints(None)), loaded.node_limit(None)
@@ -135,7 +135,7 @@ def _routes(o: FaultOptions, loaded: Loaded, flows: Flows) -> tuple[RoutingProbl
         file = read_flow_routes(path, loaded.machine)
         if file.problem.flows.hash != flows.hash:
             raise InputError(
-                "the routes are for other traffic", str(path), "routes of this mapping (`nmsolve route`)"
+                "the routes are for different traffic", str(path), "routes of this mapping (`nmsolve route`)"
             )
         return file.problem, file.routes, file.numbering
     routes = named_routes(loaded.machine, flows, "given")

@@ -76,7 +76,7 @@ def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
     for option, value in no.items():
         if value is not None:
             raise InputError(
-                "an option of a mapping", option, "none: the report beside the answer says the rest"
+                "an option for mappings only", option, "none: the report beside the answer has the rest"
             )
     given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
     given |= {"model" if kind is PIPELINE else "graph": o.graph}
@@ -103,7 +103,7 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
 
 
 def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
-    """Bounds from before: those that lie beside the mapping, and those of an earlier run into the same folder."""
+    """Bounds from before: those beside the mapping, and those of an earlier run into the same folder."""
     known: list[Bound] = []
     beside = [loaded.folder] if loaded.report is not None else []
     for folder in dict.fromkeys([*(f.resolve() for f in beside), o.out.resolve()]):

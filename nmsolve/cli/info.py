@@ -33,7 +33,7 @@ def run_info(o: InfoOptions) -> int:
     from nmsolve.solvers.mapping.memory_estimate import load_within
 
     if o.bind is not None or o.strict:
-        raise InputError("--bind and --strict are for models of operators", str(path), "a .onnx file")
+        raise InputError("--bind and --strict are for ONNX models", str(path), "a .onnx file")
     graph = load_within(path, size_in_bytes(o.memory))
     machine = implied_machine(graph, str(path))
     traffic = sum(float(rows.weights.sum()) for rows in graph.blocks(READERS))
@@ -68,7 +68,7 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
     yield f"  total traffic  {row['total_traffic']:,.10g} per step"
     if neighbours is not None:
         yield f"  neighbours     {neighbours['mean']:.1f} on average, {neighbours['max']:,} at most"
-    yield f"  lies           {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}"
+    yield f"  stored         {'on disk (too large for --memory)' if graph.on_disk else 'in memory'}"
     for name, amounts in sizes.items():
         yield f"  {name:13}  {int(amounts.sum()):,} in total, largest node {int(amounts.max()):,}"
     if machine is not None:
@@ -119,7 +119,7 @@ def _info_cost_graph(path: Path, as_json: bool) -> int:
 
 
 def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:
-    """Mean and largest number of nodes that a node sends to or receives from; None for a graph that lies on disk."""
+    """Mean and largest number of nodes that a node sends to or receives from; None for a graph on disk."""
     import numpy as np
 
     if graph.on_disk:

@@ -297,7 +297,7 @@ def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
         return msgspec.convert(report.get("inputs") or {}, Inputs)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"inputs are wrong ({error})", f"{path}: $.inputs", "what `nmsolve map` wrote"
+            f"invalid inputs ({error})", f"{path}: $.inputs", "a report that `nmsolve map` wrote"
         ) from None
 
 
@@ -310,14 +310,14 @@ def beside_earlier(machine: Machine, runs: Sequence[str | Path], memory: int | N
 
     Raises
     ------
-    InputError : no report or graph, a graph that has changed since, a mapping for another machine, a run named twice
+    InputError : no report or graph, a graph that has changed since, a mapping for another machine, a run listed twice
     """
     from nmsolve.hw.occupied import beside
 
     files = [_mapping_of(Path(run)) for run in runs]
     for i, file in enumerate(files):
         if file in files[:i]:
-            raise InputError("the run is named twice", str(file), "every earlier run once")
+            raise InputError("this run is given twice", str(file), "each earlier run once")
     return beside(machine, [_network(file, machine, memory) for file in files]) if files else machine
 
 

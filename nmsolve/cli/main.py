@@ -35,7 +35,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Map neural networks onto many-core chips, and prove how good the result is.",
 )
-hw_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Chips and boards that nmsolve knows.")
+hw_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Chips and boards: presets and machine files."
+)
 
 
 def _version(value: bool) -> None:

@@ -122,10 +122,10 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     names = objective_names(o.objective)
     front = None if o.pareto is None else _front_names(o.pareto, o.points)
     if front is not None and o.objective != "hops":  # what it is unless said otherwise
-        raise InputError("--objective beside --pareto", "--pareto", "the two objectives of the front alone")
+        raise InputError("--objective together with --pareto", "--pareto", "only one of the two")
     many = front is not None or len(names) > 1
     if o.route == "joint" and begin is not None:
-        wanted = "`nmsolve map --warm-start` with another --out: the mapping goes on, routes are found anew"
+        wanted = "`nmsolve map --warm-start` with another --out, which keeps the mapping and finds new routes"
         raise InputError("a run with free routes", str(begin.answer.parent), wanted)
     if o.route == "joint" and many:
         raise InputError("several objectives with free routes", "--route", "given, or one objective")
@@ -136,7 +136,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
         known = [b for _, b in begin.known("certificates.json", problem.hash)]
     if many and problem.graph.on_disk:
         raise InputError(
-            "several objectives on a graph that lies on disk", "--memory", "more of it, or one objective"
+            "several objectives on a graph on disk", "--memory", "a larger --memory, or one objective"
         )
     prepare_folder(o.out)
     if o.scratch is not None:
@@ -207,7 +207,7 @@ def _front_names(text: str, points: int) -> tuple[str, str]:
     if len(names) != 2:
         raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
     if not 2 <= points <= MOST_POINTS:
-        raise InputError(f"{points} points", "--points", f"2, the ends of the front, to {MOST_POINTS}")
+        raise InputError(f"{points} points", "--points", f"from 2 (the ends of the front) to {MOST_POINTS}")
     return names[0], names[1]
 
 
@@ -270,9 +270,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
     graph, machine = instance(o.graph, o.machine, o.chips, opt.size_in_bytes(o.memory), o.occupied or ())
     for run in o.occupied or ():
         if o.out.resolve() in (run.resolve(), run.resolve().parent):
-            raise InputError(
-                "the run would go where an earlier one is", str(o.out), "another folder for --out"
-            )
+            raise InputError("the run would overwrite an earlier one", str(o.out), "another folder for --out")
     if o.route not in ("given", "joint") and machine.distance_matrix is not None:
         raise InputError("routes on a machine given by a distance matrix", "--route", "given")
     constraints = () if o.constraints is None else load_constraints(o.constraints, graph, machine)
@@ -297,7 +295,7 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
 
 
 def _require_engines(o: MapOptions, problem: MappingProblem, names: tuple[str, ...]) -> None:
-    """Refuse engines of which none takes a later objective while others are held: before the search, not after part of it."""
+    """Refuse, before the search, engines none of which takes a later objective while earlier ones are held."""
     from nmsolve.model.mapping.reduce import merge_together
     from nmsolve.solvers.mapping.auto import chosen
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from nmsolve.solvers.routing.alternate import InTurns, Round
     from nmsolve.solvers.search.incumbent import Observer
 
-#: Most cores: every core gets a tree to all others, anew in every round.
+#: Most cores: every core gets a tree to all others, recomputed in every round.
 MOST_CORES = 1024
 
 
@@ -57,7 +57,7 @@ class Taken(NamedTuple):
 
 
 def map_in_turns(run: Run) -> Taken | IntArray | None:
-    """Placement and routes in turns; where one has to come after the other, the mapping to go on from if there is one."""
+    """Placement and routes in turns; where one has to come after the other, the mapping to continue from if there is one."""
     from nmsolve.solvers.routing.alternate import alternate
 
     o, problem, core = run.o, run.problem, None

@@ -96,7 +96,7 @@ def routes_of_answer(
     except InputError as error:
         return None, error
     if mapped is None:
-        print("no routes were found in the time left; `nmsolve route` can go on", file=sys.stderr)
+        print("no routes were found in the time left; `nmsolve route` can continue", file=sys.stderr)
     return mapped, None
 
 

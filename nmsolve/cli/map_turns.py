@@ -100,7 +100,7 @@ def _require_shortest(problem: MappingProblem, turns: TurnSet) -> None:
             require_routes(RoutingProblem(machine, flows, turns=turns))
         except InputError as error:
             raise InputError(
-                f"{error.what}: chosen routes are shortest ones",
+                f"{error.what}: chosen routes must be shortest ones",
                 "--prohibit-turns",
-                "turns that leave one, or --route joint",
+                "turns that leave a shortest route, or --route joint",
             ) from None

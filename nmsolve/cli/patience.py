@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 
 from nmsolve.solvers.search.stop import Stop, stopping
 
-#: Seconds that checks and pictures may go on after the time limit, and after somebody asked for the end.
+#: Seconds that checks and pictures may continue after the time limit, and after somebody asked for the end.
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: Seconds of the limit that searches leave to checks and pictures, and most of it.
 PAGE, PAGE_PART = 1.2, 0.1

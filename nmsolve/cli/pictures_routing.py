@@ -36,7 +36,7 @@ DIRECTIONS = ("east", "west", "south", "north")
 TURN_COLOURS = (EMPTY, "#9ecae9", PALETTE[1])
 #: Latencies drawn in a histogram go up to this share of the packets; the rest are named.
 MOST_LATENCIES = 0.999
-#: A curve of latency is drawn up to so many times the latency of the lowest load.
+#: A curve of latency is drawn up to this multiple of the latency at the lowest load.
 STEEP = 12
 
 

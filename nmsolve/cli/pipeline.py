@@ -121,7 +121,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
         raise InputError("no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml")
     if o.write_onnx is not None:
         if given.graph is None:
-            raise InputError("the input is no ONNX model", "--write-onnx", "a .onnx input")
+            raise InputError("the input is not an ONNX model", "--write-onnx", "a .onnx input")
         if o.write_onnx.resolve() == o.model.resolve():
             raise InputError("the copy would overwrite the model", "--write-onnx", "another file")
         prepare_file(o.write_onnx)

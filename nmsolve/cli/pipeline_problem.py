@@ -51,7 +51,7 @@ def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
         return content, msgspec.convert(content.get("inputs"), PipelineInputs)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"inputs are wrong ({error})", f"{report}: $.inputs", "what `nmsolve pipeline` wrote"
+            f"invalid inputs ({error})", f"{report}: $.inputs", "a report that `nmsolve pipeline` wrote"
         ) from None
 
 
@@ -91,7 +91,7 @@ def state_problem(inputs: PipelineInputs) -> Given:
 
         machine = load_machine(inputs.machine, chips=chip_grid(inputs.chips))
     elif inputs.chips is not None:
-        raise InputError("chips of no machine", "--chips", "--machine beside it")
+        raise InputError("chips without a machine", "--chips", "--machine as well")
     cores = _cores(inputs, machine)
     suffix = Path(inputs.model).suffix.lower()
     if suffix == ".json":
@@ -115,7 +115,7 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
     if inputs.bind is not None or inputs.strict:
-        raise InputError("--bind and --strict are for models of operators", inputs.model, "a .onnx file")
+        raise InputError("--bind and --strict are for ONNX models", inputs.model, "a .onnx file")
     problem = load_cost_graph(inputs.model)
     cores = problem.cores if cores is None else cores
     problem = replace(
@@ -133,7 +133,7 @@ def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | No
 
 def _exact(inputs: PipelineInputs) -> bool:
     if inputs.exact_stages and inputs.stages is None:
-        raise InputError("so many stages exactly, but how many?", "--exact-stages", "--stages K beside it")
+        raise InputError("the number of stages is missing", "--exact-stages", "--stages K as well")
     return inputs.exact_stages
 
 
@@ -147,7 +147,7 @@ def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -
     from nmsolve.model.operators.layers import layers_of
 
     if cores is None:
-        raise InputError("how many cores there are is not said", inputs.model, "--cores N or --machine M")
+        raise InputError("the number of cores is missing", inputs.model, "--cores N or --machine M")
     graph = load_onnx(inputs.model, strict=inputs.strict)
     layers = layers_of(graph, parse_bindings(inputs.bind))
     figures = machine_figures(machine)

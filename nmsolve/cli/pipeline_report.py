@@ -201,7 +201,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
     if report.status == "infeasible":
         return ["Proved: no plan keeps all these rules."]
     if report.objective is None:
-        return ["No plan was found in the time given; this proves nothing about whether there is one."]
+        return ["No plan was found in the time given; one may still exist."]
     unit = f" {report.unit}" if report.unit else ""
     least = f"{number(report.objective)}{unit}"
     words = []
@@ -234,7 +234,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
         )
     if report.assumed:
         words.append(
-            "Times are those of an assumed core, of no machine: they say which plan is better, not how fast a chip is."
+            "Times are those of an assumed core, not of a real machine: they compare plans, they do not predict a chip."
         )
     return words
 
@@ -250,7 +250,7 @@ def _by_word(report: PipelineReport) -> str:
     best = max(
         (b for b in report.bounds if f"bound {b.method}" in words), key=lambda b: b.value, default=None
     )
-    return "" if best is None else f" (by the word of {words[f'bound {best.method}']})"
+    return "" if best is None else f" (on the word of {words[f'bound {best.method}']})"
 
 
 def _capital(text: str) -> str:

@@ -46,7 +46,7 @@ def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | 
                 return beside, content, msgspec.convert(part.get("objectives") or [], list[ObjectivePart])
             except msgspec.ValidationError as error:
                 raise InputError(
-                    f"objectives are wrong ({error})", str(beside), "what nmsolve wrote"
+                    f"invalid objectives ({error})", str(beside), "a report that nmsolve wrote"
                 ) from None
     return None
 
@@ -119,7 +119,7 @@ def _figures(
 
     wrong = []
     if len({p.name for p in parts}) < len(parts):
-        wrong.append("an objective is there twice")
+        wrong.append("an objective is listed twice")
     for p in parts:
         if p.bound is not None and not 0 <= p.bound < math.inf:
             wrong.append(f"the bound on {p.name[:40]} is {number(p.bound)}")

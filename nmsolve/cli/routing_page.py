@@ -117,7 +117,7 @@ def _ends(machine: Machine, flows: Flows, flow: int) -> str:
 def energy_section(
     machine: Machine, network: EnergyParts, compute: ComputeEnergy | None, steps: int = 1
 ) -> dict[str, Any]:
-    """Values of the template ``energy.html.j2``; the cores' own energy in so many steps is added where there are figures."""
+    """Values of the template ``energy.html.j2``; the cores' own energy over the steps is added where there are figures."""
     parts = [(PART_NAMES[k], v) for k, v in network.by_part.items() if v > 0]
     by_core, missing = network.by_core, ""
     if compute is not None and network.unit == "pJ":

@@ -181,7 +181,7 @@ def energy_of(
     from nmsolve.hw.routing.loads import tally
 
     traffic, flits = setting.traffic(load), setting.config.packet_flits
-    own = traffic.targets[traffic.indptr[:-1]] == traffic.source  # what stays on its core is no message
+    own = traffic.targets[traffic.indptr[:-1]] == traffic.source  # what stays on its core is not a message
     sent: FloatArray = tally(traffic.source, np.where(own, 0, result.flow_packets), setting.machine.size)
     network = counts_energy(setting.machine, sent, result.link_flits / flits)
     loaded = setting.loaded

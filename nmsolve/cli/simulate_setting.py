@@ -73,7 +73,7 @@ def setting_of(o: SimulateOptions) -> Setting:
     if isinstance(setting.routing, Routes) and config.virtual_channels % setting.routing.channels:
         raise InputError(
             f"the routes use {setting.routing.channels} virtual channels per link, the router has {config.virtual_channels}",
-            "--config", "a router with as many, or twice, three times ... as many",
+            "--config", "a router with that number or a multiple of it",
         )  # fmt: skip
     return setting
 
@@ -81,24 +81,24 @@ def setting_of(o: SimulateOptions) -> Setting:
 def _require_one_kind(o: SimulateOptions) -> None:
     """Traffic comes from one place, and a load is asked for once."""
     if o.pattern is not None and (o.mapping is not None or o.trace is not None):
-        raise InputError("a pattern beside a mapping or a trace", "--pattern", "one of the three")
+        raise InputError("a pattern together with a mapping or a trace", "--pattern", "only one of the three")
     if o.pattern is not None and o.machine is None:
         raise InputError("a pattern without a machine", "--pattern", "--machine, such as mesh:8x8")
     if o.pattern is not None and o.load is None and not o.sweep:
         raise InputError("a pattern without a load", "--pattern", "--load FLITS, or --sweep")
     if o.pattern is not None and o.routes is not None:
-        raise InputError("a file of routes beside a pattern", "--routes", "--route RULE")
+        raise InputError("a file of routes together with a pattern", "--routes", "--route RULE")
     if o.trace is not None and (o.load is not None or o.sweep):
         raise InputError("a trace has its own load", "--trace", "no --load and no --sweep")
     if o.load is not None and o.sweep:
-        raise InputError("a load beside --sweep, which tries many", "--load", "one of the two")
+        raise InputError("a load together with --sweep, which tries many", "--load", "only one of the two")
     if o.load is not None and not 0 < o.load < np.inf:
-        raise InputError(f"a load of {o.load}", "--load", "flits per cycle, more than 0")
+        raise InputError(f"a load of {o.load}", "--load", "a number of flits per cycle > 0")
     if o.routes is not None and (o.route is not None or o.adaptive):
-        raise InputError("a file of routes beside --route or --adaptive", "--routes", "one of them")
+        raise InputError("a file of routes with --route or --adaptive", "--routes", "only one of them")
     if o.steps > 1 and not o.period and o.trace is None:
         raise InputError(
-            f"{o.steps} steps that all begin at once", "--period", "cycles from one step to the next"
+            f"{o.steps} steps that all start at once", "--period", "cycles from one step to the next"
         )
     if o.mapping is None and o.pattern is None and (o.trace is None or o.machine is None):
         raise InputError(
@@ -117,7 +117,7 @@ def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
     loaded = load_answer(o)
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     if not flows.count:
-        raise InputError("every message stays on its core", str(o.mapping), "a mapping with traffic")
+        raise InputError("no message leaves its core", str(o.mapping), "a mapping with traffic")
     routing = _routing(o, loaded.machine, flows, loaded.folder)
 
     def traffic_at(load: float) -> Traffic:

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from nmsolve.model.files import reason
 
-#: Controls (C0 but for tab and line end, DEL, C1), separators of lines and marks of direction, halves of surrogate pairs.
+#: Controls (C0 except for tab and line end, DEL, C1), separators of lines and marks of direction, halves of surrogate pairs.
 _STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )

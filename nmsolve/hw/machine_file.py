@@ -144,8 +144,8 @@ def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> di
         for resource, figure in _capacities(table.capacity, f"{place}.capacity").items():
             if resource not in machine.capacity:
                 raise InputError(
-                    f"{resource} is not limited elsewhere", f"{place}.capacity.{resource}",
-                    "a resource of [capacity], which says what all other cores hold",
+                    f"[capacity] does not limit {resource}", f"{place}.capacity.{resource}",
+                    "a resource of [capacity], whose limit holds for all other cores",
                 )  # fmt: skip
             limits = out.setdefault(resource, np.full(machine.size, machine.capacity[resource], np.int64))
             limits[which] = int(figure.value)
@@ -157,7 +157,7 @@ def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
     named = [k for k in ("cores", "rectangle", "chips") if getattr(table, k) is not None]
     if len(named) != 1:
         raise InputError(
-            f"{' and '.join(named) or 'nothing'} says which cores", where, "one of cores, rectangle and chips"
+            f"cores by {' and '.join(named) or 'nothing'}", where, "one of cores, rectangle and chips"
         )
     at = np.arange(machine.size)
     if table.rectangle is not None:
@@ -179,7 +179,7 @@ def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
     numbers = value if isinstance(value, list) else [value]
     wrong = [v for v in numbers if not 0 <= v < end]
     if wrong or not numbers:
-        raise InputError(f"{key} {wrong[0] if wrong else 'are none'}", f"{where}.{key}", f"0..{end - 1}")
+        raise InputError(f"{key} {wrong[0] if wrong else []} do not exist", f"{where}.{key}", f"0..{end - 1}")
     return np.isin(number_of, numbers)
 
 

@@ -25,16 +25,16 @@ def beside(machine: Machine, networks: Sequence[tuple[LogicGraph, IntArray]]) ->
 
     Raises
     ------
-    InputError : a network takes nothing of what the machine limits, so it would be as if it were not there
+    InputError : a network uses none of the resources that the machine limits, so it would be as if it were not there
     """
     held = {r: amount.copy() for r, amount in machine.held.items()}
     for graph, core in networks:
         taken = _taken(machine, graph, np.asarray(core, np.int64))
         if not any(amount.any() for amount in taken.values()):
             raise InputError(
-                f"{graph.name} takes nothing of what the machine limits ({', '.join(machine.capacity) or 'nothing'})",
+                f"{graph.name} uses none of the resources that the machine limits ({', '.join(machine.capacity) or 'nothing'})",
                 machine.name,
-                "a capacity that counts for both networks",
+                "a capacity that limits both networks",
             )
         for r, amount in taken.items():
             held[r] = held.get(r, 0) + amount

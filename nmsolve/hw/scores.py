@@ -2,7 +2,7 @@
 
 Formulas and sources are in ``docs/objectives.md``. A row of the graph is a message (see ``LogicGraph``): a
 multicast row is charged by the union of its routes, any other row edge by edge. Rows come in blocks, so a graph
-that lies on disk is evaluated as it is read, all objectives in one pass.
+that is on disk is evaluated as it is read, all objectives in one pass.
 """
 
 from __future__ import annotations

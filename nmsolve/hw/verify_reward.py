@@ -85,7 +85,7 @@ def _flows(cores: BetweenCores, machine: Machine) -> dict[Flow, float]:
 
 
 def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine) -> int:
-    """Links of all trees, each tree's links once: so many trees are walked at once as memory allows."""
+    """Links of all trees, each tree's links once; as many trees are walked at once as memory allows."""
     if not trees:
         return 0
     b, links, count = mesh_links(machine, "hops"), 4 * machine.size, 0

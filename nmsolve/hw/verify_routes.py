@@ -119,7 +119,7 @@ def _traffic_complaint(wanted: Mapping[Key, float], flows: Flows) -> str | None:
     for f in range(flows.count):
         key = (int(flows.source[f]), tuple(flows.of(f).tolist()))
         if key in given:
-            return f"flow {f} ({flows.name(f)}) is there twice"
+            return f"flow {f} ({flows.name(f)}) is listed twice"
         if key not in wanted:
             return f"flow {f} ({flows.name(f)}) is not in the mapping's traffic"
         if not math.isclose(float(flows.rate[f]), wanted[key], rel_tol=TOLERANCE):
@@ -161,7 +161,7 @@ def _turns_check(file: FlowRoutes, given: TurnSet | None, claimed: Mapping[str, 
     if said is not None and said != count:
         return Check("flow-turns", False, f"{_shown(count)} turns are prohibited, the report says {said}")
     if stated is None:
-        text = "the file prohibits no turns: what is free of deadlock is these routes"
+        text = "the file prohibits no turns: only these routes are free of deadlock"
         return Check(
             "flow-turns",
             True,
@@ -173,7 +173,7 @@ def _turns_check(file: FlowRoutes, given: TurnSet | None, claimed: Mapping[str, 
         return Check("flow-turns", False, f"the turns that are left allow a ring: {ring}")
     text = f"{_shown(count)} turns prohibited"
     if ring is not None:
-        text += "; alone they leave a ring: what is free of deadlock is these routes"
+        text += "; they alone leave a ring: only these routes are free of deadlock"
     return Check("flow-turns", True, text)
 
 

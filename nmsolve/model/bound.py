@@ -86,7 +86,7 @@ ROUNDING = 4e-9
 
 
 def meets(bound: float, objective: float, step: float = 0.0) -> bool:
-    """True if no better objective lies between ``bound`` and ``objective``, but for rounding.
+    """True if no better objective is between ``bound`` and ``objective``, except for rounding.
 
     The one notion of a closed gap: of the search, which then states the objective as its bound, and of ``verify``.
 

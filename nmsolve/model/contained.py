@@ -205,9 +205,9 @@ def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exc
 
 def _too_long(path: str, allowance: Allowance) -> InputError:
     if time_left() <= 0:
-        return InputError("it is not read by the end of the time limit", path, "a longer --time-limit")
+        return InputError("reading it takes longer than the time limit", path, "a longer --time-limit")
     return InputError(
-        f"reading it takes more than {allowance.seconds:.0f} s", path, "a file that is read faster"
+        f"reading it takes more than {allowance.seconds:.0f} s", path, "a file that can be read faster"
     )
 
 
@@ -215,7 +215,7 @@ def _too_much(path: str, allowance: Allowance) -> InputError:
     return InputError(
         f"reading it takes more than {allowance.memory / 2**20:.0f} MiB of memory",
         path,
-        "a file whose content is in proportion to its size",
+        "a file that does not unpack to far more than its size",
     )
 
 
@@ -252,7 +252,7 @@ def _told(work: Callable[[], Iterator[Reply]], out: int, path: str, allowance: A
     except MemoryError:
         wrong = _too_much(path, allowance)
     except RecursionError:
-        wrong = InputError("what it holds is nested too deeply", path, "fewer levels")
+        wrong = InputError("its content is nested too deeply", path, "fewer levels")
     else:
         return 0
     _send(out, {"error": [wrong.what, wrong.where, wrong.expected]}, {})

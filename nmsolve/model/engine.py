@@ -11,7 +11,7 @@ from nmsolve.model.types import IntArray
 
 
 class ScratchPlace(NamedTuple):
-    """Where engines may put what does not fit in memory, and whether they should go on from what a killed run left there.
+    """Where engines may put what does not fit in memory, and whether they should continue from what a killed run left there.
 
     ``folder`` is None for the system's folder for temporary files.
     """

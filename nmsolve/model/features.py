@@ -1,11 +1,11 @@
-"""What a problem has and what an engine takes: one comparison, and one wording of why an engine is left out.
+"""What a problem has and what an engine takes: one comparison, and one wording of every refusal.
 
 Every kind of problem has one table of features. An engine names those that it handles, and ``refuses`` follows::
 
     refuses = takes("pairs axons -torus | reach axons")
 
-* A feature that is *rare* (an objective, a limit) has to be named; every other one is handled unless ``-`` stands before it.
-* ``+`` means handled and needed: the engine is for nothing else.
+* A *rare* feature (an objective, a limit) must be listed; any other feature is handled unless marked with ``-``.
+* ``+`` means handled and required: the engine takes no problem without it.
 * ``|`` separates cases; a problem is taken if one of them takes it.
 """
 
@@ -21,21 +21,21 @@ P_contra = TypeVar("P_contra", contravariant=True)
 
 
 class Limit(Protocol[P_contra]):
-    """Why a problem is too much, or None."""
+    """Return why a problem is too large, or None."""
 
     def __call__(self, problem: P_contra, /) -> str | None:
-        """Must be fast."""
+        """Return the reason, or None; must be fast."""
 
 
 @dataclass(frozen=True)
 class Feature(Generic[P]):
-    """Something that problems of one kind may have.
+    """A property that problems of one kind may have.
 
     Attributes
     ----------
-    words : what it is, a noun in the plural that stands after "it knows no"
+    words : what it is, a noun phrase that follows "it does not support"
     has : True if the problem has it
-    rare : an engine handles it only if it says so
+    rare : True if an engine must list it to handle it
     """
 
     words: str | Callable[[P], str]
@@ -50,13 +50,13 @@ class _Case(NamedTuple):
 
 @dataclass(frozen=True)
 class Takes(Generic[P]):
-    """Which problems an engine takes; called with one, it says in words why not, or None.
+    """Which problems an engine takes. Called with a problem, it returns why the engine cannot take it, or None.
 
     Attributes
     ----------
     features : all features of this kind of problem
-    cases : those that the engine handles, as in the text of the module
-    limits : what else it cannot take, such as sizes, each in words or None; asked in turn where all features are handled
+    cases : what the engine handles, in the notation of the module docstring
+    limits : further limits, such as sizes; asked in order once all features are handled
     """
 
     features: Mapping[str, Feature[P]]
@@ -64,7 +64,7 @@ class Takes(Generic[P]):
     limits: tuple[Limit[P], ...] = ()
 
     def __call__(self, problem: P) -> str | None:
-        """Why the engine cannot take the problem, or None."""
+        """Return why the engine cannot take the problem, or None."""
         found = [list(self._wrong(case, problem)) for case in self._cases]
         nearest = min(found, key=len)
         if nearest:
@@ -72,11 +72,11 @@ class Takes(Generic[P]):
         return next((said for limit in self.limits if (said := limit(problem)) is not None), None)
 
     def __reduce__(self) -> tuple[Callable[[], Takes[Any]], tuple[()]]:
-        """Engines go to other processes without their rules, once they are known to take the problem: these may be lambdas."""
+        """Pickle without the rules, which may be lambdas: an engine is sent to a process only for problems that it takes."""
         return _everything, ()
 
     def handles(self, name: str) -> bool:
-        """True if the engine takes problems that have the feature."""
+        """Return True if the engine takes problems that have the feature."""
         return any(name in case.handled for case in self._cases)
 
     @cached_property
@@ -94,24 +94,24 @@ class Takes(Generic[P]):
         return out
 
     def _wrong(self, case: _Case, problem: P) -> Iterator[str]:
-        """What keeps the problem from being this case."""
+        """Yield what keeps the problem from being this case."""
         for name, feature in self.features.items():
             handled, needed = name in case.handled, name in case.needed
             if (needed or not handled) and feature.has(problem) != handled:
                 words = feature.words if isinstance(feature.words, str) else feature.words(problem)
-                yield f"it is for {words} only" if needed else f"it knows no {words}"
+                yield f"it is only for {words}" if needed else f"it does not support {words}"
 
 
 def _everything() -> Takes[Any]:
-    """What an engine takes in another process: all that it is sent there for."""
+    """Return what an engine takes in another process: every problem that is sent there."""
     return Takes({}, "")
 
 
 def takes_of(features: Mapping[str, Feature[P]]) -> Callable[..., Takes[P]]:
-    """``takes(cases, *limits)`` for one kind of problem."""
+    """Return ``takes(cases, *limits)`` for one kind of problem."""
     return lambda cases, *limits: Takes(features, cases, limits)
 
 
 def at_most(most: int, count: Callable[[Any], int], what: str) -> Limit[Any]:
-    """The limit on something that can be counted."""
+    """Return the limit on something that can be counted; ``what`` is its name in the plural."""
     return lambda problem: None if count(problem) <= most else f"{count(problem)} {what}, the limit is {most}"

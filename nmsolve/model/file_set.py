@@ -102,7 +102,7 @@ def require_one_run(folder: Path, names: Sequence[str]) -> None:
         run = decode_json(read_limited(path), _Run, path).run if path.is_file() else ""
         if run and first[0] and run != first[0]:
             raise InputError(
-                f"{name} is of run {run[:16]!r}, {first[1]} of run {first[0][:16]!r}",
+                f"{name} belongs to run {run[:16]!r}, {first[1]} to run {first[0][:16]!r}",
                 str(folder),
                 "files of one run",
             )
@@ -118,7 +118,7 @@ def _complete(folder: Path, staged: Path, owned: Sequence[str], run: str) -> Non
     """Sign the files, make the set count, and move it."""
     for path in _files(staged):
         if (folder / path.name).is_dir():
-            raise InputError("it is a folder", str(folder / path.name), "a file, or no such name")
+            raise InputError("it is a folder", str(folder / path.name), "a file, or nothing, of this name")
         _sign(path, run)
     with _locked(folder):
         _settle(folder)  # another run may have died here meanwhile
@@ -160,7 +160,7 @@ def _settle(folder: Path) -> None:
     except (OSError, ValueError) as error:
         what = reason(error) if isinstance(error, OSError) else "nmsolve did not write it like that"
         raise InputError(
-            f"an answer in it is only half moved to its place ({what})",
+            f"it holds an answer that was moved into place only in part ({what})",
             str(folder),
             f"a folder that can be written, or no {_READY} in it",
         ) from None

@@ -20,7 +20,7 @@ LARGEST_FILE = 64 * 2**30
 #: JSON up to this size (bytes) is looked through for keys that are twice in one object; that takes about 30 ms per MB.
 LOOKED_THROUGH = 2 * 2**20
 
-#: A file may promise so many nodes of which it says nothing else, whatever its size, and so many for every byte of it.
+#: A file may promise this many nodes without describing them, whatever its size, and this many more for each of its bytes.
 NODES, NODES_PER_BYTE = 2**20, 4
 
 
@@ -67,7 +67,7 @@ def input_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _require_name(path: str | Path) -> None:
-    """A zero byte in a name is no error of the operating system."""
+    """A zero byte in a name is not an error of the operating system."""
     if "\0" in str(path):
         raise InputError("a name with a zero byte", str(path)[:300], "the name of a file")
 

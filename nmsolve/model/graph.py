@@ -126,7 +126,7 @@ class LogicGraph:
             "".join((self.name, *self.resources, *(v for v in self.ids or () if isinstance(v, str)))).encode()
         except UnicodeEncodeError as error:
             found = str(error.object)[error.start : error.end]
-            raise InputError(f"a name holds {found!r}, which is no text", self.name, "UTF-8") from None
+            raise InputError(f"a name contains {found!r}, not valid text", self.name, "UTF-8") from None
         if self.sizes.shape != (self.n, len(self.resources)):
             raise InputError(
                 f"sizes have shape {self.sizes.shape}", self.name, f"({self.n}, {len(self.resources)})"
@@ -288,7 +288,7 @@ class LogicGraph:
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
         """All messages in order, block by block: here one block, without a copy.
 
-        What only ever looks at messages this way also works on a graph that lies on disk; ``workers`` threads then
+        What only ever looks at messages this way also works on a graph on disk; ``workers`` threads then
         decode ahead.
         """
         del workers  # nothing to decode
@@ -338,7 +338,7 @@ class LogicGraph:
 
 
 def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
-    """Rows with at most so many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
+    """Rows with at most this many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
     its row in the chunk.
     """
     for block in graph.blocks(READERS):

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 def topological(before: Sequence[Collection[int]]) -> list[int]:
     """All numbers, each after those ``before`` it, by rising number where that leaves a choice (Kahn 1962).
 
-    What lies on a circle or behind one is left out.
+    What is on a circle or behind one is left out.
     """
     after: list[list[int]] = [[] for _ in before]
     for k, needed in enumerate(before):

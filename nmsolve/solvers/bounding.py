@@ -75,7 +75,7 @@ def require_feasible(task: Task[S], where: str) -> IntArray:
     InputError : there is none, or it breaks a rule: naming the first one
     """
     if task.first is None:
-        raise InputError("no answer is given", where, "one to bound")
+        raise InputError("there is no answer to bound", where, "a mapping, routes or a plan")
     complaint = task.referee.complaint(task.first)
     if complaint is not None:
         text = f"the answer breaks a rule: {complaint}"

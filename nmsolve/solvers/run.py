@@ -20,7 +20,7 @@ from nmsolve.solvers.search.portfolio import Portfolio, Step
 from nmsolve.solvers.search.referee import Referee
 
 S = TypeVar("S")
-#: Seconds kept back to stop children: a part of the time limit, and at most so many.
+#: Seconds kept back to stop children: a part of the time limit, and at most this many.
 RESERVE_PART, RESERVE = 0.03, 0.5
 #: Part of the time after which no more than one of the bounds known before is re-checked.
 KNOWN = 0.3
@@ -120,11 +120,11 @@ class Task(ABC, Generic[S]):
         """The best solution in the user's terms, and all objectives by name."""
 
     def provers(self, seconds: float) -> list[str]:
-        """Names of the engines that may raise the bound within so many seconds, those first that only prove."""
+        """Names of the engines that may raise the bound within ``seconds``, those first that only prove."""
         return []
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
-        """What a bound's certificate proves, by code that did not find it, in about so many seconds at most."""
+        """What a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
         return BoundCheck(False, math.nan, "nothing here can be recomputed")
 
 

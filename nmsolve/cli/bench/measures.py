@@ -104,7 +104,7 @@ def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Two-sided p-value of so many wins and losses if both were equally likely; ties are left out."""
+    """Two-sided p-value of these numbers of wins and losses if both were equally likely; ties are left out."""
     count = wins + losses
     tail = sum(math.comb(count, k) for k in range(min(wins, losses) + 1))
     return min(1.0, 2.0 * float(tail) / 2.0**count)

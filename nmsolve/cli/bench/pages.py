@@ -33,7 +33,7 @@ PICTURES = {
     ),
     "time": (
         "Performance profile, time to 1 %", "time / shortest of all methods", "share of runs", True,
-        "Share of runs that came within 1 % of the best known in at most so many times the fastest method's time.",
+        "Share of runs that came within 1 % of the best known value within this multiple of the fastest method's time.",
     ),
     "gap": (
         "Gap over time", "seconds", "mean gap to best", False,

@@ -35,9 +35,7 @@ def run_bench(o: BenchOptions) -> int:
     """
     limit, methods = opt.seconds(o.time_limit), _methods(o.methods)
     if o.workers > cores():
-        raise InputError(
-            f"{o.workers} runs at a time on {cores()} cores", "--workers", "no more than there are cores"
-        )
+        raise InputError(f"{o.workers} runs at a time on {cores()} cores", "--workers", f"at most {cores()}")
     if o.page is not None:
         prepare_file(o.page)
     statement, keep = Statement(o.machine, o.chips, o.balance, o.objective), o.out / "instances"
@@ -68,7 +66,7 @@ def _methods(text: str) -> list[str]:
 
     methods = ["+".join(e.strip() for e in m.split("+")) for m in text.split(",") if m.strip()]
     if not methods:
-        raise InputError("no method is named", "--methods", "auto, or engines; + joins several in one run")
+        raise InputError("no method is given", "--methods", "auto, or engines; + joins several in one run")
     for engine in (e for m in methods for e in engines_of(m) or []):
         make_engine(engine)
     return list(dict.fromkeys(methods))
@@ -82,7 +80,7 @@ def _alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InputError("another benchmark is at work here", str(folder), "another --out") from None
+            raise InputError("another benchmark is running here", str(folder), "another --out") from None
         except OSError as error:
             raise InputError(
                 f"the folder cannot be locked ({error.strerror})", str(folder), "a local disk"
@@ -140,7 +138,7 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
             _report(o, task, outcome, len(tasks) - len(willing) + count, len(tasks), rest)
     except KeyboardInterrupt:
         _say(
-            f"stopped; {count} more runs are in {o.out / 'results.sqlite'}, the same command goes on from there"
+            f"stopped; {count} more runs are in {o.out / 'results.sqlite'}, the same command continues from there"
         )
         return False
     return True

@@ -1,4 +1,4 @@
-"""Carries out the runs of a plan, so many at a time, each in a process of its own that is measured and can be killed."""
+"""Carries out the runs of a plan, several at a time, each in its own process, which is measured and can be killed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nmsolve.cli.bench.store import Events, Key, Outcome
 from nmsolve.cli.bench.suites import Instance
 from nmsolve.cli.bench.worker import Order
 
-#: A run may overrun its limit by this part and so many seconds before it is killed and counts as failed.
+#: A run may overrun its limit by this fraction plus this many seconds before it is killed and counts as failed.
 SLACK, GRACE = 0.25, 30.0
 _POLL = 0.02
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")

@@ -87,7 +87,7 @@ class Store:
 
     Raises
     ------
-    InputError : the file is no store, or one of another format, or cannot be written
+    InputError : the file is not a store, or one of another format, or cannot be written
     """
 
     def __init__(self, path: Path) -> None:

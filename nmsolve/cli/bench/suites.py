@@ -140,7 +140,7 @@ def load_suite(suite: str, only: str | None, statement: Statement, keep: Path) -
 def _nothing_stated(suite: str, statement: Statement) -> None:
     if statement != Statement():
         raise InputError(
-            f"suite {suite} states its own machines and objectives", "", "these options with a folder only"
+            f"suite {suite} has its own machines and objectives", "", "these options only for folders"
         )
 
 
@@ -199,7 +199,7 @@ def _best_known(path: Path) -> dict[str, float]:
 
     Raises
     ------
-    InputError : a column is missing, a name is there twice, or a value is no number >= 0 (with its line)
+    InputError : a column is missing, a name is there twice, or a value is not a number >= 0 (with its line)
     """
     from nmsolve.model.files import read_limited
 
@@ -229,7 +229,7 @@ def _values(path: Path, head: list[str], rows: Sequence[tuple[int, list[str]]]) 
             raise InputError(f"{len(row)} columns", where, f"{len(head)}, as in the first line")
         key, text = row[name].strip(), row[value].strip()
         if key in out:
-            raise InputError(f"{key} is there twice", where, "every instance once")
+            raise InputError(f"{key} is listed twice", where, "every instance once")
         found = decimal(text)
         if found is None or not 0 <= found < float("inf"):
             raise InputError(f"the best known value of {key} is {text!r}", where, "a number >= 0")

@@ -24,7 +24,7 @@ from nmsolve.cli.bench.suites import Instance
 from nmsolve.cli.progress import number, percent
 from nmsolve.model.types import FloatArray
 
-#: A run is late if it took more than this part and so many seconds longer than its limit.
+#: A run is late if it exceeded its limit by more than this fraction plus this many seconds.
 LATE, LATE_SECONDS = 0.1, 1.0
 #: Runs that had less than this part of a core competed with something else.
 BUSY = 0.8

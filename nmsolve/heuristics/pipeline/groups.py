@@ -121,7 +121,7 @@ class GroupsEnv:
         place = np.full(small.count, -1, np.int64)
         place[groups[starts]] = np.arange(len(starts))
         if len(starts) != small.count or (place[self.merged.before] > place[self.merged.after]).any():
-            raise InputError("it tears layers apart or passes data backwards", "order", "a topological order")
+            raise InputError("it breaks a group or passes data backwards", "order", "a topological order")
         return groups[starts]
 
     def reset(
@@ -217,7 +217,7 @@ class GroupsEnv:
             or (sizes == 0).any()
         ):
             raise InputError(
-                "its stages are not runs of the layers' order", "plan", "a plan of this environment"
+                "its stages are not intervals of the layers' order", "plan", "a plan of this environment"
             )
         return arranged(sizes, plan.cores, self.problem.cores)
 
@@ -229,5 +229,5 @@ def require_groups(problem: PipelineProblem) -> None:
         raise InputError(
             f"method M5: {reason}",
             problem.name,
-            "a free number of stages and, if all cores count, groups of any size",
+            "a free number of stages, and groups of any size if all cores must be used",
         )

@@ -26,7 +26,7 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Exponents k of the load, 2^k, while routing freely, while negotiating, and in the end.
 FREE, MIDDLE, SHARP = (3, 3, 4, 5, 6, 7), 6, 7
-#: Rounds with a growing price for going against the order, and at most so many with growing weights after them.
+#: Rounds with a growing price for going against the order, and most rounds with growing weights after them.
 GROWING, LASTING = 100, 300
 #: First and last price while it grows, in units of what a mean flow pays on a link with the largest load.
 CHEAP, DEAR = 1e-4, 2.4
@@ -122,7 +122,7 @@ def agrees(nets: Nets, places: IntArray) -> FloatArray:
 
 
 def settle(search: Search, stop: Callable[[], bool]) -> None:
-    """Sweeps within the order; what it keeps beyond the dependencies in use is drawn anew every time.
+    """Sweeps within the order; what it keeps beyond the dependencies in use is drawn again every time.
 
     The trees and the order of the least largest load (plus ``plain`` times the sum) remain.
     """

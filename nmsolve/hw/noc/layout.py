@@ -1,4 +1,4 @@
-"""How the state of a network lies in memory: one row of whole numbers per buffer, output, router, source and packet.
+"""How the state of a network is laid out in memory: one row of whole numbers per buffer, output, router, source and packet.
 
 Numbers used throughout: ports 0..3 are the directions of :mod:`nmsolve.model.links` (an input port is named by the direction
 its flits travel), port 4 is the core's own. Input virtual channel ``(5 * core + port) * V + vc`` holds a buffer, output virtual

@@ -86,7 +86,7 @@ def simulate(
     SimulationError : a count of flits or credits did not agree (checked every 10,000 cycles and at the end)
     """
     if (cycles is not None and cycles < 1) or warmup < 0:
-        raise InputError(f"{cycles} cycles after {warmup}", "simulation", "1 or more, after 0 or more")
+        raise InputError(f"{cycles} cycles, warm-up {warmup}", "simulation", "at least 1, at least 0")
     begin = time.perf_counter()
     trace = isinstance(traffic, Trace)
     length = at.NEVER if trace else cycles or 10_000

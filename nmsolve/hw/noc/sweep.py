@@ -21,7 +21,7 @@ from nmsolve.model.routing.turns import TurnSet
 TrafficAt = Callable[[float], Traffic | Trace]
 
 
-#: The window grows by this factor as long as it does not tell whether queues grow, so many times at most.
+#: The window grows by this factor as long as it does not tell whether queues grow, this many times at most.
 GROW, TIMES = 4, 2
 
 

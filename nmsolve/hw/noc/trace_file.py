@@ -35,7 +35,7 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
         step, source, goals, count = _entry(fields, f"{path}:{line}", machine)
         if step < before:
             raise InputError(
-                f"step {step} comes after step {before}", f"{path}:{line}", "times that never go back"
+                f"step {step} comes after step {before}", f"{path}:{line}", "steps in ascending order"
             )
         before = step
         if step * max(period, 1) >= 2**62:

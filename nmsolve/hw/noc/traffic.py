@@ -38,7 +38,7 @@ class Traffic:
         if len(self.rate) != len(self.source) or not (
             np.isfinite(self.rate).all() and (self.rate >= 0).all()
         ):
-            raise InputError("rates of flows", self.name or "traffic", "one number >= 0 for every flow")
+            raise InputError("wrong rates", self.name or "traffic", "one number >= 0 for every flow")
         sent = np.bincount(self.source, self.rate)
         if len(sent) and sent.max() > 1 + 1e-9:
             core = int(sent.argmax())
@@ -100,7 +100,7 @@ class Trace:
                 e = int(back[0]) + 1
                 raise InputError(
                     f"entry {e} is at cycle {int(self.cycle[e])}, the one before at {int(self.cycle[e - 1])}", where,
-                    "times that never go back",
+                    "cycles in ascending order",
                 )  # fmt: skip
             if self.cycle[0] < 0 or self.count.min() < 1:
                 raise InputError("an entry has a cycle < 0 or no packets", where, "cycles >= 0, counts >= 1")

@@ -72,20 +72,20 @@ def machine_figures(machine: Machine | None) -> CoreFigures:
     missing = [f"{key} ({unit})" for key, unit in KEYS.items() if key not in machine.figures]
     if missing:
         raise InputError(
-            "it is not known what its cores compute: no " + ", ".join(missing),
+            "the speed of its cores is not given: no " + ", ".join(missing),
             machine.name,
             "these keys under [figures] of a machine file, or --cores N alone for assumed cores",
         )
     for key, unit in KEYS.items():
         given = machine.figures[key].unit
         if given and not given.startswith(unit):
-            raise InputError(f"{key} is in {given!r}", machine.name, f"{unit} (of one core)")
+            raise InputError(f"the unit of {key} is {given!r}", machine.name, f"{unit} (of one core)")
     value = {key: machine.figures[key].value for key in KEYS}
     if "bytes" in machine.core_capacity or "bytes" in machine.held:
         raise InputError(
-            "its cores hold unlike numbers of bytes",
+            "its cores have different amounts of memory",
             machine.name,
-            "one number: a plan counts all cores alike",
+            "one amount: a plan treats all cores alike",
         )
     memory = machine.capacity.get("bytes")
     return CoreFigures(

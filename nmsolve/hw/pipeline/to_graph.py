@@ -51,7 +51,7 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
     """The plan's cores as nodes, with the bytes that they send each other per inference.
 
     A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of the stage's storage (rounded up to
-    bytes). A tensor of V bytes lies in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
+    bytes). A tensor of V bytes is held in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
     it, tile j of c needs the part from ``j / c`` to ``(j + 1) / c``, so that every stage takes in V bytes; or, where ``whole``,
     every tile needs all of it, and each part is one multicast message to the tiles of all stages that use the tensor. What
     cores of one stage exchange among themselves is not counted, as in the plan's costs. Hosts are not on the machine: what they
@@ -63,10 +63,10 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
 
     Raises
     ------
-    InputError : all stages are hosts, or a volume is no finite number >= 0
+    InputError : all stages are hosts, or a volume is not a finite number >= 0
     """
     if not (plan.cores > 0).any():
-        raise InputError("every stage is a host", problem.name, "at least one stage on cores")
+        raise InputError("every stage runs on a host", problem.name, "at least one stage on cores")
     volume = problem.tensors.volume
     if not (np.isfinite(volume) & (volume >= 0)).all():
         raise InputError("the volume of a tensor is negative or not finite", problem.name, "bytes >= 0")

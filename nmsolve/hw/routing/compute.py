@@ -59,7 +59,7 @@ def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> Compu
     """What synapses, neurons and spikes cost per step; None if the machine has no figure for any of them.
 
     A node counts as many neurons as its resource ``neurons`` says, 1 without that resource. The rate of a message is that of its
-    row (the largest weight of a row that is no multicast); an edge that is no multicast makes as many events as its weight.
+    row (the largest weight of a row that is not multicast); an edge that is not multicast makes as many events as its weight.
 
     Raises
     ------

@@ -128,13 +128,13 @@ def _notes(graph: LogicGraph, machine: Machine, steps: int, more: int) -> tuple[
     ]  # fmt: skip
     said = {
         "every destination core gets a copy of a message over a route of its own, as SANA-FE simulates it; a copy "
-        "to the sender's own core costs a message, too": True,
+        "to the sender's own core costs a message as well": True,
         "the energy of the mapping counts a link of a multicast tree once, SANA-FE once per destination core": trees,
-        f"{more} neurons are there only to send: further messages, and edges of other weights, of a node": more
+        f"{more} neurons only send: they stand for further messages of a node, and for edges of other weights": more
         > 0,
         f"one step of the graph is {steps} steps of SANA-FE, where a neuron fires at most once per step": steps
         > 1,
-        "the machine names no energy: Jin et al.'s units stand as pJ": not has_energy(machine),
+        "the machine names no energy: Jin et al.'s units are used as pJ": not has_energy(machine),
         "links between chips cost what others do": machine.n_chips > 1,
         f"{len(machine.faulty_links)} dead links are used": bool(machine.faulty_links),
         f"no energy is known of {', '.join(missing)}: 0": bool(missing),

@@ -74,7 +74,7 @@ def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
     """
     module = _module(path)
     if not hasattr(module, "save"):
-        raise InputError("this format is only read", str(path), "one of " + ", ".join(FORMATS))
+        raise InputError("this format can be read but not written", str(path), "one of " + ", ".join(FORMATS))
     save: Callable[[LogicGraph, Path], None] = module.save
     return save
 

@@ -112,9 +112,7 @@ def _numbers(graph: _CostGraph, path: str) -> dict[int, int]:
         where = f"{path}: $.nodes[{k}]"
         if node.id in numbers:
             raise InputError(
-                f"node {node.id} is at $.nodes[{numbers[node.id]}] too",
-                f"{where}.id",
-                "each id once",
+                f"id {node.id} is already that of $.nodes[{numbers[node.id]}]", f"{where}.id", "each id once"
             )
         numbers[node.id] = k
         for field in ("cpuLatency", "fpgaLatency", "size"):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: Bytes read at a time; also the longest line.
 PIECE = 2**22
 
-#: Node numbers have at most so many digits.
+#: Most digits of a node number.
 DIGITS = 18
 
 
@@ -45,7 +45,7 @@ def load(path: Path) -> LogicGraph:
 
     Raises
     ------
-    InputError : a line that is no edge (with its number), a damaged archive, no edges
+    InputError : a line that is not an edge (with its number), a damaged archive, no edges
     """
     return graph(stream(path))
 
@@ -187,7 +187,7 @@ class _Parser:
         return end if named else 0
 
     def _floats(self, text: bytes, late: IntArray) -> FloatArray:
-        """Weights of many digits, and whatever is no weight at all."""
+        """Weights of many digits, and whatever is not a weight at all."""
         words = [text[a:b] for _, a, b in late.tolist()]
         out = np.array([decimal(word) for word in words], np.float64)  # None is NaN
         bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
@@ -215,7 +215,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     InputError : a hypergraph, a file that cannot be written
     """
     if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph for an edge list, or .hgr for nets")
+        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     numbers = graph.ids is None or all(isinstance(i, int) and 0 <= i < 10**DIGITS for i in graph.ids)
     ids = np.arange(graph.n) if graph.ids is None or not numbers else np.array(graph.ids, np.int64)
     used = np.zeros(graph.n, bool)

@@ -16,7 +16,7 @@ from typing import Any
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import LARGEST_FILE, input_file
 
-#: A compressed data set may be so many times as large as what is stored of it (deflate reaches 1032).
+#: Largest ratio of a data set to its compressed size (deflate reaches 1032).
 PACKING = 1100
 
 #: What h5py and those who build on it raise for damaged or unexpected content.
@@ -51,7 +51,7 @@ def package(name: str, extra: str, path: Path) -> Any:
         raise InputError(
             f"this format needs the package {name}",
             str(path),
-            f"it installed: pip install 'nmsolve[{extra}]'",
+            f"the package installed: pip install 'nmsolve[{extra}]'",
         ) from None
 
 
@@ -82,13 +82,13 @@ def _elsewhere(h5py: Any, name: bytes, info: Any) -> bytes | None:
 def _check(path: Path, name: str, dataset: Any, h5py: Any) -> None:
     where, made = f"{path}: {name}", dataset.id.get_create_plist()
     if made.get_external_count() or made.get_layout() == h5py.h5d.VIRTUAL:
-        raise InputError("its data lie in other files", where, "everything in one file")
+        raise InputError("its data are stored in other files", where, "everything in one file")
     filters = [made.get_filter(k)[0] for k in range(made.get_nfilters())]
     if unknown := [number for number in filters if number not in FILTERS]:
-        raise InputError(f"it is packed by filter {unknown[0]}", where, ", ".join(FILTERS.values()))
+        raise InputError(f"it is compressed by filter {unknown[0]}", where, ", ".join(FILTERS.values()))
     stored, promised = dataset.id.get_storage_size(), dataset.size * dataset.dtype.itemsize
     if promised > min(LARGEST_FILE, PACKING * stored):
-        raise InputError(f"{promised} bytes are promised, {stored} are stored", where, "a complete data set")
+        raise InputError(f"it promises {promised} bytes and stores {stored}", where, "a complete data set")
 
 
 @contextmanager

@@ -121,7 +121,7 @@ def save(graph: LogicGraph, path: Path) -> None:
         heads, rate = graph.source[full].astype(np.int64), graph.rate[full]
         indptr, targets = np.concatenate([[0], np.cumsum(np.diff(graph.indptr)[full])]), graph.targets
     if not (rate == np.rint(rate)).all():
-        raise InputError("hMETIS knows whole weights only", str(path), "another format, such as .json")
+        raise InputError("hMETIS supports only whole weights", str(path), "another format, such as .json")
     pins = (targets + 1).tolist()
     starts = pairwise(indptr.tolist())
     columns = (rate.astype(np.int64).tolist(), (heads + 1).tolist(), starts)

@@ -30,7 +30,7 @@ def build(content: Columns, path: Path, most: int) -> LogicGraph:
     elif content.edges is not None and content.nets is None:
         parts = _edge_rows(content.edges, content.nodes, content.directed, index, where)
     else:
-        raise InputError("the file has not exactly one of edges and nets", f"{where}: $", "one of them")
+        raise InputError("the file has both edges and nets, or neither", f"{where}: $", "exactly one of them")
     source, rows, targets, weights, multicast, rate = parts
     keep = source[rows] != targets
     if not content.directed and content.nets is None:
@@ -115,7 +115,7 @@ def _net_rows(nets: NetColumns, index: NodeIndex, where: str) -> Rows:
     rows = len(source)
     if len(indptr) != rows + 1 or indptr[0] != 0 or indptr[-1] != len(target) or (np.diff(indptr) < 0).any():
         raise InputError(
-            "indptr does not cut the targets into one run per net",
+            "indptr does not split the targets into one run per net",
             f"{where}.indptr",
             f"{rows + 1} rising numbers from 0 to {len(target)}",
         )

@@ -32,7 +32,7 @@ RESOURCES = (
 #: Keys of a node that are never resources.
 RESERVED = frozenset({"id", "name", "label", "multicast", "rate", "size", "sizes"})
 
-#: A file has at most so many resources, and so many different keys of nodes: every node gets a number for each resource.
+#: Most resources of a file, and most different keys of nodes: every node gets a number for each resource.
 MOST_RESOURCES, MOST_KEYS = 64, 1000
 
 Node = dict[str, Any]
@@ -108,7 +108,7 @@ def _column(
                 raise InputError(
                     f"{size} {name}, but {places[said[i]][0][1:]} says {out[i]}",
                     f"{where}: $.nodes[{i}]{key}",
-                    "one of them, or both alike",
+                    "only one of them, or equal values",
                 )
             out[i], said[i] = size, k
     # With an object of sizes a node has said all; then 0 is plain unless others do not keep this resource there.
@@ -116,7 +116,7 @@ def _column(
     if known and unclear.any():
         i, other = int(np.argmax(unclear)), int(np.argmax(said >= 0))
         raise InputError(
-            f"the node names no {name}, node {other} does ({places[said[other]][0][1:]})",
+            f"the node has no {name}, but node {other} has it ({places[said[other]][0][1:]})",
             f"{where}: $.nodes[{i}]",
             f"{name} of every node, 0 if it has none",
         )
@@ -144,9 +144,9 @@ def _listed(attributes: dict[str, Any], keys: set[str], where: str) -> list[str]
         raise InputError(f"found {listed!r}", place, "a list of names")
     for name in listed:
         if name in RESERVED:
-            raise InputError(f"{name!r} is no resource", place, "no " + ", ".join(sorted(RESERVED)))
+            raise InputError(f"{name!r} is a reserved key", place, "no " + ", ".join(sorted(RESERVED)))
     if "neurons" in keys and "neurons" not in listed:
-        raise InputError("nodes have neurons, which are not in the list", place, "neurons in the list, too")
+        raise InputError("neurons of nodes are not in the list", place, "neurons as well")
     return listed
 
 
@@ -157,7 +157,7 @@ def _top_keys(
     if listed is not None:
         for name in listed:
             if name not in keys and not any(name in node.get("sizes", ()) for node in nodes):
-                raise InputError(f"no node names {name!r}", f"{where}: $.graph.resources", "keys of nodes")
+                raise InputError(f"no node has {name!r}", f"{where}: $.graph.resources", "keys of nodes")
         return [r for r in dict.fromkeys(listed) if r in keys]
     out = []
     for key in sorted(keys - RESERVED):
@@ -172,7 +172,7 @@ def _top_keys(
             mixed = next((i for i, v in values.items() if type(v) is float), None)
             if mixed is not None:
                 raise InputError(
-                    f"found {values[mixed]!r} where other nodes have whole numbers, as of a resource",
+                    f"found {values[mixed]!r} where other nodes have whole numbers, which make it a resource",
                     f"{where}: $.nodes[{mixed}].{key}",
                     "whole numbers, or the names of all resources in graph.resources",
                 )

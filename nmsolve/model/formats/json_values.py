@@ -34,7 +34,7 @@ class NodeIndex:
             for i, v in enumerate(ids):
                 if v in first:
                     raise InputError(
-                        f"node {v!r} is there twice (first at {first[v]})", f"{where}[{i}]{key}", "unique ids"
+                        f"node {v!r} appears twice (first at {first[v]})", f"{where}[{i}]{key}", "unique ids"
                     )
                 first[v] = i
         plain = all(type(v) is int for v in ids) and list(ids) == list(range(self.n))

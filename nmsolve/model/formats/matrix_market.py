@@ -66,7 +66,7 @@ def _header(data: bytes, path: Path) -> Header:
             raise InputError(f"{what} {found!r}", f"{path}:1", "one of " + ", ".join(known))
     dense, pattern, symmetric = layout == "array", field == "pattern", symmetry == "symmetric"
     if dense and pattern:
-        raise InputError("an array of pattern entries", f"{path}:1", "coordinate, or another field")
+        raise InputError("an array cannot have pattern entries", f"{path}:1", "coordinate, or another field")
     words, body, number = _size_line(data, path)
     where = f"{path}:{number}"
     if len(words) != (2 if dense else 3) or any(whole_number(w) is None for w in words):
@@ -121,7 +121,7 @@ def _bad_number(body: bytes, before: int, path: Path) -> InputError:
                 return InputError(
                     f"found {word[:30].decode('utf-8', 'replace')!r}", f"{path}:{number}", "a number"
                 )
-    return InputError("the file is no text of numbers", str(path))
+    return InputError("the file is not a text of numbers", str(path))
 
 
 def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, FloatArray]:
@@ -164,7 +164,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     InputError : a hypergraph, a file that cannot be written
     """
     if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph for .mtx, or .hgr for nets")
+        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     row, col = graph.edge_source.astype(np.int64) + 1, graph.targets.astype(np.int64) + 1
     if not graph.directed:
         row, col = col, row

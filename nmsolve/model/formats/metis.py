@@ -149,11 +149,11 @@ def save(graph: LogicGraph, path: Path) -> None:
     InputError : weights that are not whole numbers >= 1, a hypergraph, a file that cannot be written
     """
     if not graph.one_row_per_node:
-        raise InputError("the graph has nets", str(path), "a graph for .graph, or .hgr for nets")
+        raise InputError("the graph has nets", str(path), "a graph without nets, or an .hgr file")
     indptr, indices, w = graph.traffic
     if not (w == np.rint(w)).all() or (len(w) and w.min() < 1):
         raise InputError(
-            "METIS knows whole edge weights >= 1 only", str(path), "another format, such as .json"
+            "METIS supports only whole edge weights >= 1", str(path), "another format, such as .json"
         )
     weighted = bool((w != 1).any())
     sized = len(graph.resources) > 0 and bool((graph.sizes != 1).any() or len(graph.resources) > 1)

@@ -1,6 +1,6 @@
 """Neuromorphic Intermediate Representation ``.nir`` (Pedersen et al., Nature Communications 15:8122, 2024).
 
-Populations of neurons, and the input, become nodes, one per element; what lies between them (weights, convolutions,
+Populations of neurons, and the input, become nodes, one per element; what is between them (weights, convolutions,
 pooling, and what acts on single elements) becomes connections, one wherever a weight is not zero.
 """
 
@@ -101,7 +101,7 @@ class _Flat:
                 self.inputs.add(full)
         for a, b in dict.fromkeys(tuple(edge) for edge in graph.edges):
             if a not in leave or b not in enter:
-                raise InputError(f"an edge leads from {a!r} to {b!r}", self.path, "nodes of the graph")
+                raise InputError(f"an edge joins {a!r} and {b!r}", self.path, "two nodes of the graph")
             for to in enter[b]:
                 self.before[to] += leave[a]
 
@@ -119,14 +119,14 @@ class _Flat:
         try:
             yield
         except (ValueError, TypeError, OverflowError) as error:
-            raise self.wrong(name, f"does not fit ({error})", "a layer that takes what comes in") from None
+            raise self.wrong(name, f"does not fit ({error})", "a layer that fits its input") from None
 
     def shape(self, name: str, asked: tuple[str, ...] = ()) -> Shape:
         """Shape of what a node gives out; from its own parameters if they say, else from what comes in."""
         if name not in self.shapes:
             if name in asked:
                 raise self.wrong(
-                    name, "lies on a cycle of nodes without a shape", "neurons with one value per element"
+                    name, "is on a cycle of nodes without a shape", "neurons with one value per element"
                 )
             own = (self.nodes[name].output_type or {}).get("output")
             shape = () if own is None else tuple(int(v) for v in np.atleast_1d(own))

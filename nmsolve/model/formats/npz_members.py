@@ -84,7 +84,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> An
     with archive.open(member) as file:
         array: AnyArray = np.lib.format.read_array(file, allow_pickle=False)
         if file.read(1):  # at its end the checksum is compared
-            raise InputError("there is more behind the array", where, "a complete member")
+            raise InputError("there are more bytes after the array", where, "a complete member")
     return array
 
 
@@ -96,7 +96,7 @@ def array_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype
         read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
         shape, _, dtype = read(file)
     except (ValueError, SyntaxError, TokenError) as error:
-        raise InputError(f"no array: {error}".splitlines()[0], where, "a .npy array") from None
+        raise InputError(f"not an array: {error}".splitlines()[0], where, "a .npy array") from None
     if dtype.hasobject:
         raise InputError("the array holds Python objects", where, "numbers or text")
     return shape, dtype
@@ -185,7 +185,7 @@ def row_starts(arrays: dict[str, AnyArray], path: Path, entries: int) -> IntArra
     indptr = indices_of(arrays, "indptr", path, entries + 1)
     if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != entries or (np.diff(indptr) < 0).any():
         raise InputError(
-            "indptr does not cut the edges into rows",
+            "indptr does not split the edges into rows",
             f"{path}: indptr",
             f"rising numbers from 0 to {entries}",
         )

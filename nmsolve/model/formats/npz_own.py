@@ -29,7 +29,7 @@ OWN = ("indptr", "targets", "weights", "source", "multicast", "rate", "sizes", "
 
 
 class Header(msgspec.Struct):
-    """What of a graph is no array."""
+    """What of a graph is not an array."""
 
     nmsolve: int
     n: int
@@ -84,7 +84,7 @@ def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
     check_length(weights, entries, "weights", path)
     row = np.repeat(np.arange(len(source)), np.diff(indptr))
     if ((np.diff(targets) <= 0) & (np.diff(row) == 0)).any() or (source[row] == targets).any():
-        raise InputError("targets are not sorted, or a row holds its source", f"{path}: targets")
+        raise InputError("targets are not sorted, or a row contains its own source", f"{path}: targets")
     return LogicGraph(
         n=header.n,
         indptr=indptr,

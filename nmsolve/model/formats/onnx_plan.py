@@ -45,7 +45,7 @@ def write_onnx_plan(
 
     Raises
     ------
-    InputError : ``source`` is no model, ``target`` is ``source`` or cannot be written
+    InputError : ``source`` is not a model, ``target`` is ``source`` or cannot be written
     """
     from nmsolve.model.contained import one_reply
     from nmsolve.model.formats.onnx import require_package

@@ -48,7 +48,7 @@ def load(path: Path) -> LogicGraph:
             raise InputError(
                 "both diagonals are non-zero and neither is constant",
                 str(path),
-                "a zero diagonal (what a node sends itself times a place's distance to itself is no traffic)",
+                "a zero diagonal (what a node sends itself times a place's distance to itself is not traffic)",
             )
         constant = own[0] * home.sum() if (own == own[0]).all() else home[0] * own.sum()
         meta["constant"] = float(constant)
@@ -89,7 +89,7 @@ def _matrices(path: Path) -> tuple[FloatArray, FloatArray]:
 
 
 def _bad_number(data: bytes, n: int, path: Path) -> InputError:
-    """Find the first word that is no number (only runs where there is one)."""
+    """Find the first word that is not a number (only runs where there is one)."""
     count = -1  # the size comes first
     for number, line in enumerate(data.split(b"\n"), start=1):
         for word in line.split():
@@ -99,7 +99,7 @@ def _bad_number(data: bytes, n: int, path: Path) -> InputError:
                 what = f"entry ({entry // n + 1}, {entry % n + 1}) of matrix {matrix + 1} is {shown}, not a number"
                 return InputError(what, f"{path}:{number}", "two matrices of numbers")
             count += 1
-    return InputError("the file is no text of numbers", str(path))
+    return InputError("the file is not a text of numbers", str(path))
 
 
 def mesh_shape(matrix: FloatArray) -> tuple[int, int] | None:
@@ -139,7 +139,7 @@ def save(graph: LogicGraph, path: Path) -> None:
     machine = implied_machine(graph, str(path))
     if machine is None:
         raise InputError(
-            "the graph says nothing about its machine", str(path), "graph.mesh or graph.distances for .dat"
+            "the graph does not describe its machine", str(path), "graph.mesh or graph.distances for .dat"
         )
     if not graph.one_row_per_node or graph.n > machine.size:
         what = "nets" if not graph.one_row_per_node else f"{graph.n} nodes for {machine.size} cores"

@@ -26,7 +26,7 @@ from nmsolve.model.types import Int32Array, IntArray
 if TYPE_CHECKING:
     from nmsolve.model.store.records import Records
 
-#: Packed numbers are believed up to so many edges, whatever the file's size, and so many for every byte of it.
+#: Packed numbers are believed up to this many edges, whatever the file's size, and this many more for each of its bytes.
 EDGES, EDGES_PER_BYTE = 2**20, 8
 
 
@@ -116,7 +116,7 @@ def _populations(file: Any, path: Path) -> list[_Population]:
             data = group.get(end)
             if data is None or getattr(data, "ndim", 0) != 1 or data.dtype.kind not in "iu":
                 raise InputError(
-                    f"there is no list of whole numbers {end!r}", f"{where}/{name}", "a SONATA edges file"
+                    f"the list of whole numbers {end!r} is missing", f"{where}/{name}", "a SONATA edges file"
                 )
             nodes = data.attrs.get("node_population", "nodes")
             nodes = nodes.decode() if isinstance(nodes, bytes) else str(nodes)
@@ -196,7 +196,7 @@ def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
         low, high = int(index[mine].min()), int(index[mine].max()) + 1
         if low < 0 or high > len(data):
             raise InputError(
-                f"edge_group_index names {low if low < 0 else high - 1}",
+                f"edge_group_index contains {low if low < 0 else high - 1}",
                 f"{path}: {data.name}",
                 f"0..{len(data) - 1}",
             )

@@ -10,7 +10,7 @@ from nmsolve.model.network import Connections
 if TYPE_CHECKING:
     from nmsolve.model.store.records import Records
 
-#: What a reader may hold at a time (bytes), beside the columns of its nodes; the rest lies in a scratch folder.
+#: What a reader may hold at a time (bytes), beside the columns of its nodes; the rest is in a scratch folder.
 MEMORY = 2**29
 
 

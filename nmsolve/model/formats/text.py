@@ -78,7 +78,7 @@ class IntegerLines:
 
 
 def _file_line(text: bytes, k: int) -> int:
-    """Line number in the file (from 1) of the ``k``-th line (from 0) that is no comment."""
+    """Line number in the file (from 1) of the ``k``-th line (from 0) that is not a comment."""
     if b"%" not in text:
         return k + 1
     seen = -1
@@ -95,7 +95,7 @@ def read_integer_lines(path: Path) -> IntegerLines:
 
     Raises
     ------
-    InputError : unreadable, or something that is no whole number >= 0 (with its line)
+    InputError : unreadable, or something that is not a whole number >= 0 (with its line)
     """
     text = read_limited(path)
     body = _COMMENT.sub(b"", text) if b"%" in text else text
@@ -114,7 +114,7 @@ def _numbers(body: bytes) -> IntArray | None:
 
 
 def _in_bulk(body: bytes, kind: type[Any]) -> AnyArray | None:
-    """The numbers of a text that holds none but a number's characters and white space, or None if a word is no number."""
+    """The numbers of a text that holds none but a number's characters and white space, or None if a word is not a number."""
     if not body.strip(_BLANKS):
         return np.zeros(0, kind)  # fromstring reads "only blanks" as one number
     with warnings.catch_warnings():
@@ -142,7 +142,7 @@ def _line_starts(body: bytes) -> IntArray:
 
 
 def _bad_token(text: bytes, path: str) -> InputError:
-    """Find the first token that is no whole number >= 0 (only runs when there is one)."""
+    """Find the first token that is not a whole number >= 0 (only runs when there is one)."""
     for number, line in enumerate(text.split(b"\n"), start=1):
         if line.lstrip(b" \t").startswith(b"%"):
             continue
@@ -150,7 +150,7 @@ def _bad_token(text: bytes, path: str) -> InputError:
             if whole_number(token) is None:
                 shown = token[:30].decode("utf-8", "replace")
                 return InputError(f"found {shown!r}", f"{path}:{number}", "a whole number from 0 to 10^18")
-    return InputError("the file is no text of whole numbers", path)
+    return InputError("the file is not a text of whole numbers", path)
 
 
 def integer_text(rows: list[list[int]]) -> bytes:

@@ -33,7 +33,7 @@ PROBABILITIES = (
 def synapse_counts(neurons: IntArray) -> IntArray:
     """(8, 8) synapses drawn from each source (column) to each target population (row).
 
-    ``K = ln(1 - p) / ln(1 - 1 / (N_source N_target))``: so many draws with replacement connect a given pair with
+    ``K = ln(1 - p) / ln(1 - 1 / (N_source N_target))``: this many draws with replacement connect a given pair with
     probability ``p``. At full size the 64 numbers add up to 298,880,970 after rounding.
     """
     pairs = neurons[:, None].astype(np.float64) * neurons[None, :]

@@ -41,7 +41,7 @@ def read_any_mapping(
     if kind in (".json", ".sln"):
         if placement is not None:
             raise InputError(
-                f"a {kind} file says where every node is",
+                f"a {kind} file already gives the core of every node",
                 "--placement",
                 "a file of parts such as METIS writes",
             )

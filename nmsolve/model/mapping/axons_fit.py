@@ -17,7 +17,7 @@ def axon_misfit(problem: MappingProblem) -> list[str]:
     """Nodes (or ``together`` groups) whose messages alone exceed a table, and totals that exceed all tables.
 
     A message needs an entry for every core it reaches, and reaches at least as many cores as its targets fill: their sizes
-    over what a core holds, rounded up. It takes that many incoming entries wherever its targets are, and that many
+    over what a core holds, rounded up. It takes this number of incoming entries wherever its targets are, and as many
     outgoing ones where its source is.
     """
     stated = problem.axon_limits
@@ -34,7 +34,7 @@ def axon_misfit(problem: MappingProblem) -> list[str]:
     for name in stated if not out else ():
         if least > stated[name] * usable:
             out.append(
-                f"the messages must reach {least} cores, counted for each message, because a core holds only so many of"
+                f"the messages must reach {least} cores, counted for each message, because a core cannot hold all of"
                 f" its targets; the {usable} usable cores have {stated[name] * usable} {name} ({stated[name]} each)"
             )
     return out

@@ -9,7 +9,7 @@ from nmsolve.model.mapping.groups import Groups, listed_nodes, make_groups, quot
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, IntArray
 
-#: Of the groups without any core, so many are traced back to the constraints to blame.
+#: Most groups without any core that are traced back to the constraints to blame.
 MOST_EXPLAINED = 200
 
 

@@ -61,7 +61,7 @@ def load_constraints(path: str | Path, graph: LogicGraph, machine: Machine) -> t
         name = entry.name or f"{entry.kind} {i}"
         if name in names:
             raise InputError(
-                f"constraint {names[name]} is called {name!r} too", f"{where}.name", "unique names"
+                f"constraint {names[name]} has the same name {name!r}", f"{where}.name", "unique names"
             )
         names[name] = i
         nodes = _nodes(entry, graph, where)
@@ -79,7 +79,7 @@ def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, 
         if v not in graph.index_of:
             raise InputError(f"no node has id {v!r}", f"{where}.nodes[{k}]", f"a node of {graph.name}")
         if v in seen:
-            raise InputError(f"node {v!r} is there twice", f"{where}.nodes[{k}]", "every node once")
+            raise InputError(f"node {v!r} is listed twice", f"{where}.nodes[{k}]", "every node once")
         seen[v] = k
     return tuple(graph.index_of[v] for v in entry.nodes)
 

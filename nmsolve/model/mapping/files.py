@@ -164,7 +164,7 @@ def _nodes(ids: list[int | str], graph: LogicGraph, path: str | Path) -> IntArra
     count = np.bincount(node, minlength=graph.n)
     if (count != 1).any():
         u = int(np.flatnonzero(count != 1)[0])
-        what = "is missing" if count[u] == 0 else f"is there {count[u]} times"
+        what = "is missing" if count[u] == 0 else f"is listed {count[u]} times"
         raise InputError(f"node {graph.node_id(u)!r} {what}", f"{path}: $.node", "every node once")
     return node
 
@@ -178,7 +178,7 @@ def _coordinates(values: list[int], end: int, where: str) -> IntArray:
 
 
 def _integers(values: list[int]) -> IntArray:
-    """As int64; whole numbers too large for it become -1, which is no coordinate."""
+    """As int64; whole numbers too large for it become -1, which is not a coordinate."""
     try:
         return np.array(values, np.int64)
     except OverflowError:

@@ -91,7 +91,7 @@ def _cores_needed(sizes: IntArray, limit: IntArray) -> tuple[int, int]:
 
 
 def _smallest_machine(machine: Machine, least: int, enough: int) -> str:
-    """Advice: the smallest machine of this kind with at least that many cores."""
+    """Advice: the smallest machine of this kind with at least this many cores."""
     if machine.distance_matrix is not None:
         return f"at least {least} such cores are needed"
     if machine.n_chips == 1 and machine.name.startswith("mesh"):

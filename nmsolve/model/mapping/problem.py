@@ -330,7 +330,7 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
 
     Raises
     ------
-    InputError : the balance is no number >= 0 or gives cores more nodes than can be counted, or no core is usable
+    InputError : the balance is not a number >= 0 or gives cores more nodes than can be counted, or no core is usable
     """
     if balance is not None and not 0 <= balance < np.inf:
         raise InputError(f"balance is {balance}", "", "a number >= 0")
@@ -346,6 +346,6 @@ def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | Non
     room = (1 + balance) * graph.n / usable
     if not room < 2**53:
         raise InputError(
-            f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "less"
+            f"balance {balance:g} gives every core room for {room:.3g} nodes", "--balance", "a smaller number"
         )
     return max(1, int(np.ceil(room - 1e-9)))

@@ -45,7 +45,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
 
     Raises
     ------
-    InputError : there are such groups and the graph lies on disk, where nothing can be merged, or a given matrix charges for
+    InputError : there are such groups and the graph is on disk, where nothing can be merged, or a given matrix charges for
         traffic that stays on its core
     """
     group = problem.group_of
@@ -55,7 +55,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
     graph = problem.graph
     if graph.on_disk:
         raise InputError(
-            "'together' constraints on a graph that lies on disk", graph.name, "more --memory, or none"
+            "'together' constraints on a graph on disk", graph.name, "more --memory, or no such constraints"
         )
     far = problem.machine.distance_matrix
     if far is not None and far.diagonal().any():

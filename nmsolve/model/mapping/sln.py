@@ -69,7 +69,7 @@ def read_sln(path: str | Path, graph: LogicGraph, machine: Machine) -> IntArray:
     if not (found == np.arange(n)).all():
         wrong = place + 1
         outside = wrong[(wrong < 1) | (wrong > n)]
-        what = f"{outside[0]} is no place" if len(outside) else f"place {_double(found) + 1} is there twice"
+        what = f"{outside[0]} is no place" if len(outside) else f"place {_double(found) + 1} is taken twice"
         raise InputError(what, str(path), f"every number from 1 to {n} once")
     inverse = np.empty(n, np.int64)
     inverse[place] = np.arange(n)
@@ -95,9 +95,7 @@ def write_sln(path: str | Path, graph: LogicGraph, machine: Machine, core: IntAr
     """
     core = np.asarray(core, np.int64)
     if not is_qaplib(graph, machine) or not np.array_equal(np.sort(core), np.arange(graph.n)):
-        raise InputError(
-            "this is no answer to a QAPLIB instance", str(path), "a .dat file and one node per core"
-        )
+        raise InputError("not an answer to a QAPLIB instance", str(path), "a .dat file and one node per core")
     place = core
     if graph.meta["traffic"] == "second":  # nodes are indices of the second matrix, cores of the first
         place = np.empty(graph.n, np.int64)
@@ -119,7 +117,7 @@ def _numbers(path: Path) -> tuple[int, float, IntArray]:
         )
     stated, place = decimal(words[1]), [whole_number(w) for w in words[2:]]
     if None in place:
-        raise InputError("something is no number", str(path), "size, cost, permutation")
+        raise InputError("an entry is not a number", str(path), "size, cost, permutation")
     if stated is None or not np.isfinite(stated):
         shown = words[1][:30].decode("utf-8", "replace")
         raise InputError(f"the cost is {shown}", f"{path}:1", "a finite number")

@@ -65,7 +65,7 @@ def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where
 
     Raises
     ------
-    InputError : a symbol is not bound, nothing is known, or the result is no whole number >= 0
+    InputError : a symbol is not bound, nothing is known, or the result is not a whole number >= 0
     """
     what = what or "a number"
     if count is None:

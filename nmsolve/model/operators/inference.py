@@ -19,10 +19,10 @@ from nmsolve.model.operators.shapes import RULES, UNKNOWN, Call, Fact, UnknownSh
 from nmsolve.model.operators.symbols import Names
 from nmsolve.model.types import AnyArray
 
-#: Shapes known beforehand by the name of the tensor; None: this length is not known.
+#: Shapes known in advance by the name of the tensor; None: this length is not known.
 Hints: TypeAlias = Mapping[str, tuple[Any, ...]]
 
-#: Integer inputs with at most so many elements get symbols as values: they may be lengths or numbers of turns.
+#: Integer inputs with at most this many elements get symbols as values: they may be lengths or numbers of turns.
 LARGEST_SYMBOLIC = 8
 
 
@@ -143,7 +143,7 @@ class _Inference:
         except UnknownShape:
             return ()
         except (ValueError, TypeError, KeyError, IndexError, ArithmeticError, AttributeError) as error:
-            # A model that breaks the rules of its operators: say so, and go on with what the hints know.
+            # A model that breaks the rules of its operators: say so, and continue with what the hints know.
             self.warnings[op.name] = f"operator {op.name!r} ({op.kind}): its shapes do not follow: {error}"
             return ()
 

@@ -81,7 +81,7 @@ def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str 
     if problem.split == "chain":
         for layer in range(1, problem.count):
             if stage[layer] < stage[layer - 1]:
-                return f"stage {stage[layer]} goes on with {problem.labels[layer]!r} after stage {stage[layer - 1]}"
+                return f"stage {stage[layer]} continues with {problem.labels[layer]!r} after stage {stage[layer - 1]}"
     if problem.split != "contiguous":
         return None
     back = [False] * problem.count if problem.backward is None else problem.backward.tolist()

@@ -32,7 +32,7 @@ class PipelineProblem:
     storage : (L,) what every layer needs of memory; a group's cores share it evenly
     tensors : what layers send to layers, and how long that takes
     cores : N, how many cores there are
-    stages : most stages; ``exact_stages``: so many, no fewer
+    stages : most stages, or with ``exact_stages`` the exact number
     use_all : the groups must use all N cores
     memory : most memory per core, or None
     overlap : computing and transfer happen at the same time

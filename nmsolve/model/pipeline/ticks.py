@@ -35,7 +35,7 @@ class Ticks:
     impossible: BoolArray
 
     def seconds(self, ticks: int) -> float:
-        """The time of so many ticks in the problem's unit, rounded once; negative ticks stand for infinity."""
+        """Return the time of ``ticks`` in the problem's unit, rounded once; negative ticks mean infinity."""
         return math.inf if ticks < 0 else math.ldexp(float(ticks), -self.exponent)
 
     def floor(self, seconds: float) -> int:

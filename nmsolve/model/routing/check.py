@@ -81,7 +81,7 @@ def _tree_complaint(
         if depth[goal] > longest(source, goal):
             return f"{depth[goal]} links to core {goal}, at most {longest(source, goal)} are allowed"
     useless = set(depth) - tails - {source, *goals}
-    return f"a branch ends in core {min(useless)}, which is no target" if useless else None
+    return f"a branch ends in core {min(useless)}, which is not a target" if useless else None
 
 
 def _turn_complaint(problem: RoutingProblem, routes: Routes) -> str | None:

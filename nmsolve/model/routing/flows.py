@@ -13,7 +13,7 @@ from nmsolve.model.graph import Messages
 from nmsolve.model.routing.trees import Trees
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, frozen
 
-#: Up to so many pairs of cores the traffic is summed in a table of all pairs.
+#: Up to this many pairs of cores the traffic is summed in a table of all pairs.
 DENSE = 2**22
 
 

@@ -117,7 +117,7 @@ class ZipReader:
         except (*DAMAGE, OSError) as error:
             reason = str(error).lower() or "truncated"
             raise InputError(
-                f"no zip archive, or not all of one ({reason})", str(self.path), "a .nmz file"
+                f"not a zip archive, or not a complete one ({reason})", str(self.path), "a .nmz file"
             ) from None
         out: dict[str, Member] = {}
         for e in entries:
@@ -125,7 +125,7 @@ class ZipReader:
             if e.filename in out:
                 raise InputError("the archive holds this member twice", where)
             if e.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or e.flag_bits & 1:
-                raise InputError("the member is encrypted or packed otherwise", where, "deflate")
+                raise InputError("the member is encrypted or not compressed by deflate", where, "deflate")
             if e.file_size > DEFLATE_LIMIT * e.compress_size + 64:
                 raise InputError(
                     f"{e.compress_size} bytes cannot unpack to {e.file_size}", where, "what deflate can pack"
@@ -135,7 +135,7 @@ class ZipReader:
         packed = sum(m.packed for m in out.values())
         if packed > size:  # overlapping members could unpack without end
             raise InputError(
-                f"the members take {packed} bytes, the file has {size}", str(self.path), "one after the other"
+                f"the members take {packed} bytes, the file has {size}", str(self.path), "no overlap"
             )
         return out
 
@@ -162,7 +162,7 @@ class ZipReader:
         fd = self._file.fileno()
         head = _pread(fd, _LOCAL.size, member.at, where)
         if head[:4] != b"PK\3\4":
-            raise InputError("the directory points elsewhere", where, "a member")
+            raise InputError("the directory does not point to it", where, "a member")
         name, extra = struct.unpack("<2H", head[26:30])
         packed = _pread(fd, member.packed, member.at + _LOCAL.size + name + extra, where)
         if not member.deflated:

@@ -1,4 +1,4 @@
-"""Weights and rates as whole numbers, exactly: so many units, or a float with its bytes reversed."""
+"""Weights and rates as whole numbers, exactly: a number of units, or a float with its bytes reversed."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def in_pieces(values: FloatArray) -> Iterator[FloatArray]:
 def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:
     """(e,) uint64 numbers to write.
 
-    Values that are multiples of the unit but for rounding errors (sums of decimals) are written as these multiples.
+    Values that are multiples of the unit except for rounding errors (sums of decimals) are written as these multiples.
 
     Raises
     ------

@@ -142,7 +142,7 @@ def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], pat
         raise InputError(f"the vertices have {total} messages", place("messages"), str(manifest.messages))
     row = numbers("row", total)
     if row is not None and not np.array_equal(np.sort(row), np.arange(total, dtype=np.uint64)):
-        raise InputError("not every message is there once", place("row"), f"0..{total - 1}")
+        raise InputError("messages are missing or listed twice", place("row"), f"0..{total - 1}")
     sizes, multicast, codes = (
         numbers("sizes", n * resources),
         numbers("multicast", total),
@@ -154,9 +154,7 @@ def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], pat
         raise InputError(f"a size of {sizes.max()}", place("sizes"), "at most 2^62")
     coding = None if codes is None else manifest.columns["rate"].coding
     if codes is None or coding is None:
-        raise InputError(
-            "there are no rates, or not how they are coded", place("rate"), "a column with its coding"
-        )
+        raise InputError("the rates or their coding are missing", place("rate"), "a column with its coding")
     return Columns(
         sizes=np.ascontiguousarray(sizes.astype(np.int64).reshape(resources, n).T),
         rate=from_codes(codes, coding, place("rate")),

@@ -1,4 +1,4 @@
-"""A logic graph that lies on disk: vertices in memory, messages handed out in blocks."""
+"""A logic graph on disk: vertices in memory, messages handed out in blocks."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class StoredGraph(LogicGraph):
     def __getattr__(self, name: str) -> Any:
         if name in _ON_DISK:
             raise InputError(
-                f"the graph lies on disk; in memory its connections need {needed_memory(self.store) / 2**30:.2f} GiB",
+                f"the graph is on disk; in memory its connections need {needed_memory(self.store) / 2**30:.2f} GiB",
                 str(self.store.path),
                 "more memory for this",
             )

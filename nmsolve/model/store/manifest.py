@@ -50,7 +50,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything about a graph that is no array. ``docs/nmz.md`` explains each field."""
+    """Everything about a graph that is not an array. ``docs/nmz.md`` explains each field."""
 
     nmz: int
     name: str
@@ -119,7 +119,7 @@ def _check_shards(manifest: Manifest, where: str) -> None:
         )
     if manifest.directions == "both" and sum(s.imbalance for s in shards) % 2**64:
         raise InputError(
-            "the two directions disagree: some connection is not, or not equally, at both of its ends",
+            "the two directions disagree: a connection is missing or different at one of its ends",
             f"{where}: $.shards",
             "each connection once at its source and once at its target",
         )

@@ -79,7 +79,7 @@ class Store:
             raise InputError(
                 f"{manifest.vertices} vertices need {need} bytes of memory",
                 where,
-                f"at most {have}, all there is",
+                f"at most {have}, all that this machine has",
             )
         return manifest
 
@@ -156,7 +156,7 @@ class Store:
     def blocks(self, order: Sequence[int] | None = None, workers: int = 1) -> Iterator[Block]:
         """Shards one after the other, in their own or the given ``order``.
 
-        With more than one of ``workers``, that many threads decode ahead of the caller.
+        With more than one of ``workers``, as many threads decode ahead of the caller.
         """
         numbers = range(len(self.shards)) if order is None else order
         if workers <= 1:

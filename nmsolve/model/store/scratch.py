@@ -1,7 +1,7 @@
 """The scratch folder of a run: what does not fit in memory lies here, and is gone when the run ends.
 
 A run holds a lock (``flock``) on a file in its folder. The system releases it however the run ends, so a folder whose
-lock is free was left by a killed run; the next run removes it, or goes on from it (``--resume``).
+lock is free was left by a killed run; the next run removes it, or continues from it (``--resume``).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Scratch:
 
     Raises
     ------
-    InputError : ``parent`` is no writable folder
+    InputError : ``parent`` is not a writable folder
     """
 
     path: Path
@@ -210,7 +210,7 @@ def _read_finished(path: Path) -> dict[str, dict[str, object]]:
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        return {}  # it begins anew
+        return {}  # it begins again
     return found if isinstance(found, dict) else {}
 
 

@@ -101,9 +101,9 @@ class StoreWriter:
         indptr = np.asarray(indptr, np.int64)
         e, where = int(indptr[-1]), str(self.path)
         if indptr[0] != 0 or (np.diff(indptr) < 0).any():
-            raise InputError("indptr does not cut the connections", where, "rising numbers from 0")
+            raise InputError("indptr does not split the connections", where, "rising numbers from 0")
         if not len(neighbour) == len(weight) == e or any(a is not None and len(a) != e for a in (size, tag)):
-            raise InputError(f"arrays of other lengths than {e}", where, "one value per connection")
+            raise InputError(f"an array does not have {e} values", where, "one value per connection")
         neighbour, sizes, tags = (_as_int32(a, where) for a in (neighbour, size, tag))
         weight = np.ascontiguousarray(weight, np.float64)
         begin, k = 0, len(indptr) - 1

@@ -84,9 +84,9 @@ def map(
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
         names a capacity, 0.03 (0 where there is a core for every node)
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
-    migration_budget : at most so many nodes may be on another core than in ``warm_start``
+    migration_budget : most nodes that may be on another core than in ``warm_start``
     memory : most bytes that all processes together may hold (resident); the run ends before it holds more
-    scratch : where to put what does not fit in memory, and whether to go on from what a killed run left there
+    scratch : where to put what does not fit in memory, and whether to continue from what a killed run left there
     observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
     mip_solver : the solver Pyomo uses for engine ``mip``
 

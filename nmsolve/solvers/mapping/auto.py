@@ -37,14 +37,14 @@ LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
 #: Part of the time for the bounds that come after the heuristics: this at once, and so much more per second of the time
 #: limit, up to the largest.
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
-#: From so many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
+#: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
-#: One node per core: from so many nodes on, and with less than so many seconds for each, annealing from nowhere does not
+#: One node per core: from this many nodes on, and with less than this many seconds for each, annealing from nowhere does not
 #: get as far as bisection and refinement (measured on layered networks of 4,096 and 65,536 clusters).
 MANY, PER_NODE = 2000, 0.005
 #: Largest part of the time for neighbour counting, which says little where cores hold many nodes.
 MOST_NEIGHBOURS = 0.05
-#: From so many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
+#: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
 DENSE = 13.0
@@ -60,7 +60,7 @@ def chosen(
     InputError : no name, an unknown one, or every engine refuses the problem
     """
     if not names:
-        raise InputError("no engine is named", "--engines", "one of " + ", ".join(REGISTRY))
+        raise InputError("no engine is given", "--engines", "one of " + ", ".join(REGISTRY))
     steps, refusals = _steps(problem, names, mip_solver)
     for name, reason in refusals.items():
         refused(name, f"refused: {reason}")
@@ -84,11 +84,11 @@ def automatic(
 
     On small problems heuristics and bounds are brief (EASY_NODES, SMALL_PART) and the exact engines get the rest. With
     several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit. A graph that
-    lies on disk gets the engines that read it block by block.
+    is on disk gets the engines that read it block by block.
 
     Raises
     ------
-    InputError : the graph lies on disk, and no engine that finds mappings takes the problem
+    InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
     before, after = _before(problem, seconds), _after(problem, seconds)
@@ -111,7 +111,7 @@ def automatic(
             refused(name, f"refused: {refusals[name]}" if name in refusals else f"not run: {late[name]}")
     if problem.graph.on_disk and "external" in refusals:
         raise InputError(
-            f"the graph lies on disk; external: {refusals['external']}",
+            f"the graph is on disk; external: {refusals['external']}",
             problem.graph.name,
             "more --memory, or another problem",
         )

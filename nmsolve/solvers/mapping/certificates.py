@@ -145,12 +145,12 @@ def _no_claim(bound: Bound, free_routes: bool) -> str | None:
     """Why nothing is claimed that could be looked at: somebody unknown, another method's certificate, no number, no scope."""
     if bound.method not in RECHECKS and bound.method not in (FREE_WORDS if free_routes else WORDS):
         whose = "chosen routes" if free_routes else "the machine's own routes"
-        return f"no engine for {whose} is called {bound.method!r}, its word counts for nothing"
+        return f"no engine for {whose} is called {bound.method!r}, so its claim does not count"
     method = bound.certificate.get("method", bound.method)
     if not isinstance(method, str) or method != bound.method:
         return f"the certificate is for {method!r}, the bound claims {bound.method!r}"
     if np.isnan(bound.value):
-        return "the claim is no number"
+        return "the claim is not a number"
     return None if bound.scope in ("full", "placement") else f"unknown scope {bound.scope!r}"
 
 
@@ -225,7 +225,7 @@ def certificates_text(about: str, bounds: Iterable[tuple[str, Bound]]) -> str:
 
 
 def stages_to_json(stages: Sequence[Stage]) -> str:
-    """The file ``pareto-certificates.json``: the same for the problems of a front, of which none is the last word."""
+    """The file ``pareto-certificates.json``: the same for the problems of a front, none of which is the last word."""
     return _text({"format": FORMAT, "stages": _stage_rows(stages)})
 
 
@@ -283,12 +283,12 @@ def stages_from_json(data: bytes | str, where: str = "certificates.json") -> lis
     """
     rows = _file(data, where).get("stages", [])
     if not isinstance(rows, list):
-        raise InputError("stages are no list", where, "a list of objects")
+        raise InputError("stages is not a list", where, "a list of objects")
     out = []
     for i, row in enumerate(rows):
         at = f"{where}: $.stages[{i}]"
         if not isinstance(row, dict) or not isinstance(row.get("bounds"), list):
-            raise InputError("no stage", at, "an object with objective, ceilings, problem and bounds")
+            raise InputError("not a stage", at, "an object with objective, ceilings, problem and bounds")
         objective, limits, problem = row.get("objective"), row.get("ceilings"), row.get("problem")
         if not isinstance(objective, str) or not isinstance(problem, str) or not isinstance(limits, dict):
             raise InputError("objective, ceilings or problem is missing", at, "text, an object and text")
@@ -312,7 +312,7 @@ def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
     for i, row in enumerate(rows):
         at = f"{where}[{i}]"
         if not isinstance(row, dict) or not isinstance(row.get("certificate"), dict):
-            raise InputError("no certificate", at, "an object with method, scope, value and certificate")
+            raise InputError("not a certificate", at, "an object with method, scope, value and certificate")
         method, scope, value = row.get("method"), row.get("scope"), row.get("value")
         if not isinstance(method, str) or not isinstance(scope, str):
             raise InputError("method or scope is missing", at, "text")
@@ -344,4 +344,4 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")

@@ -27,7 +27,7 @@ PER_NODE_STORED = 120
 PER_DECODED = 24
 #: Bytes for compiled kernels and libraries that are loaded on the way; for a graph on disk the first ones are there.
 FIXED, FIXED_STORED = 128 * 2**20, 32 * 2**20
-#: What is held differs by so many bytes from run to run: a graph is loaded only where its search is not refused then.
+#: Memory in use differs by this many bytes from run to run: a graph is loaded only where its search is not refused then.
 MARGIN = 16 * 2**20
 
 

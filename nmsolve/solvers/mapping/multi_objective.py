@@ -17,7 +17,7 @@ from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
-#: Solves one problem in so many seconds, from a known mapping or None.
+#: Solves one problem within a number of seconds, from a known mapping or None.
 Solve = Callable[[MappingProblem, float, IntArray | None], Result]
 #: Relative excess over a value that counts as equal.
 EQUAL = 1e-12
@@ -84,10 +84,10 @@ def objective_names(text: str, where: str = "--objective") -> tuple[str, ...]:
             raise InputError(f"unknown objective {name!r}", where, "one of " + ", ".join(OBJECTIVES))
     if "reward" in names and len(names) > 1:
         raise InputError(
-            f"objectives {text!r} name reward among others", where, "reward as the only objective"
+            f"objectives {text!r} combine reward with others", where, "reward as the only objective"
         )
     if len(set(names)) < len(names):
-        raise InputError(f"objectives {text!r} name one twice", where, "different objectives")
+        raise InputError(f"objectives {text!r} repeat one", where, "different objectives")
     return names
 
 

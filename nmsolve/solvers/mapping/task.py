@@ -120,7 +120,7 @@ class MappingTask(Task[IntArray]):
 
         names = provers(REGISTRY, problem, ("bounds", "both") if small else ("bounds",), may)
         if not names:
-            raise InputError("no engine proves bounds for it", problem.graph.name, "a smaller machine")
+            raise InputError("no engine can prove bounds for it", problem.graph.name, "a smaller machine")
         return names
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
@@ -135,7 +135,7 @@ def _take_warm_start(referee: MappingReferee, incumbent: Incumbent, core: AnyArr
 
     Raises
     ------
-    InputError : it is no mapping of this graph at all
+    InputError : it is not a mapping of this graph at all
     DoesNotFitError : every mapping moves more nodes than the migration budget allows
     """
     original = referee.reduction.original

@@ -195,7 +195,7 @@ def lightest(cover: Cover, price: IntArray, ceiling: int, least: int) -> Questio
 def _block(cover: Cover, price: IntArray, least: int) -> tuple[Question, Any, list[Any]]:
     """A block worth ``least``: its variables, its worth, and what its load is the largest of.
 
-    A piece along the order lies between two downsets: ``low`` before it, ``high`` with it.
+    A piece along the order is between two downsets: ``low`` before it, ``high`` with it.
     """
     from ortools.sat.python import cp_model
 

@@ -169,7 +169,7 @@ def memory(model: Any, data: PipelineData, whole: Whole, v: Variables) -> None:
 
 
 def numbers(model: Any, data: PipelineData, whole: Whole, v: Variables) -> None:
-    """Cores, hosts and stages: as many as there are, or exactly so many."""
+    """Cores, hosts and stages: at most the given numbers, or exactly."""
     problem = data.problem
     cores = sum(m * on for some in v.mode for m, on in some.items() if m > 0)
     hosts = sum(on for some in v.mode for m, on in some.items() if m == HOST)

@@ -188,7 +188,7 @@ def memory(model: Any, data: PipelineData, v: Variables) -> None:
 
 
 def numbers(model: Any, data: PipelineData, v: Variables) -> None:
-    """Cores, hosts and stages: as many as there are, or exactly so many."""
+    """Cores, hosts and stages: at most the given numbers, or exactly."""
     rows, problem = named_rows(model, "numbers"), data.problem
     if any(len(some) > 1 for some in v.mode):
         cores = sum(m * on for some in v.mode for m, on in some.items() if m > 0)

@@ -46,10 +46,10 @@ def check_plan_bound(
     chain = bound.method == CHAIN and problem.split == "chain"
     if not chain and bound.method not in (*CERTIFIED, *WORDS):
         return BoundCheck(
-            False, math.nan, f"no engine is called {bound.method!r}, its word counts for nothing"
+            False, math.nan, f"no engine is called {bound.method!r}, so its claim does not count"
         )
     if bound.scope != "full" or not 0 <= bound.value <= objective * (1 + TOLERANCE):
-        text = f"{value} ({bound.scope}) is no bound of all plans: one is known with {objective:,.10g}"
+        text = f"{value} ({bound.scope}) is not a bound of all plans: one is known with {objective:,.10g}"
         return BoundCheck(False, math.nan, text)
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no load is below 0")
@@ -69,7 +69,7 @@ def check_plan_bound(
         return BoundCheck(False, math.nan, text)
     text = f"recomputed from the certificate: {found.value:,.10g}, claimed {value}"
     if found.word:
-        text += f"; that nothing is below rests on the word of {found.word}"
+        text += f"; that no value is lower rests on the word of {found.word}"
     return BoundCheck(bound.value <= found.value, found.value, text, found.word)
 
 
@@ -84,7 +84,7 @@ def recheck_bound(
     """
     said = certificate.get("method", method)
     if not isinstance(said, str) or said != method:
-        raise InputError(f"it is one of {str(said)[:40]!r}", "certificate", f"one of {method}")
+        raise InputError(f"its method is {str(said)[:40]!r}", "certificate", method)
     if method == "work":
         return Proof(_work(problem, number(certificate, "rate")), "")
     if method in ("layer", "layer-cut"):

@@ -124,7 +124,7 @@ def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int
     """A field that must be a list of whole numbers from 0 to ``largest``."""
     values = certificate.get(name)
     if not isinstance(values, list | np.ndarray) or len(values) == 0:
-        raise InputError(f"{name} is no list", "certificate", "whole numbers")
+        raise InputError(f"{name} is not a list", "certificate", "whole numbers")
     out = []
     for v in values.tolist() if isinstance(values, np.ndarray) else values:
         if isinstance(v, bool) or not isinstance(v, int | float) or not 0 <= v <= largest or v != int(v):
@@ -292,7 +292,7 @@ class _Search:
 def _relaxation(blocks: _Blocks) -> tuple[Any, FloatArray, FloatArray]:
     """Rows ``A z <= b`` and the prices: ``z`` says which groups are inside, which come before, which tensors are cut.
 
-    A piece along the order lies between two sets that nothing outside comes before: ``low``, and ``low`` with the block.
+    A piece along the order is between two sets that nothing outside comes before: ``low``, and ``low`` with the block.
     """
     from scipy.sparse import csr_array
 

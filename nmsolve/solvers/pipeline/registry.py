@@ -8,7 +8,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.search.entries import Entry, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
-#: Up to so many layers times stages the exact model often proves what it finds before these searches are through, which
+#: Up to this many layers times stages the exact model often proves what it finds before these searches are through, which
 #: then come after all others in these splits.
 SMALL = 2000
 LATE = {"resplit": ("any",), "orders": ("any", "contiguous")}

@@ -1,4 +1,4 @@
-"""Large neighbourhoods for any split: what two or three stages hold is divided among them anew, by the exact model.
+"""Large neighbourhoods for any split: what two or three stages hold is divided among them again, by the exact model.
 
 A stage's load depends only on what it holds, so the others keep their loads. The slowest stage is always among those divided;
 the others are drawn by chance, neighbours (stages it exchanges data with) more often.
@@ -36,7 +36,7 @@ def _too_few_or_many(problem: PipelineProblem) -> str | None:
 
 
 class Resplit:
-    """Divides the slowest stage and one or two others anew with CP-SAT; runs in a child process."""
+    """Divides the slowest stage and one or two others again with CP-SAT; runs in a child process."""
 
     name = "resplit"
     finds = "mappings"

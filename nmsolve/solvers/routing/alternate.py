@@ -2,7 +2,7 @@
 
 Place with the machine's own routes, then choose routes. From then on nodes are moved and exchanged as if every core sent along a
 tree of its own: the routes chosen last where it has any, elsewhere ways over links that carry little. So each move is judged by
-the loads it would cause now. Routes are chosen anew for what comes out, and it is kept if their largest load did not rise.
+the loads it would cause now. Routes are chosen again for what comes out, and it is kept if their largest load did not rise.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from nmsolve.solvers.search.budget import Budget
 
 #: Parts of the time: first placement, bound for all mappings, routes of the final placement. The rest are rounds.
 PLACE, BOUND, FINAL = 0.35, 0.05, 0.15
-#: Kept back for the figures of the answer: part of the time, and at most so many seconds.
+#: Kept back for the figures of the answer: part of the time, and at most this many seconds.
 RESERVE_PART, RESERVE = 0.1, 0.5
 #: Least seconds for the routes of the final placement, which has some already.
 LAST = 0.2
 #: Seconds of moves in a round: part of the time, and bounds on it.
 ROUND, SHORTEST, LONGEST = 0.01, 0.3, 10.0
-#: Routes over links with more than this part of the least largest load so far are led anew.
+#: Routes over links with more than this part of the least largest load so far are rerouted.
 RELIEVE = 0.9
 #: Temperatures of a round as parts of the value: first (falls by SHRINK after a round in vain), last part of it; norm of loads.
 HOT, SHRINK, COLD, NORM = 0.001, 0.9, 0.05, 5.0

@@ -1,7 +1,7 @@
 """Engine ``column-lns``: some flows are taken off the machine and led back in together, by an exact choice among paths.
 
 The paths are within one order of channels that keeps every dependency of the routes, so that any choice is free of deadlock; what
-the order keeps beyond them is drawn anew for every repair. The choice minimises what links carry above the largest load that
+the order keeps beyond them is drawn again for every repair. The choice minimises what links carry above the largest load that
 would be an improvement; as long as that is not zero, equally good choices change the routes all the same.
 """
 

@@ -36,7 +36,7 @@ class FaultPlan:
     ----------
     links : links, each in both directions
     cores : cores that can hold no node any more; their routers too with ``routers``
-    migration_budget : most nodes that a repair may move; None: as many as lie on cores that died or were cut off
+    migration_budget : most nodes that a repair may move; None: as many as are on cores that died or were cut off
     """
 
     links: int
@@ -117,7 +117,7 @@ class FaultStudy:
                 "`nmsolve route` makes others",
             )
         if flows.hash != flows_of(placed.graph, placed.core, machine.size).hash:
-            raise InputError("the routes are for other traffic", "routes", "routes of this mapping")
+            raise InputError("the routes are for different traffic", "routes", "routes of this mapping")
         self.placed, self.routes, self.number = placed, routes, found
         self.in_use, self.problem = problem, replace(problem, turns=None)
         loads = route_loads(machine, flows, routes)
@@ -235,17 +235,17 @@ def check_plan(machine: Machine, plan: FaultPlan) -> None:
     there = len(whole_links(machine))
     if not 0 <= plan.links <= there:
         raise InputError(
-            f"{plan.links} links are to die, {machine.name} has {there}", "--links", f"0 to {there}"
+            f"{plan.links} links are to fail, {machine.name} has {there}", "--links", f"0 to {there}"
         )
     usable = int(machine.usable.sum())
     if not 0 <= plan.cores < usable:
         raise InputError(
-            f"{plan.cores} cores are to die, {machine.name} has {usable} usable ones",
+            f"{plan.cores} cores are to fail, {machine.name} has {usable} usable ones",
             "--cores",
             f"0 to {usable - 1}",
         )
     if plan.links + plan.cores == 0:
-        raise InputError("nothing is to die", "--links", "at least one link or core")
+        raise InputError("no link and no core is to fail", "--links", "at least one link or core")
     if plan.trials < 1:
         raise InputError(f"{plan.trials} trials", "--trials", "at least 1")
     if plan.migration_budget is not None and plan.migration_budget < 0:
@@ -263,7 +263,7 @@ def whole_links(machine: Machine) -> list[tuple[int, int]]:
 def draw(
     machine: Machine, plan: FaultPlan, number: int
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Links and usable cores that die in trial ``number``; every set of so many is equally likely."""
+    """Links and usable cores that fail in trial ``number``; all sets of this size are equally likely."""
     rng = np.random.default_rng([plan.seed, number])
     there = whole_links(machine)
     links = np.sort(rng.choice(len(there), plan.links, replace=False))

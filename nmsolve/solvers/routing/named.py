@@ -39,7 +39,7 @@ class NamedRules:
 def routes_by_rule(problem: RoutingProblem) -> Iterator[tuple[str, Routes]]:
     """``(rule, routes)`` of every named rule, and of the problem's own turns, whose routes the problem allows.
 
-    On a torus both with and without the virtual channels that open its rings, as far as the problem has so many.
+    On a torus both with and without the virtual channels that open its rings, as far as the problem has enough of them.
     """
     rules: list[str | TurnSet] = [*ROUTES]
     if problem.turns is not None:

@@ -100,10 +100,10 @@ def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -
     else's word counts. A bound on a later objective holds for routes that are as good in all objectives before it.
     """
     if not 0 <= bound.value < math.inf or bound.scope != "full":
-        return BoundCheck(False, math.nan, f"{bound.value} ({bound.scope[:20]}) is no bound of all routes")
+        return BoundCheck(False, math.nan, f"{bound.value} ({bound.scope[:20]}) is not a bound of all routes")
     if bound.method not in (*RECHECKED, *WORDS):
         return BoundCheck(
-            False, math.nan, f"no engine is called {bound.method[:40]!r}, its word counts for nothing"
+            False, math.nan, f"no engine is called {bound.method[:40]!r}, so its claim does not count"
         )
     if bound.value == 0:
         return BoundCheck(True, 0.0, "no objective is below 0")

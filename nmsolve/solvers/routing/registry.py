@@ -8,7 +8,7 @@ from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.solvers.search.entries import Entry, steps_for
 from nmsolve.solvers.search.portfolio import Step
 
-#: With up to so many flows the exact model often proves what it finds in less time than large neighbourhoods need, which
+#: With up to this many flows the exact model often proves what it finds in less time than large neighbourhoods need, which
 #: then come after all others.
 SMALL, LATE = 300, "column-lns"
 

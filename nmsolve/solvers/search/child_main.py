@@ -79,7 +79,7 @@ class ChildContext:
 
     @property
     def scratch(self) -> ScratchPlace:
-        """The system's folder for temporary files: what must go on after a kill does not run in a child."""
+        """The system's folder for temporary files: what must continue after a kill does not run in a child."""
         return ScratchPlace()
 
     def incumbent(self) -> tuple[IntArray | None, float]:

@@ -214,7 +214,7 @@ class Incumbent:
         return self._tallies.setdefault(engine, _Tally())
 
     def _meets(self, bound: float) -> bool:
-        """True if no better objective lies between ``bound`` and the incumbent's."""
+        """True if no better objective is between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
         return meets(bound, self._objective, self._referee.lattice)

@@ -76,7 +76,7 @@ class Memory:
         if self.budget is not None and self.budget < least:
             enough = _STEP * (least // _STEP + 2) // 2**20  # what is held differs a little from run to run
             raise InputError(
-                f"{self.budget / 2**20:.0f} MiB are too little", "--memory", f"at least {enough}MiB{hint}"
+                f"{self.budget / 2**20:.0f} MiB is too little", "--memory", f"at least {enough}MiB{hint}"
             )
 
     @contextmanager

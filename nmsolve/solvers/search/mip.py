@@ -79,7 +79,7 @@ def solve(
         else:
             end = solve_other(built, solver, seconds)
     except InfeasibleConstraintException:
-        # a row without variables that does not hold, as a ceiling on fixed costs, is no model to Pyomo: there is no solution
+        # a row without variables that does not hold, as a ceiling on fixed costs, is not a model to Pyomo: there is no solution
         return Outcome("infeasible", None, None, {"solver": solver})
     if end.core is not None:
         on_solution(end.core)

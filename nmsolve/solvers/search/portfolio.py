@@ -22,7 +22,7 @@ from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
-#: An engine gets at least this many seconds if there are so many; in a child it has to import its libraries first.
+#: An engine gets at least this many seconds, if they are left; in a child it has to import its libraries first.
 LEAST, CHILD_LEAST = 0.2, 2.0
 #: An engine is not run again with less time than this part of what its last run took.
 RESTART = 0.1
@@ -80,7 +80,7 @@ class Portfolio:
     """Runs a plan of steps until the gap is reached, time is up, or nothing is left to try.
 
     With one worker the steps run one after the other; those that need no child run in this process. With several
-    workers that many steps run at the same time, each in a child. When the plan is through, its repeatable steps
+    workers as many steps run at the same time, each in a child. When the plan is through, its repeatable steps
     run again and again, each time with another seed, from the best solution of all.
 
     Parameters
@@ -228,7 +228,7 @@ class Portfolio:
         return None if left is None else max(1, left // max(1, self._free()))
 
     def _tend(self, pool: _Pool, wait: float) -> None:
-        """Wait so many seconds for messages, take them, tell the others, and see who has ended."""
+        """Wait up to ``wait`` seconds for messages, take them, tell the others, and see who has ended."""
         with selectors.DefaultSelector() as selector:
             for one in pool.running:
                 if not one.child.silent:

@@ -1,5 +1,5 @@
 """Compile the kernels of everything that is done with files: readers, writers, generators, graphs on disk and what looks
-at them, and the search whose connections lie on disk.
+at them, and the search whose connections are on disk.
 """
 
 from __future__ import annotations

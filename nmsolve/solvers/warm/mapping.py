@@ -25,7 +25,7 @@ from nmsolve.solvers.warm.files import stored
 
 #: Seconds for one engine on one small problem.
 EACH = 0.4
-#: Engines whose phases take parts of the time: so many seconds.
+#: Engines whose phases take parts of the time: seconds.
 LONGER = {"links": 2.0}
 
 

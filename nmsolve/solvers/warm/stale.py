@@ -1,6 +1,6 @@
 """Kernels that were compiled from other code than there is now.
 
-Numba compiles a kernel anew if its own file has changed. It does not look at the files of the kernels and constants that this one
+Numba recompiles a kernel if its own file has changed. It does not look at the files of the kernels and constants that this one
 uses: after an update of a checkout these would stay as they were, with wrong results.
 """
 

@@ -25,7 +25,7 @@ READING = 35.0
 class Run:
     """What every phase needs: the board, whether only the cut counts, threads, budget, and numbers for the passes.
 
-    ``scoring`` : work units of reading the graph where an offer is scored, if it lies on disk
+    ``scoring`` : work units of reading the graph where an offer is scored, if it is on disk
     """
 
     cores: Cores

@@ -52,7 +52,7 @@ class External:
     refuses = takes(f"pairs disk -single | {NETS}")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """Search from scratch, or go on from the mapping known at the start; the work follows from the time left.
+        """Search from scratch, or continue from the mapping known at the start; the work follows from the time left.
 
         Raises
         ------

@@ -1,7 +1,7 @@
 """One level of the semi-external multilevel search: what is known of every node, and its traffic in blocks.
 
-Everything that has one entry per node lies in memory; connections are handed out block by block by a *source*
-(:class:`Resident` here, :class:`nmsolve.heuristics.mapping.external.residence.Streamed` where they lie on disk).
+Everything that has one entry per node is in memory; connections are handed out block by block by a *source*
+(:class:`Resident` here, :class:`nmsolve.heuristics.mapping.external.residence.Streamed` where they are on disk).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Arcs of one block of a resident level: about 10 ms of work for one thread.
 BLOCK_ARCS = 1 << 22
-#: Batches consist of runs of so many nodes, whose connections lie together in memory.
+#: Batches consist of runs of this many nodes, whose connections are adjacent in memory.
 RUN = 16
 
 

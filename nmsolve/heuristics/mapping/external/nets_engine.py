@@ -56,15 +56,15 @@ LEAST_NEWS, OFFER_SHARE = 0.01, 0.1
 PRICES = 0.1, 4000.0
 #: Memory in bytes without which nothing works: blocks being decoded, scratch of the kernels.
 LEAST = 64 << 20
-#: Clusters mean something if messages reach several of their vertices so many times as often as by chance.
+#: Clusters mean something if messages reach several of their vertices this many times as often as by chance.
 STRUCTURE = 2.0
 #: Then the search starts from a mapping for pairwise traffic, which takes this share of the time ...
 PAIRWISE_SHARE = 0.35
-#: ... and so many bytes per connection.
+#: ... and bytes per connection.
 PAIRWISE_BYTES = 40
 
 #: What is said to who asks for ``--resume``.
-NO_RESUME = "--resume goes on with objectives over pairs of nodes only; this search starts anew"
+NO_RESUME = "--resume works only for objectives over pairs of nodes; this search starts again"
 
 Offer = Callable[[Callable[[], IntArray], float, bool], None]
 #: Problems whose objective the tables hold exactly.
@@ -188,7 +188,7 @@ class PartOfTime:
 
 
 def net_memory(problem: MappingProblem) -> int:
-    """Bytes without which a search for a net objective cannot begin: its tables; its lists may lie on disk."""
+    """Bytes without which a search for a net objective cannot begin: its tables; its lists may be on disk."""
     graph, machine = problem.graph, problem.machine
     return 2 * table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
 
@@ -211,7 +211,7 @@ def _list_memory(problem: MappingProblem, context: Context) -> int | None:
 
 
 class _Offers:
-    """Offers mappings that are worth their evaluation, which takes a while for a graph that lies on disk."""
+    """Offers mappings that are worth their evaluation, which takes a while for a graph on disk."""
 
     def __init__(self, context: Context) -> None:
         self.context, self.best, self.took, self.next = context, math.inf, 0.0, math.inf

@@ -15,11 +15,11 @@ from nmsolve.heuristics.mapping.external.nets_state import Vertices
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
-#: A cluster holds at most so many vertices of average size, and this share of a core.
+#: A cluster holds at most this many vertices of average size, and this share of a core.
 GROWTH, CORE_SHARE = 5.0, 0.1
 #: A coarser level is kept if it has at most this share of the vertices.
 SHRINK = 0.75
-#: No coarsening below so many vertices per core.
+#: No coarsening below this many vertices per core.
 LEAST_PER_CORE = 24
 #: Clusters looked at to tell whether they mean anything.
 SAMPLE = 300

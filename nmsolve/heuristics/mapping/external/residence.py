@@ -1,4 +1,4 @@
-"""Connections that lie in a store: read block by block, as many as there is memory for held decoded."""
+"""Connections in a store: read block by block, as many as there is memory for held decoded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Streamed:
         return self._store.connections
 
     def hold(self, memory: int) -> None:
-        """Let decoded blocks stay in memory, so many bytes of them."""
+        """Keep decoded blocks in memory, up to this number of bytes."""
         self._left = memory
 
     @property

@@ -37,7 +37,7 @@ FEW_SWEEPS, LESS_HOT, LESS_COLD = 50, 0.65, 1.5
 SETTLING = 12
 
 #: Work units of coarsening a connection, and the share of the run for it where that is not enough for all connections: then
-#: every node shows as many of its own as there is time for, but at least so many.
+#: every node shows as many of its own as there is time for, but at least this many.
 COARSENING, COARSENING_SHARE, FEWEST_SHOWN = 80.0, 0.08, 24
 #: Largest share of the run for an early look: the coarsest level's placement, scored and offered; work units of that per
 #: connection and per node.

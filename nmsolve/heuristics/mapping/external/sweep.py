@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
 from nmsolve.heuristics.mapping.external.propose import Cores, propose_cut, propose_lines
 from nmsolve.model.types import Int32Array
 
-#: Every so many-th run of nodes of a block is in the same batch: neighbours seldom move at the same time.
+#: Every n-th run of nodes of a block is in the same batch: neighbours seldom move at the same time.
 STRIDE = 8
 
 Part = TypeVar("Part")

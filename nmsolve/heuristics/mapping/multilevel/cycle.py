@@ -29,7 +29,7 @@ MELT = 0.35
 RISE_COARSEST = 1.0
 #: Highest start and lowest end temperature of other levels, in line steps.
 HOT, COLD = 1.0, 0.05
-#: A descent looks at every core for every node; above so many pairs it may take, on top of a phase, this part of its time.
+#: A descent looks at every core for every node; above this many pairs it may take, on top of a phase, this part of its time.
 LONG, AFTER = 2**26, 0.25
 #: Share by which three sweeps at a level's start temperature may raise the cost: from a mapping that was never
 #: refined at this level, and from one that was.

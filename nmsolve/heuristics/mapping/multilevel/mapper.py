@@ -29,9 +29,9 @@ SCARCE, SCARCE_STARTS = 8000.0, (0.08, 0.55)
 #: With a given mapping that costs, after a descent, at most CLOSE times what the short first start does: a V-cycle from it
 #: up to the first share, one more start up to the second; then V-cycles from the best as always.
 CONTINUE, FRESH, CLOSE = 0.45, 0.65, 1.25
-#: From so many cores on only one start follows the first: on 65,536 the splits of one take 13 s.
+#: From this many cores on only one start follows the first: on 65,536 the splits of one take 13 s.
 MANY_CORES = 16_384
-#: The share of a start that the initial bisection gets; and where so many nodes have no coarser level, because there are
+#: The share of a start that the initial bisection gets; and where this many nodes have no coarser level, because there are
 #: as many cores, so that the grids of the bisection take their place (layered networks of 4,096 and 65,536 clusters).
 BISECTION, FLAT_BISECTION, MANY_NODES = 0.1, 0.8, 2000
 #: The shares of the run at which V-cycles from the best start end.

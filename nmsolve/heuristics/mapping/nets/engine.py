@@ -106,7 +106,7 @@ def refine(
 ) -> IntArray:
     """Anneal a legal mapping on a net objective, then descend; returns the last mapping (offered, too).
 
-    One that is legal but for axon tables is first brought within them (:func:`within_tables`).
+    One that is legal except for axon tables is first brought within them (:func:`within_tables`).
 
     The first temperature is one that neither raises nor lowers the cost of ``core``, a little more with ample time. It
     falls geometrically with the share of the work done, or with ``clock()`` (share of the time gone) where that is

@@ -25,7 +25,7 @@ class Population:
 
     Attributes
     ----------
-    nodes : the first so many entries of a seat are real nodes
+    nodes : number of real nodes, the first entries of a seat
     symmetries : (S, P) int32 permutations of the seats that change no cost and keep every side constraint
     """
 

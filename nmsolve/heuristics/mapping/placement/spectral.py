@@ -44,7 +44,7 @@ def spectral_axes(data: PlacementData) -> FloatArray | None:
 
 
 def spectral_start(data: PlacementData, axes: FloatArray, degrees: float) -> IntArray:
-    """(n,) int64 cores: the layout ``axes`` turned by so many degrees, cut into columns and rows.
+    """(n,) int64 cores: the layout ``axes`` turned by this many degrees, cut into columns and rows.
 
     Columns get nodes in proportion to their usable cores, and nodes are spread evenly over a column's cores.
     """
@@ -56,7 +56,7 @@ def spectral_start(data: PlacementData, axes: FloatArray, degrees: float) -> Int
     usable = free.reshape(data.rows, data.cols)
     room = np.cumsum(usable.sum(axis=0))
     order = np.argsort(x, kind="stable")
-    # Node number i of n in this order lies at i / n of all usable cores: no column gets more than it holds.
+    # Node number i of n in this order is at i / n of all usable cores: no column gets more than it holds.
     column = np.searchsorted(room, (np.arange(data.n) + 0.5) / data.n * room[-1], side="right")
     core = np.zeros(data.n, np.int64)
     for c in range(data.cols):

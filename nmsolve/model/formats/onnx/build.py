@@ -125,7 +125,7 @@ class _Builder:
                 number = scope.find(name)
                 if number is None:
                     raise InputError(
-                        f"operator {label!r} ({node.op_type}) uses tensor {name!r}, which nothing makes",
+                        f"operator {label!r} ({node.op_type}) uses tensor {name!r}, which nothing produces",
                         self.where,
                         "an input, a weight or the output of an operator",
                     )
@@ -220,7 +220,7 @@ class _Builder:
     def _output(self, name: str, scope: _Scope) -> int:
         number = scope.find(name)
         if number is None:
-            raise InputError(f"output {name!r} is made by nothing", self.where, "a tensor of the graph")
+            raise InputError(f"nothing produces output {name!r}", self.where, "a tensor of the graph")
         return number
 
 

@@ -39,7 +39,7 @@ def ordered(graph: Any, needs: Sequence[Collection[str]], given: Container[str],
     for k, node in enumerate(graph.node):
         for name in node.output:
             if name and (name in maker or name in given):
-                raise InputError(f"tensor {name!r} is made twice", where, "every tensor made once")
+                raise InputError(f"tensor {name!r} is produced twice", where, "every tensor produced once")
             if name:
                 maker[name] = k
     before = [{maker[n] for n in needs[k] if n in maker} for k in range(len(graph.node))]
@@ -48,7 +48,7 @@ def ordered(graph: Any, needs: Sequence[Collection[str]], given: Container[str],
         ring = circle(before, order)
         shown = " -> ".join(graph.node[k].name or f"{graph.node[k].op_type}_{k}" for k in ring[:8])
         raise InputError(
-            f"nodes wait for each other: {shown}{' -> ...' if len(ring) > 8 else ''}",
+            f"nodes depend on each other in a cycle: {shown}{' -> ...' if len(ring) > 8 else ''}",
             where,
             "a graph without cycles",
         )

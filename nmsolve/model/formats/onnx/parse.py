@@ -31,7 +31,7 @@ def read_model(path: str | Path) -> Any:
     if size > PROTOBUF_LIMIT:
         raise InputError(
             f"the file has {size} bytes, more than a protocol buffer can hold", where,
-            "at most 2 GB: save the model with its weights in a file apart (external data)",
+            "at most 2 GB: save the model with its weights in a separate file (external data)",
         )  # fmt: skip
     data = read_limited(path, PROTOBUF_LIMIT)
     if not data:
@@ -46,7 +46,7 @@ def read_model(path: str | Path) -> Any:
     if not model.HasField("graph") or not (model.graph.node or model.graph.output) or not model.ir_version:
         raise InputError("not an ONNX model: it holds no graph", where, "an ONNX file (protocol buffer)")
     if not all(isinstance(text, str) for text in _texts(model)):
-        raise InputError("the ONNX model is damaged: a name in it is no text", where, "names in UTF-8")
+        raise InputError("the ONNX model is damaged: a name in it is not text", where, "names in UTF-8")
     return _without_functions(model, where)
 
 
@@ -59,7 +59,7 @@ def _without_functions(model: Any, where: str) -> Any:
         return inliner.inline_local_functions(model)
     except (RuntimeError, ValueError) as error:
         raise InputError(
-            f"its functions cannot be written out: {first_line(error)}", where, "a valid ONNX model"
+            f"its functions cannot be inlined: {first_line(error)}", where, "a valid ONNX model"
         ) from None
 
 

@@ -23,7 +23,7 @@ DTYPES = (
 
 @dataclass(frozen=True)
 class Hollow:
-    """A tensor in the attributes that is too large to be kept, or lies in another file: its type and shape only."""
+    """A tensor in the attributes that is too large to be kept, or is in another file: its type and shape only."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -40,7 +40,7 @@ def tensor_shape(tensor: Any) -> tuple[int, ...]:
 
 
 def tensor_value(tensor: Any) -> AnyArray | None:
-    """Elements of a ``TensorProto``: None if there are many, they lie in another file, are texts, or are not there."""
+    """Elements of a ``TensorProto``: None if there are many, they are in another file, are texts, or are not there."""
     from onnx import numpy_helper
 
     count = 1

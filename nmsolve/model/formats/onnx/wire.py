@@ -95,7 +95,7 @@ class Writer:
         if x not in self._place:
             entry = self._entry(x)
             if len(self.table) >= MOST_EXPRESSIONS:
-                raise InputError("its lengths are too long expressions", self.where, "simpler shapes")
+                raise InputError("the expressions for its lengths are too long", self.where, "simpler shapes")
             self.table.append(entry)
             self._place[x] = len(self.table) - 1
         return self._place[x]
@@ -115,7 +115,7 @@ class Writer:
             return ["float", float(x)]
         if type(x).__name__ not in FUNCTIONS:
             raise InputError(
-                f"a length is made by {type(x).__name__}", self.where, "sums, products, quotients"
+                f"a length is computed by {type(x).__name__}", self.where, "sums, products, quotients"
             )
         return [type(x).__name__, *(self._expression(a) for a in x.args)]
 
@@ -194,7 +194,7 @@ class Reader:
         if kind == "float":
             return sympy.Float(float(arguments[0]))
         if kind not in FUNCTIONS:
-            raise InputError(f"a length is made by {kind}", "", "sums, products, quotients")
+            raise InputError(f"a length is computed by {kind}", "", "sums, products, quotients")
         parts = [self._made[k] for k in arguments]
         if kind == "ExprCondPair":
             return sympy.functions.elementary.piecewise.ExprCondPair(*parts)

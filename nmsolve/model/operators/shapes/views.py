@@ -119,7 +119,7 @@ def unsqueeze(call: Call) -> Sequence[Fact]:
     rank = len(shape) + len(axes)
     new = {axis_of(a, rank) for a in axes}
     if len(new) < len(axes):
-        raise ValueError(f"axes {axes} name a position twice")
+        raise ValueError(f"axes {axes} repeat a position")
     rest = iter(shape)
     result = tuple(1 if k in new else next(rest) for k in range(rank))
     return [Fact(result, reshaped(call.value(0), result))]
@@ -138,7 +138,7 @@ def expand(call: Call) -> Sequence[Fact]:
 
 @rule("Tile")
 def tile(call: Call) -> Sequence[Fact]:
-    """Every axis so many times."""
+    """Every axis repeated."""
     shape, value = call.shape(0), call.value(0)
     times = call.setting("repeats", 1)
     if len(times) != len(shape):

@@ -91,7 +91,7 @@ def traffic_nets(problem: MappingProblem) -> TrafficNets:
 def core_traffic_bounds(
     problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 2000
 ) -> Iterator[Bound]:
-    """Yield ever better bounds, by so many steps at most."""
+    """Yield ever better bounds, by at most ``rounds`` steps."""
     c = traffic_nets(problem)
     if len(c.rate) == 0 or not c.unit > 0:
         return

@@ -3,7 +3,7 @@
 The larger of two sides is at least their mean, and every pair of cores that talk counts at both ends. So what all cores exchange
 is at least the sum of all traffic times Manhattan distance, a message counted once per core it reaches: on the machine with all
 link weights 1 and no dead links at least its multicast hops, with one node per core its hops (docs/bounds.md). The price of
-prohibited turns is at least 1, and more where multicast messages must leave their core: they can take only so many channels.
+prohibited turns is at least 1, and more where multicast messages must leave their core: their channels are limited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parting bound: what traffic must leave its core because a core holds only so many nodes.
+"""The parting bound: what traffic must leave its core because the room of a core is limited.
 
 Two nodes on different cores cost at least ``d0``, the least distance of two usable cores, per unit of traffic; so
 ``cost >= d0 * cut``, whatever the machine. The cut of a partition into parts of at most K nodes is bounded as by Donath
@@ -51,7 +51,7 @@ refuses_parts = takes(
 
 
 def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200) -> Iterator[Bound]:
-    """Ever better parting bounds, by so many steps at most."""
+    """Ever better parting bounds, by at most ``rounds`` steps."""
     form = pair_form(problem)
     apart = least_apart(problem, form)
     if apart <= 0:

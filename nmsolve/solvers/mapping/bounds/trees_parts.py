@@ -39,7 +39,7 @@ MANY, FEW, MANY_NODES = 64, 40, 5000
 SPARE = 3
 #: Degree of the polynomial that follows the eigenvectors from step to step.
 DEGREE = 8
-#: At first a message is taken to reach so many cores.
+#: At first a message is assumed to reach this many cores.
 CORES = 1.2
 #: Steps aim at least at this part of the way to the best known cost.
 AMBITION = 0.1
@@ -90,7 +90,7 @@ class Fixed:
 
 
 def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 300) -> Iterator[Bound]:
-    """Ever better bounds, by so many steps at most; the search for eigenvectors begins with the parts of the guide's mapping."""
+    """Ever better bounds, by at most ``rounds`` steps; eigenvectors start from the parts of the guide's mapping."""
     apart = least_apart(problem, pair_form(problem))
     if apart <= 0:
         return

@@ -1,7 +1,7 @@
 """Best-first search over partial mappings with the split bound; the Gilmore-Lawler search ends what is small enough.
 
 Always the partial mapping with the lowest bound is taken, so that the bound of the whole problem rises steadily. It is first
-given to the depth-first search for a while; what that does not end is bounded anew and replaced by its children.
+given to the depth-first search for a while; what that does not end is bounded again and replaced by its children.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from nmsolve.solvers.mapping.branch_bound.search import BASE, LIMIT, Tree, begin
 FIRST_STEPS, STEPS = 300, 60
 #: Partial mappings a depth-first search may expand where it may fail, and with so few open nodes until it ends.
 PROBE, SLICE, SMALL = 1000, 5000, 9
-#: It is tried where it ended at least one in so many at this depth, and with the first few.
+#: It is tried where it ended at least one in this many at this depth, and with the first few.
 ODDS, TRIALS = 10, 10
-#: Beyond so many open partial mappings the youngest are taken first, so that memory stays bounded.
+#: Beyond this many open partial mappings the youngest are taken first, so that memory stays bounded.
 MOST_OPEN = 400_000
 
 

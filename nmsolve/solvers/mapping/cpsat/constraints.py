@@ -194,7 +194,7 @@ def least_distances(model: cp_model.CpModel, data: ExactData, v: Variables) -> N
 
 
 def company(model: cp_model.CpModel, data: ExactData, v: Variables) -> None:
-    """Only so many neighbours fit beside a node: ``sum_v size[v,r] (1 - apart_uv) <= capacity[r] - size[u,r]``.
+    """Only a limited number of neighbours fits beside a node: ``sum_v size[v,r] (1 - apart_uv) <= capacity[r] - size[u,r]``.
 
     The sum runs over the neighbours of u, once each; implied by the capacities, but it needs no core.
     """

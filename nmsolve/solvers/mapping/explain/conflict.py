@@ -68,7 +68,7 @@ def explain(problem: MappingProblem, seconds: float = 60.0, seed: int = 0) -> Ex
     CP-SAT is given every limit as an assumption and names some that suffice for its proof. Then each is dropped
     in turn: if the others still forbid every mapping it is not needed (and the assumptions of that proof take the place
     of the set), if they allow one it is. What is left is minimal, unless time ran out: then limits of which
-    neither was proved are kept. A migration budget is no limit here.
+    neither was proved are kept. A migration budget is not a limit here.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ from nmsolve.solvers.search.exact import run_model
 MAX_USES, MAX_TERMS = 20_000, 400_000
 #: Temperatures of an annealing run as parts of the mean rate, and tries per node in the first run; then ever more.
 HOT, COLD, TRIES, LONGER = 3.0, 0.1, 2000, 1.5
-#: Orders of links that annealing goes on with after a first run on each.
+#: Orders of links that annealing continues with after a first run on each.
 WAYS = 3
 #: What a tree that an order of links does not allow costs, in costs of the dearest that it allows.
 FORBIDDEN = 1e3
@@ -55,7 +55,7 @@ PIECE = 20_000
 MAX_BRANCHED, BRANCH_SLICE = 20, 20_000
 #: Most sets of nodes that are looked at, most of them that are kept, and steps in one kernel call.
 MAX_SETS, KEPT_SETS, WALK_SLICE = 20_000_000, 1_000_000, 200_000
-#: The cheapest set is looked for as long as so many pricings of the core-traffic bound may take, about a second.
+#: The cheapest set is searched for as long as this many pricings of the core-traffic bound may take, about a second.
 PRICINGS = 3
 
 

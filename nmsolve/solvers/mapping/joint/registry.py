@@ -20,7 +20,7 @@ REGISTRY: dict[str, Entry] = {
     "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True),
     "joint-mip": Entry(_E + "JointMip", "exact model for HiGHS", 0.35, child=True, unasked=False),
 }
-#: On problems of so few nodes bounds and search get no more than so many seconds.
+#: On problems of at most this many nodes, bounds and search get at most this many seconds.
 SMALL, SMALL_MOST = 16, 3.0
 
 

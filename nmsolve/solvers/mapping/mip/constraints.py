@@ -219,7 +219,7 @@ def least_distances(model: Any, data: ExactData) -> None:
 
 
 def company(model: Any, data: ExactData) -> None:
-    """Only so many neighbours fit beside a node: ``sum_v size[v,r] (1 - apart_uv) <= capacity[r] - size[u,r]``."""
+    """Only a limited number of neighbours fits beside a node: ``sum_v size[v,r] (1 - apart_uv) <= capacity[r] - size[u,r]``."""
     if not hasattr(model, "apart"):
         return
     rows = named_rows(model, "company")

@@ -1,4 +1,4 @@
-"""Distances are the one thing that makers and checkers of certificates take from the same place; here it is looked at anew.
+"""Distances are the one thing that makers and checkers of certificates take from the same place; here they are checked again.
 
 Re-checks read what links, steps and detours cost from :mod:`nmsolve.hw.cost` and :mod:`nmsolve.hw.energy`, as the bound engines
 do. :func:`disagreement` compares these with the board as :mod:`nmsolve.hw.walker` builds it from the machine's chips, cores,

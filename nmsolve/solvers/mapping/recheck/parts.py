@@ -229,7 +229,7 @@ def parallel(problem: MappingProblem) -> int:
 
 
 def lowered(problem: MappingProblem, value: float, roundings: int) -> float:
-    """A sum of products of numbers >= 0, less what it can be too large by if every term went through so many roundings.
+    """A sum of products of numbers >= 0, less what it can be too large by if every term went through this many roundings.
 
     Nothing is taken off where all data are whole numbers and the sum is small enough to be exact.
     """

@@ -92,7 +92,7 @@ def _sum(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> 
 
 
 def _cores(problem: MappingProblem, room: int) -> int:
-    """Of cores that are all alike, two whose nodes fit together can be merged: so many are enough."""
+    """Of cores that are all alike, two whose nodes fit together can be merged: this many are enough."""
     # n nodes on c > 1 cores, any two of them together above room: c room < 2 n
     enough = 1
     while (enough + 1) * room < 2 * problem.n:
@@ -132,7 +132,7 @@ def _spans(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -
     trees = [i for i in range(graph.rows) if graph.multicast[i] and graph.indptr[i] < graph.indptr[i + 1]]
     theta = numbers(certificate, "theta", len(trees))
     if len(theta) and not (theta.min() >= 0 and theta.max() <= 1):
-        raise CertificateError("'theta' must lie in 0..1")
+        raise CertificateError("'theta' must be in 0..1")
     share = dict(zip(trees, theta.tolist(), strict=True))
     traffic, constant, mass, paid = np.zeros((graph.n, graph.n)), 0.0, 0.0, 0.0
     for i in range(graph.rows):
@@ -169,7 +169,7 @@ def _right_sides(table: IntArray, d: FloatArray, room: int, flat: bool) -> tuple
 
 
 def _clique(count: int, d: FloatArray, room: int) -> float:
-    """No set of so many places has a smaller sum of distances: as few pairs parted as can be, at the least distance."""
+    """No set of this many places has a smaller sum of distances: as few pairs parted as can be, at the least distance."""
     held = np.bincount(np.arange(count) // room)
     parted = comb(count, 2) - sum(comb(int(h), 2) for h in held)
     across = d[~np.kron(np.eye(len(d) // room, dtype=bool), np.ones((room, room), bool))]

@@ -45,7 +45,7 @@ from nmsolve.solvers.mapping.recheck.rounding import (
 
 #: Work limit of the size enumeration; the value is part of the bound's definition (docs/bounds.md).
 SIZE_WORK = 6e8
-#: Multipliers beyond so many times the sum of all weights (distances count 1 at least) prove nothing anyone needs.
+#: Multipliers beyond this multiple of the sum of all weights (distances count 1 at least) prove nothing anyone needs.
 LARGEST_MULTIPLIER = 1e6
 
 

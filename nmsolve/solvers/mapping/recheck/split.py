@@ -89,11 +89,11 @@ def _rows(
     member = whole_numbers(certificate, "members", most=LARGEST_NUMBERED)
     tau = moderate(numbers(certificate, "tau", len(size)), "tau", traffic)
     if len(size) and not (size.min() >= 3 and size.max() <= k):
-        raise CertificateError(f"'sizes' must lie in 3..{k}")
+        raise CertificateError(f"'sizes' must be in 3..{k}")
     if size.sum() != len(member):
         raise CertificateError(f"'members' has {len(member)} entries, 'sizes' add up to {size.sum()}")
     if len(member) and not (np.abs(member).min() >= 1 and np.abs(member).max() <= k):
-        raise CertificateError(f"'members' must lie in 1..{k}, negative for sign -")
+        raise CertificateError(f"'members' must be in 1..{k}, negative for sign -")
     if tau.min(initial=0.0) < 0:
         raise CertificateError(f"'tau' holds {tau.min():.6g}; multipliers of rows must be >= 0")
     total, paid, mass = np.zeros((k, k)), 0.0, 0.0

@@ -53,14 +53,14 @@ def contracted(problem: MappingProblem) -> MappingProblem:
 
     Raises
     ------
-    CertificateError : there are groups, and the graph lies on disk or cores are at a distance from themselves
+    CertificateError : there are groups, and the graph is on disk or cores are at a distance from themselves
     """
     problem = replace(problem, ceilings=(), migration=None)
     if all(c.kind != "together" or len(set(c.nodes)) < 2 for c in problem.constraints):
         return problem
     graph = problem.graph
     if graph.on_disk:
-        raise CertificateError("'together' groups of a graph that lies on disk cannot be re-checked")
+        raise CertificateError("'together' groups of a graph on disk cannot be re-checked")
     far = problem.machine.distance_matrix
     if far is not None and far.diagonal().any():
         raise CertificateError("'together' groups where cores are at a distance from themselves")
@@ -70,7 +70,7 @@ def contracted(problem: MappingProblem) -> MappingProblem:
     sizes = {r: _added(group, k, graph.sizes[:, graph.resources.index(r)]) for r in graph.resources}
     if (
         problem.node_limit is not None
-    ):  # "nodes" is no resource of the graph's, or the problem would have been refused
+    ):  # "nodes" is not a resource of the graph's, or the problem would have been refused
         limits["nodes"], sizes["nodes"] = problem.node_limit, _added(group, k, np.ones(problem.n, np.int64))
     other = {r: limit for r, limit in problem.machine.capacity.items() if r not in limits}
     moved = tuple(

@@ -11,7 +11,7 @@ from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Sums of weights stay below this: partitioners count in 32 bits.
 MOST = 2**30
-#: Parts where cores have room to spare: so many times what capacity needs at least. Fewer parts cut less, but parts
+#: Parts where cores have room to spare: this multiple of what capacity requires. Fewer parts cut less, but parts
 #: that are full leave a partitioner no freedom.
 SPARE = 1.1
 

@@ -1,4 +1,4 @@
-"""M2.1: topologies that lie on disk, every level in a ``.nmz`` store of its own, one shard of it in memory at a time."""
+"""M2.1: topologies on disk, every level in a ``.nmz`` store of its own, one shard of it in memory at a time."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ class StoredTopology:
 def stored_topology(
     problem: MappingProblem, scratch: Scratch, memory: int | None, poll: Callable[[], None]
 ) -> StoredTopology:
-    """The symmetric traffic of a problem whose graph lies on disk: level 0, sorted on disk.
+    """The symmetric traffic of a problem whose graph is on disk: level 0, sorted on disk.
 
     Parameters
     ----------

@@ -110,6 +110,6 @@ def split_places(form: Pairwise, placed: MappingProblem) -> SplitForm | None:
 
 
 def parted_pairs(members: int, room: int) -> int:
-    """Least number of pairs on different cores among so many places."""
+    """Least number of pairs on different cores among this many places."""
     full, rest = divmod(members, room)
     return comb(members, 2) - full * comb(room, 2) - comb(rest, 2)

@@ -11,7 +11,7 @@ from nmsolve.solvers.mapping.bounds.split.form import SplitForm
 from nmsolve.solvers.mapping.bounds.split.kernels import row_values, subtract_rows
 from nmsolve.solvers.mapping.bounds.split.separate import WIDTH, best_thirds, clique_rows, hypermetric_rows
 
-#: A row leaves after so many steps with multiplier 0.
+#: A row leaves after this many steps with multiplier 0.
 IDLE = 30
 #: Violation, over the root of the number of pairs, from which a row is added.
 LEAST = 0.03

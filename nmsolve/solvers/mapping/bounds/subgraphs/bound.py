@@ -41,7 +41,7 @@ DISTANT_GOAL, NEAR_GOAL = 0.2, 0.002
 LARGEST = 2.0**50
 #: Sets solved between two looks at the clock.
 BATCH = 16
-#: A stage ends, after so many rounds at least, when the last few together gain less than a part; a bound is told when
+#: A stage ends, after at least this many rounds, when the last few together gain less than a part; a bound is told when
 #: it gained so much.
 LEAST_ROUNDS, WINDOW, LEAST_GAIN, TOLD_GAIN = 25, 10, 0.001, 0.002
 
@@ -65,7 +65,7 @@ class Decomposition:
         self.forget()
 
     def forget(self) -> None:
-        """Begin the climb anew: no running means, longer steps."""
+        """Begin the climb again: no running means, longer steps."""
         self.theta = min(1.0, 2.0 * self.theta)
         self._smooth, self._crowd = np.zeros(len(self.pair_of)), np.zeros(len(self.form.near))
 
