@@ -114,7 +114,7 @@ def by_cpsat(
         plan = PipelinePlan.unpacked(problem, end.core)
         assert plan_complaint(problem, plan) is None
         value = objective(problem, plan)
-    return end.status, value, math.inf if end.bound is None else built.whole.bound(end.bound)
+    return end.status, value, math.inf if end.bound is None else built.claim.bound(end.bound)
 
 
 def by_highs(problem: PipelineProblem, below: float = math.inf) -> tuple[str, float]:

@@ -140,7 +140,7 @@ class PipelineCpSat:
             **within(context),
             on_solution=lambda solution: context.offer(solution, "at a goal" if asks else "search"),
             on_bound=lambda value: (
-                None if asks else raise_to(built.whole.bound(value), "running", {"version": ""})
+                None if asks else raise_to(built.claim.bound(value), "running", {"version": ""})
             ),
             effort=effort,
             level=level,
@@ -148,8 +148,8 @@ class PipelineCpSat:
         if end.status == "INFEASIBLE":
             raise_to(below, f"infeasible below {below:.10g}" if np.isfinite(below) else "infeasible", end.by)
         elif not asks and end.bound is not None:
-            raise_to(built.whole.bound(end.bound), end.status.lower(), end.by)
-            if end.status == "OPTIMAL" and end.core is not None and built.whole.exact:
+            raise_to(built.claim.bound(end.bound), end.status.lower(), end.by)
+            if end.status == "OPTIMAL" and end.core is not None and built.claim.exact:
                 # rounding of the bound must not leave a gap where nothing was rounded
                 raise_to(min(below, context.incumbent()[1]), "optimal", end.by)
         return end.status

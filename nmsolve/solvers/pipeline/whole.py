@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
+from nmsolve.solvers.pipeline.rules import Amounts
 from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
 #: All times together are less than this in the model, and all storage.
@@ -22,16 +22,11 @@ LARGEST = 2.0**40
 
 
 @dataclass(frozen=True, eq=False)
-class Whole:
-    """Times (I, C), host times (I,), costs of tensors (T,), storage (I,) and a core's memory as whole numbers."""
+class Whole(Amounts):
+    """Amounts in whole numbers: times are ``factor`` times the problem's, ``exact`` or rounded down."""
 
     factor: float
     exact: bool
-    time: IntArray
-    host: IntArray
-    cost: IntArray
-    storage: IntArray
-    memory: int
 
     @property
     def worst(self) -> int:
@@ -72,13 +67,13 @@ def whole_numbers(data: PipelineData) -> Whole:
         share = float(values.max() / max(1e-300, values.sum() + memory * data.problem.cores))
         scale, whole = whole_factor(values, max(1.0, LARGEST * share))
     return Whole(
-        factor,
-        exact,
-        to_whole(data.time, factor, exact),
-        to_whole(host, factor, exact),
-        to_whole(data.cost, factor, exact),
-        to_whole(np.minimum(stored, 1e18), scale, whole)
-        if memory is not None
-        else np.zeros(data.count, np.int64),
-        0 if memory is None else int(np.floor(memory * scale + 1e-6)),
+        time=to_whole(data.time, factor, exact),
+        host=to_whole(host, factor, exact),
+        cost=to_whole(data.cost, factor, exact),
+        storage=np.zeros(data.count, np.int64)
+        if memory is None
+        else to_whole(np.minimum(stored, 1e18), scale, whole),
+        memory=0 if memory is None else int(np.floor(memory * scale + 1e-6)),
+        factor=factor,
+        exact=exact,
     )

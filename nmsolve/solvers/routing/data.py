@@ -1,4 +1,4 @@
-"""Legs, trees and keys of a routing problem and the channels each may take: one input for the twin models.
+"""Legs, trees and keys of a routing problem and the channels each may take: one input for the exact models.
 
 A *leg* is the path of a flow to one of its targets, the *tree* of a flow is the union of its legs, a *key* is what a routing
 table tells apart: the flow, the core that sends, or the core that receives; the links of a key are the union of its flows' trees.
@@ -6,7 +6,7 @@ table tells apart: the flow, the core that sends, or the core that receives; the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, product
@@ -21,20 +21,6 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage, hang_up, leg_lengths, legs_of, working_channels
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale, to_whole, whole_factor
-
-#: Variables of a model by channel, for each leg, tree or key.
-Columns = list[dict[int, Any]]
-
-
-@dataclass(frozen=True, eq=False)
-class Variables:
-    """``leg``, ``tree``, ``key``: 0-1 variable by channel for each leg, flow, key; ``order[a, b]`` 0-1; ``number`` by channel."""
-
-    leg: Columns
-    tree: Columns
-    key: Columns
-    order: dict[tuple[int, int], Any]
-    number: dict[int, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,32 +224,3 @@ def in_and_out(
         into.setdefault(int(data.ends[c]), []).append(x)
         out.setdefault(c // data.problem.channels // 4, []).append(x)
     return into, out
-
-
-def table_terms(
-    data: RouteData, keys: Columns, entry: Callable[[int, int], Any], at_most: Callable[[Any, Any], Any]
-) -> dict[int, list[Any]]:
-    """By core: terms that add up to its table entries, or more.
-
-    ``entry`` makes the variable that a key needs an entry in a core, ``at_most`` adds a row: its first argument is at most
-    the second. A key needs one wherever it does not pass straight in one piece, and where it starts or ends.
-    """
-    used: dict[int, list[Any]] = {}
-    v = data.problem.channels
-    for i, key in enumerate(keys):
-        into, out = in_and_out(data, {c: c for c in key})
-        if data.problem.form == "destination":
-            for p, some in out.items():
-                used.setdefault(p, []).extend(key[c] for c in some)
-            continue
-        for p in into.keys() | out.keys() | data.ending[i]:
-            e = 1 if p in data.ending[i] else entry(i, p)
-            used.setdefault(p, []).append(e)
-            for d in range(0 if p in data.ending[i] else 4):
-                inside, outside = (
-                    [key[c] for c in side.get(p, []) if c // v % 4 == d] for side in (into, out)
-                )
-                if inside or outside:
-                    at_most(sum(inside) - sum(outside), e)
-                    at_most(sum(outside) - sum(inside), e)
-    return used
