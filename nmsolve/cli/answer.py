@@ -31,7 +31,7 @@ OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130
 
 
 def prepare_folder(folder: Path) -> None:
-    """Find out before the search, not after it, that the answer cannot be written."""
+    """Make the output folder before the search. InputError if the answer could not be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -43,7 +43,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def prepare_file(path: Path) -> None:
-    """The same for a file: its folder is there and can be written, and it is not a folder itself."""
+    """The same for a file: InputError if its folder does not exist or cannot be written, or if it is a folder itself."""
     if path.is_dir():
         raise InputError("it is a folder", str(path), "a file")
     if not path.absolute().parent.is_dir():

@@ -104,7 +104,7 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 
 def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
-    """Checks of the routes that were named, or are beside the mapping, and that the mapping's own report speaks of no others."""
+    """Check the routes that are given or beside the mapping, and that the mapping's own report mentions no others."""
     own = loaded.folder / "flow-routes.json"
     beside = own.exists() and (o.mapping.is_dir() or o.mapping.name == "mapping.json")
     checks = []

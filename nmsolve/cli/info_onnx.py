@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmsolve.model.operators.table import Row, Table
 
 _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "class")
-#: Columns that are numbers stand right.
+#: Columns of numbers, aligned right.
 _RIGHT = {"MACs", "parameters", "bytes", "MACs/byte"}
 #: An expression longer than this would push the table off the page; --json has it whole.
 _WIDEST = 40

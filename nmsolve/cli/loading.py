@@ -75,7 +75,7 @@ class Loaded:
     stated: bool
 
     def named(self, o: AnswerOptions | FaultOptions) -> dict[str, Any]:
-        """What a report says of a mapping and what it belongs to: as named, else as the report beside the mapping says."""
+        """Return the inputs to report for a mapping: as given on the command line, else as in the report beside the mapping."""
         return {
             "mapping": whole(o.mapping),
             "graph": whole(o.graph) or self.inputs.graph,
@@ -93,7 +93,7 @@ class Loaded:
         return default_node_limit(self.graph, self.machine, balance)
 
     def constraints(self, named: Path | None) -> tuple[Any, ...]:
-        """The side constraints of the file ``named``, else of the one that the run was given."""
+        """Return the side constraints of the file ``named``, else of the one that the run was given."""
         from nmsolve.model.mapping.constraints_file import load_constraints
 
         path = named or _path(self.inputs.constraints)
@@ -147,14 +147,14 @@ def instance(
     memory: int | None = None,
     occupied: Sequence[str | Path] = (),
 ) -> tuple[LogicGraph, Machine]:
-    """Load the graph and the machine it goes on: the one named on the command line, else the one in the file.
+    """Load the graph and its machine: the one given on the command line, else the one in the file.
 
     ``memory`` : most bytes; a .nmz graph that is too large for it stays on disk. ``occupied`` : earlier runs whose networks
     are on the machine already.
 
     Raises
     ------
-    InputError : a wrong file, or no machine named anywhere
+    InputError : a wrong file, or no machine given
     """
     from nmsolve.hw.machines import load_machine
     from nmsolve.model.formats.implied import implied_machine
@@ -180,7 +180,7 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
 
     Raises
     ------
-    InputError : a wrong file, or no graph or machine named anywhere
+    InputError : a wrong file, or no graph or machine given
     """
     from nmsolve.model.mapping.any_file import read_any_mapping
 
@@ -253,7 +253,7 @@ def read_certificates(path: Path) -> tuple[str, list[tuple[str, Bound]]]:
 
 
 def load_stages(path: Path) -> list[Stage]:
-    """The problems of ``certificates.json`` or ``pareto-certificates.json`` that are no last word, with their bounds.
+    """The problems of ``certificates.json`` or ``pareto-certificates.json`` that are not the final ones, with their bounds.
 
     Raises
     ------
@@ -272,7 +272,7 @@ class _About(msgspec.Struct):
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """A JSON object from a file (strict: no NaN)."""
+    """Return the JSON object of a file (strict: no NaN). InputError for anything else."""
     from nmsolve.model.files import read_limited, require_single_keys
 
     data = read_limited(path)
@@ -287,7 +287,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def stated_inputs(path: Path) -> Inputs:
-    """The ``inputs`` of a report.json. InputError for a file that is none."""
+    """Return the ``inputs`` of a report.json. InputError for any other file."""
     return _checked_inputs(read_object(path), path)
 
 
@@ -310,7 +310,7 @@ def beside_earlier(machine: Machine, runs: Sequence[str | Path], memory: int | N
 
     Raises
     ------
-    InputError : no report or graph, a graph that has changed since, a mapping for another machine, a run listed twice
+    InputError : no report or graph, a graph that has changed since, a mapping for another machine, a run given twice
     """
     from nmsolve.hw.occupied import beside
 

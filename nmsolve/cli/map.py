@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
 #: Points of a front: every one takes two searches of its own, however little time is left for it.
 MOST_POINTS = 1000
-#: A ceiling that stands for one that is not known yet.
+#: A placeholder for a ceiling that is not known yet.
 _ANY_VALUE = 1e30
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.turns import TurnSet
     from nmsolve.model.types import IntArray
 
-#: Routes that are optimised once the mapping stands.
+#: Routes that are optimised once the mapping is fixed.
 CHOSEN = "chosen"
 #: What ``--route`` takes that adds routes to a mapping.
 AFTER = (*RULES, CHOSEN)
@@ -61,7 +61,7 @@ class MappedRoutes:
 
 
 def require_route(o: MapOptions) -> None:
-    """``--route`` is known and goes together with the rest."""
+    """InputError if ``--route`` is unknown or cannot be combined with the other options."""
     if o.route not in ("given", "joint", *AFTER):
         raise InputError(f"unknown routes {o.route!r}", "--route", f"given, joint or {', '.join(AFTER)}")
     if o.route in AFTER and o.pareto is not None:
@@ -81,7 +81,7 @@ def mapping_time(o: MapOptions, limit: float) -> float:
 def routes_of_answer(
     run: Run, problem: MappingProblem, result: Result
 ) -> tuple[MappedRoutes | None, InputError | None]:
-    """Routes for a mapping that stands, and why there are none: that must not cost the mapping its files."""
+    """Routes for a fixed mapping, or why there are none; a failure must not cost the mapping its files."""
     o = run.o
     if o.route not in AFTER or result.core is None:
         return None, None

@@ -76,7 +76,7 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
 
 
 class Search(TypedDict):
-    """What every search is told in the same words."""
+    """Options that every search shares."""
 
     started: float
     gap: float

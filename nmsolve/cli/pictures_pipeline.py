@@ -12,7 +12,7 @@ from nmsolve.model.types import FloatArray, IntArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Most stages whose numbers all stand below their bars.
+#: Most stages whose numbers are all printed below their bars.
 NAMED = 24
 #: Most micro-batches and stages of a timetable.
 ROUNDS, ROWS = 6, 32

@@ -21,7 +21,7 @@ Positive = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
 class PipelineInputs(msgspec.Struct, frozen=True):
-    """The options that state the problem, as they stand in pipeline-report.json; ``core_memory`` in bytes."""
+    """The options that state the problem, as in pipeline-report.json; ``core_memory`` in bytes."""
 
     model: str
     cores: Positive | None = None
@@ -62,7 +62,7 @@ class Given:
     Attributes
     ----------
     unit : of all times, "" if unknown
-    machine : the one named, or None
+    machine : the one given, or None
     graph, layers : of an ONNX model, else None
     whole : (T,) tensors that every core of a stage needs whole, or None: none
     assumed : the figures of the cores are of no machine

@@ -32,7 +32,7 @@ def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bou
 
 
 def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
-    """The report beside the routes ``path``, all of it, and what it claims of their objectives; None without a report."""
+    """The report beside the routes ``path``, and what it claims of their objectives; None without one."""
     from nmsolve.cli.loading import read_object
 
     for name in ("route-report.json", "report.json"):

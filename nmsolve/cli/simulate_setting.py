@@ -132,7 +132,7 @@ def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
 
 
 def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
-    """Packets as a file lists them, on the machine named or that of the mapping."""
+    """Packets as a file lists them, on the machine given or that of the mapping."""
     from nmsolve.cli.loading import load_answer
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import read_trace
@@ -184,7 +184,7 @@ def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
 
 
 def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | None) -> Routes | TurnSet:
-    """The routes of the file named, of the one beside the mapping, or of the rule."""
+    """The routes of the given file, of the one beside the mapping, or of the rule."""
     from nmsolve.hw.routing.named import named_routes
     from nmsolve.hw.turns import turn_set
 

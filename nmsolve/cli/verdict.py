@@ -19,7 +19,7 @@ def headline(check: CheckPart) -> bool:
 
 
 def unread(claim: str, how: str) -> CheckPart:
-    """The check that was not made: a claim that the report alone stands for, and how to look at it."""
+    """The check that was not made: a claim that only the report makes, and how to check it."""
     return CheckPart("claims", True, f"{claim}: only claimed, not looked at here ({how})", UNREAD)
 
 

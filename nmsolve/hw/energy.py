@@ -65,7 +65,7 @@ def crossing_lines(machine: Machine, axis: int) -> BoolArray:
 
 
 def _priced(machine: Machine, quantity: str) -> tuple[Mapping[str, Figure], Mapping[str, float]]:
-    """The machine's figures for ``energy`` or ``latency``, and the units that stand where none of them is above 0."""
+    """The machine's figures for ``energy`` or ``latency``, and default units if none of them is above 0."""
     return (machine.energy, UNIT_ENERGY) if quantity == "energy" else (machine.latency, UNIT_LATENCY)
 
 

@@ -4,7 +4,7 @@ The published reward is ``-(max(cc_left, cc_right) + max(cc_up, cc_down)) * exp(
 summed over all cores, because M1 rewards whole layouts (M1.8). Decided where the text is silent:
 
 * ``cc_left`` of a core is the traffic it exchanges with cores to its left, either way, times their distance in columns;
-  ``cc_right``, ``cc_up`` and ``cc_down`` likewise, up and down with the distance in rows. So the Manhattan distance of a pair
+  ``cc_right``, ``cc_up`` and ``cc_down`` are the same, up and down with the distance in rows. So the Manhattan distance of a pair
   is split over the two directions in which the partner lies, and both ends count. M1 puts one logical node on a core; where a
   core holds several, their traffic is added up first, and a multicast message counts once per core it reaches.
 * ``dl_ratio`` is the number of prohibited turns over the number of channels that multicast messages take. A turn counts once
@@ -38,7 +38,7 @@ def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED
     """``sum over cores of horizontal * max(left, right) + vertical * max(up, down)`` (M1.7).
 
     ``left`` of a core is the traffic that it exchanges with cores to its left times their distance in columns; the other three
-    likewise, with rows for up and down. On a torus the shorter way round counts, of two equal ones that of growing numbers.
+    the same with rows for up and down. On a torus the shorter way round counts, of two equal ones that of growing numbers.
     """
     source, target = (
         np.repeat(flows.source, np.diff(flows.indptr)).astype(np.int64),
@@ -96,7 +96,7 @@ def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: Reward
 
 
 def problem_reward(problem: MappingProblem, core: AnyArray) -> float:
-    """:func:`reward_loss` with the problem's terms."""
+    """Return :func:`reward_loss` of a mapping (n,) with the problem's terms."""
     return reward_loss(problem.graph, problem.machine, core, problem.terms)
 
 

@@ -122,7 +122,7 @@ def load_lattice(problem: MappingProblem) -> float:
 
 
 def working_links(machine: Machine) -> IntArray:
-    """Numbers of the links that exist and are not dead."""
+    """Return (links,) the numbers of the links that exist and are not dead."""
     return np.flatnonzero(link_works(machine))
 
 

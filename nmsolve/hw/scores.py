@@ -149,7 +149,7 @@ class Latency:
         self._total, self._traffic, self.largest = 0.0, 0.0, 0.0
 
     def add(self, rows: Rows, at: IntArray) -> None:
-        """Take more messages; ``at`` is the core of every node."""
+        """Take more messages; ``at`` (n,) is the core of every node."""
         total, traffic, worst = latency_sums(rows.fixed, at, self._distance)
         self._total += total
         self._traffic += traffic
@@ -162,7 +162,7 @@ class Latency:
 
 
 def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
-    """Everything the evaluator knows about the mapping ``core`` (n,), by name; formulas in
+    """Everything that the evaluator computes for the mapping ``core`` (n,), by name; formulas in
     docs/objectives.md.
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),

@@ -34,7 +34,7 @@ RULES: dict[str, tuple[str, str]] = {
     "odd-even": ("EN ES", "NW SW"),
 }
 
-#: Stands for every core that is not named.
+#: Every core that is not listed.
 OTHERS = "*"
 #: A rule: a name, turns (``"WS,EN"``, ``["WS", "EN"]``), either of them by core, or a JSON file of the latter.
 Spec = str | Sequence[str] | Mapping[int | str, str | Sequence[str]]
@@ -46,7 +46,7 @@ def turn_set(spec: Spec, machine: Machine) -> TurnSet:
     Parameters
     ----------
     spec : a name (``xy``, ``yx``, ``west-first``, ``north-last``, ``negative-first``, ``odd-even``), prohibited turns
-        (``["WS", "EN"]`` or ``"WS,EN"``), a mapping from core to either (the core ``"*"`` stands for all that are not named;
+        (``["WS", "EN"]`` or ``"WS,EN"``), a mapping from core to either (the core ``"*"`` means all that are not listed;
         without it no turn is prohibited there), or the name of a ``.json`` file with such a mapping
 
     Raises

@@ -375,7 +375,7 @@ def check_numbering(
     """Walk all routes and say where the numbers of their channels do not grow; None if they always do.
 
     ``number`` is (4 * V * P,), channels as in :mod:`nmsolve.hw.deadlock`. A message that leaves a core on several
-    links must take them in growing order too.
+    links must take them in growing order too. InputError for a wrong shape.
     """
     per_core = 4 * layers * (1 + dateline)
     if number.shape != (per_core * machine.size,):

@@ -56,7 +56,7 @@ class Stage:
 
 
 class BoundCheck(NamedTuple):
-    """Outcome of a re-check: whether the claim stands, the recomputed value (nan if there is none), and why.
+    """Outcome of a re-check: whether the claim holds, the recomputed value (nan if there is none), and why.
 
     ``word``: the solver on whose word the claim rests, "" where all of it was recomputed.
     """

@@ -193,7 +193,7 @@ class _Source:
 
 
 def _death(code: int, path: str, allowance: Allowance, errors: IO[bytes]) -> Exception:
-    """What a process that ended with this code stands for."""
+    """Return the error that the exit code of a reading process means."""
     if code == -signal.SIGXCPU:
         return _too_long(path, allowance)
     if code < 0:

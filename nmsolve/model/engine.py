@@ -52,7 +52,7 @@ class Context(Protocol):
         """True once time is up, the gap is reached or the user interrupted. Ask at least every 0.2 s."""
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Offer a mapping; it is checked and rescored. True if it became the incumbent."""
+        """Offer a mapping (n,); it is checked and rescored. True if it became the incumbent."""
 
     def raise_bound(self, bound: Bound) -> bool:
         """Offer a bound. True if it is the best of its scope so far."""

@@ -1,4 +1,4 @@
-"""The named errors of nmsolve: one root, one class for each thing a user can do about it."""
+"""The named errors of nmsolve: one root, one class for each way in which a user can react."""
 
 from __future__ import annotations
 

@@ -229,7 +229,8 @@ class LogicGraph:
     ) -> LogicGraph:
         """Build a hypergraph: row ``i`` is a net whose first pin sends one message to all the others.
 
-        ``pins[indptr[i]:indptr[i+1]]`` are the net's nodes, ``weight[i]`` its rate (1 if not given).
+        ``pins[indptr[i]:indptr[i+1]]`` are the net's nodes, ``weight[i]`` its rate (1 if not given); shapes (nets + 1,), (pins,)
+        and (nets,). InputError for an unknown node or a net without pins.
         """
         nets = len(indptr) - 1
         w = np.ones(nets) if weight is None else np.asarray(weight, np.float64)
@@ -378,7 +379,7 @@ def combined_hash(
 
 
 def row_max(indptr: IntArray, weights: FloatArray) -> FloatArray:
-    """Largest weight of every row, 0 for empty rows."""
+    """Return (rows,) the largest weight of every row, 0 for empty rows."""
     out = np.zeros(len(indptr) - 1)
     full = np.diff(indptr) > 0
     if full.any():

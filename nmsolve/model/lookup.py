@@ -7,6 +7,6 @@ from typing import Any
 
 
 def named(path: str) -> Any:
-    """What ``module:name`` below ``nmsolve`` stands for, imported now."""
+    """Import and return ``module:name`` below ``nmsolve``."""
     module, _, name = path.partition(":")
     return getattr(import_module("nmsolve." + module), name)

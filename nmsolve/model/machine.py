@@ -50,7 +50,7 @@ class Machine:
     Attributes
     ----------
     chips, cores : (rows, columns), each >= 1
-    capacity : resource name -> what one core holds (whole number); a resource not named is unlimited
+    capacity : resource name -> what one core holds (whole number); any other resource is unlimited
     link_weight, crossing_weight : > 0
     faulty_cores, taken_cores : core numbers
     faulty_links : (from core, to core) pairs of neighbours

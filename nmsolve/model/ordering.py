@@ -28,7 +28,7 @@ def topological(before: Sequence[Collection[int]]) -> list[int]:
 
 
 def circle(before: Sequence[Collection[int]], order: Sequence[int]) -> list[int]:
-    """A circle among what :func:`topological` left out, each before the next; the first number stands at the end again."""
+    """A circle among what :func:`topological` left out, each before the next; the first number is repeated at the end."""
     waiting = set(range(len(before))).difference(order)
     path = [min(waiting)]
     seen = {path[0]: 0}

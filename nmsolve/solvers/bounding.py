@@ -68,11 +68,11 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
 
 
 def require_feasible(task: Task[S], where: str) -> IntArray:
-    """The task's first answer.
+    """Return the task's first answer.
 
     Raises
     ------
-    InputError : there is none, or it breaks a rule: naming the first one
+    InputError : there is none, or it breaks a rule (the first one is stated)
     """
     if task.first is None:
         raise InputError("there is no answer to bound", where, "a mapping, routes or a plan")

@@ -13,7 +13,7 @@ from nmsolve.model.types import FloatArray
 
 @dataclass(frozen=True)
 class Head:
-    """What stands above the tables: how the figures were made."""
+    """The text above the tables: how the figures were made."""
 
     command: str
     version: str

@@ -130,7 +130,7 @@ class Store:
             raise InputError("a store with other columns", str(self._path), f"{FORMAT}, or another --out")
 
     def add(self, key: Key, outcome: Outcome) -> None:
-        """Keep a run; one that is there already stays as it is."""
+        """Keep a run; an existing one stays as it is."""
         data = asdict(outcome) | {
             "events": json.dumps(outcome.events),
             "engines": json.dumps(outcome.engines),

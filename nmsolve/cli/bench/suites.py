@@ -199,7 +199,7 @@ def _best_known(path: Path) -> dict[str, float]:
 
     Raises
     ------
-    InputError : a column is missing, a name is there twice, or a value is not a number >= 0 (with its line)
+    InputError : a column is missing, a name appears twice, or a value is not a number >= 0 (with its line)
     """
     from nmsolve.model.files import read_limited
 

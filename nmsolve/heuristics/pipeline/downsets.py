@@ -59,8 +59,8 @@ def best_contiguous(
     ----------
     time_left : seconds that remain; asked about every tenth of a second
     memory : bytes that the downsets may take
-    news : told every better plan and every better bound
-    note : told, in words, what stopped the search
+    news : called with every better plan and every better bound
+    note : called with the reason why the search stopped
 
     Returns
     -------

@@ -148,7 +148,7 @@ class GroupsEnv:
     def step(self, action: int) -> tuple[FloatArray, float, bool, bool, dict[str, Any]]:
         """Take an action: observation, reward, target reached, steps used up, and what the reward is made of.
 
-        ``info["changed"]`` is False if the action did not apply.
+        ``info["changed"]`` is False if the action did not apply. InputError for an unknown action.
         """
         if not self.action_space.contains(action):
             raise InputError(f"action {action}", "step", f"0..{self.action_space.n - 1}")

@@ -4,7 +4,7 @@ Flits per cycle, for packets of P flits and V virtual channels of D flits (:clas
 
 * a link takes one flit every ``crossing_interval`` cycles between chips, else one per cycle;
 * the buffer behind it (and that behind a core's port) serves its packets one after the other: a head is routed and gets a
-  channel only when it stands in front, so a virtual channel takes P flits in ``P + routing + vc_allocation`` cycles; and no
+  channel only when it is in front, so a virtual channel takes P flits in ``P + routing + vc_allocation`` cycles; and no
   more than D flits per round trip of a credit;
 * the port into a core: a channel is free for the next packet when the tail has gone, P flits in ``P + vc_allocation`` cycles;
   never more than one flit per cycle.

@@ -16,7 +16,7 @@ class RouterConfig:
 
     A flit that reaches the front of its buffer in cycle *t* as the head of a packet is routed in *t*, asks for an output virtual
     channel from ``t + routing`` and for the switch from ``t + routing + vc_allocation``; every flit crosses the
-    switch and the link and stands in the next buffer ``switch_allocation + switch_traversal + link`` cycles after it
+    switch and the link and is in the next buffer ``switch_allocation + switch_traversal + link`` cycles after it
     was granted the switch. A hop thus takes the sum of these five. The slot it left can be
     used again by the router before ``link + credit + 1`` cycles after the grant.
 

@@ -32,7 +32,7 @@ LEAST_DRAIN = 10_000
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a simulation stands.
+    """The state of a simulation.
 
     Attributes
     ----------

@@ -74,7 +74,7 @@ class Trace:
     ----------
     source, indptr, targets : flows, as in :class:`Traffic`
     cycle, flow, count : (E,) int64: from ``cycle`` on, ``count`` packets of ``flow`` wait to be sent; cycles never go back
-    period : cycles of a step of the network that is simulated (drain times are told per step); 0: all is one step
+    period : cycles of a step of the network that is simulated (drain times are reported per step); 0: all is one step
     name : for people
     """
 
@@ -156,7 +156,7 @@ def of_flows(flows: Flows, cycles_per_step: float) -> Traffic:
 
 
 def steps_of_flows(flows: Flows, steps: int, period: int, seed: int, per_packet: int = 1) -> Trace:
-    """A trace in which all messages of a step are due when the step begins, in random order.
+    """Return a trace in which all messages of a step are due when it begins, in random order. InputError for wrong numbers.
 
     A flow of rate *r* has *r* messages per step if *r* is a whole number, else a Poisson number with mean *r*; ``per_packet`` of
     them, all of one flow, share a packet (one per flit, say). Packets are

@@ -59,13 +59,13 @@ KEYS = {
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
-    """The figures of a machine's cores. None, or a plain mesh that knows nothing about its cores: ``ASSUMED``.
+    """The figures of a machine's cores. None, or a plain mesh that states nothing about its cores: ``ASSUMED``.
 
     Memory is the capacity ``bytes``.
 
     Raises
     ------
-    InputError : a machine with some figures lacks those needed (all that are missing are named), or gives another unit
+    InputError : a machine with some figures lacks those needed (all that are missing are listed), or gives another unit
     """
     if machine is None or not (machine.figures or machine.capacity):
         return ASSUMED

@@ -33,7 +33,7 @@ LARGEST_TABLE = 2**27
 
 
 def layer_times(layers: Layers, figures: CoreFigures, largest_group: int) -> FloatArray:
-    """(L, C) microseconds of every layer on 1 to C cores."""
+    """Return (L, C) microseconds of every layer on 1 to C cores. InputError for a table that is too large."""
     if layers.count * largest_group > LARGEST_TABLE:
         raise InputError(
             f"{layers.count} layers on up to {largest_group} cores each",

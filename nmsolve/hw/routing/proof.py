@@ -51,6 +51,7 @@ def prove(
     """Number the channels (for long multicast messages, pairs of message and channel) and check the numbers independently.
 
     ``ejection``: with ``wormhole``, a core takes one message at a time from the network, not any number of them.
+    InputError for an unknown ``switching``.
     """
     if switching not in SWITCHING:
         raise InputError(f"unknown switching {switching!r}", "", "packet or wormhole")

@@ -33,7 +33,7 @@ DIGITS = 18
 
 
 class Lines(NamedTuple):
-    """The edges of some lines: (e,) node numbers as they stand there, and weights."""
+    """The edges of some lines: (e,) node numbers as in the file, and weights."""
 
     source: IntArray
     target: IntArray

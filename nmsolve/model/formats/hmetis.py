@@ -3,7 +3,7 @@
 Header ``nets nodes [fmt]``; ``fmt`` 1: net weights, 10: node weights, 11: both.
 Manual of hMETIS 1.5.3, section 5.1.
 
-AxonFlow calls its binary hypergraphs ``.hgr``, too: those are told by their content and read by
+AxonFlow also calls its binary hypergraphs ``.hgr``: those are recognised by their content and read by
 :mod:`nmsolve.model.formats.axon`.
 """
 

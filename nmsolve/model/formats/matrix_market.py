@@ -125,7 +125,7 @@ def _bad_number(body: bytes, before: int, path: Path) -> InputError:
 
 
 def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, FloatArray]:
-    """Entries of an array, which stands column by column (from the diagonal down if symmetric); zeros are left out."""
+    """Entries of an array, stored column by column (from the diagonal down if symmetric); zeros are left out."""
     n = header.size
     if header.symmetric:
         col, row = np.triu_indices(n)
@@ -136,7 +136,7 @@ def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, Floa
 
 
 def _coordinates(values: FloatArray, header: Header, path: Path) -> tuple[IntArray, IntArray, FloatArray]:
-    """Entries of a coordinate list; of a symmetric one each pair must stand there once."""
+    """Entries of a coordinate list; of a symmetric one each pair must be listed once."""
     table = values.reshape(header.entries, 2 if header.pattern else 3)
     at = table[:, :2]
     bad = np.flatnonzero(~((at >= 1) & (at <= header.size) & (at == np.rint(at))).all(axis=1))

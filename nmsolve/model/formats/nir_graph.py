@@ -33,7 +33,7 @@ def load(path: Path) -> LogicGraph:
     """Read a NIR graph: directed, every neuron multicasts once per step, each connection weighs 1.
 
     Ids are ``node/number`` with the element's number in row-major order; a node's ``synapses`` are the connections that
-    end there. Nodes inside a subgraph are called ``subgraph.node``. Weights that are 0 are no connections. The output is no
+    end there. Nodes inside a subgraph are called ``subgraph.node``. Weights that are 0 are not connections. The output is no
     neuron. Read into memory, not streamed.
 
     Raises

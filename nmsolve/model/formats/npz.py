@@ -3,7 +3,7 @@
 *Our own keys*: the array fields of :class:`LogicGraph` and ``header``, a JSON text with the rest.
 
 *Plain rows*: ``indptr``, ``indices`` and optionally ``weights`` and ``vwgt`` hold an undirected graph with each
-edge at both ends, as METIS wants it. A directed fan-out that may stand beside it (``d_indptr``, ``d_indices``,
+edge at both ends, as METIS wants it. A directed fan-out that may be beside it (``d_indptr``, ``d_indices``,
 ``rate``) is *not* read: the undirected part is the same traffic with both directions added up, and it is what other
 partitioners are given. ``meta["fan_out"]`` says that there was one.
 """

@@ -89,7 +89,7 @@ def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, path: Path) -> An
 
 
 def array_header(file: IO[bytes], where: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in an open member, which is left at the first value."""
+    """Return shape and type of the array in an open member, which is left at the first value. InputError for a wrong header."""
     try:
         version = np.lib.format.read_magic(file)
         first = version == (1, 0)
@@ -125,7 +125,7 @@ class MemberStream:
             raise InputError(f"{left} bytes for {self.length} values of {self._dtype}", self.where)
 
     def pieces(self, lengths: Iterable[int]) -> Iterator[AnyArray]:
-        """The values in pieces of these lengths, to the end of the array."""
+        """Yield (length,) pieces of these lengths, to the end of the array. InputError if it ends too early."""
         left = self.length
         with _opened(self._path, self._name, self.where) as (_, file):
             array_header(file, self.where)
@@ -156,6 +156,7 @@ def _opened(path: Path, name: str, where: str) -> Iterator[tuple[int, IO[bytes]]
 
 
 def numbers_of(arrays: dict[str, AnyArray], key: str, path: Path, dimensions: int = 1) -> AnyArray:
+    """Return the array ``key`` of numbers. InputError if it is missing or of another kind."""
     if key not in arrays:
         raise InputError(
             f"there is no member {key!r}", str(path), "indptr and indices, or nmsolve's own keys"
@@ -171,7 +172,7 @@ def numbers_of(arrays: dict[str, AnyArray], key: str, path: Path, dimensions: in
 
 
 def indices_of(arrays: dict[str, AnyArray], key: str, path: Path, end: int) -> IntArray:
-    """A one-dimensional array of whole numbers in 0..end-1."""
+    """Return a (length,) array of whole numbers in 0..end-1. InputError for any other."""
     array = numbers_of(arrays, key, path)
     if array.dtype.kind not in "iu":
         raise InputError(f"found {array.dtype}", f"{path}: {key}", "whole numbers")
@@ -182,6 +183,7 @@ def indices_of(arrays: dict[str, AnyArray], key: str, path: Path, end: int) -> I
 
 
 def row_starts(arrays: dict[str, AnyArray], path: Path, entries: int) -> IntArray:
+    """Return (rows + 1,) ``indptr``. InputError if it does not split ``entries`` values into rows."""
     indptr = indices_of(arrays, "indptr", path, entries + 1)
     if len(indptr) < 2 or indptr[0] != 0 or indptr[-1] != entries or (np.diff(indptr) < 0).any():
         raise InputError(
@@ -193,5 +195,6 @@ def row_starts(arrays: dict[str, AnyArray], path: Path, entries: int) -> IntArra
 
 
 def check_length(array: AnyArray, length: int, key: str, path: Path) -> None:
+    """InputError if ``array`` has another length."""
     if len(array) != length:
         raise InputError(f"{len(array)} values", f"{path}: {key}", str(length))

@@ -43,7 +43,7 @@ def load(path: Path) -> LogicGraph:
 def stream(path: Path) -> Network:
     """The edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
-    Synaptic weights are no traffic and are not read. Nodes are those of all populations, by name of population, each from
+    Synaptic weights are not traffic and are not read. Nodes are those of all populations, by name of population, each from
     0 to the largest number that occurs; ids are ``population/number``, or numbers if there is one population. A node's
     ``synapses`` are those that end there.
 

@@ -28,7 +28,7 @@ def undirected_from_symmetric(
     Parameters
     ----------
     indptr, indices, weights : CSR; indices in 0..n-1; rows need not be sorted
-    where : where vertex ``u`` stands in the file, for errors
+    where : the place of vertex ``u`` in the file, for errors
     base : number of the first vertex in the file's own counting (0 or 1), for errors
 
     Raises

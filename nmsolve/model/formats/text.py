@@ -65,7 +65,7 @@ class IntegerLines:
 
     @property
     def lines(self) -> int:
-        """Number of lines that are no comments."""
+        """Number of lines that are not comments."""
         return len(self.start) - 1
 
     def line(self, k: int) -> IntArray:

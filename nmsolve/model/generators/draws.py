@@ -32,7 +32,7 @@ def pieces(total: int, length: int = BLOCK) -> Iterator[int]:
 
 
 def skip(rng: np.random.Generator, draw: Draw, total: int) -> np.random.Generator:
-    """Move ``rng`` over an array of ``total`` numbers; returns a generator that stands at its beginning."""
+    """Move ``rng`` over an array of ``total`` numbers; returns a generator at its beginning."""
     begin = mark(rng)
     for length in pieces(total):
         draw(rng, length)

@@ -47,7 +47,7 @@ def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
 
     Directed; every neuron is a multicast node whose rate is its population's mean rate (Hz), which is also the
     weight of each of its edges. Several synapses between the same two neurons are one edge; all of them count in
-    the target's ``synapses``. Synapses of a neuron onto itself count there too, but are no traffic. Node ids are
+    the target's ``synapses``. Synapses of a neuron onto itself count there too, but are not traffic. Node ids are
     ``L4E/17`` and the like.
 
     Parameters

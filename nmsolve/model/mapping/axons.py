@@ -6,7 +6,7 @@ too: AxonFlow (arXiv 2601.16118) counts a hyperedge once in every part that hold
 nengo-loihi allocate an axon for the sender's own core like for any other. A message is a row of the graph, multicast or
 not, whatever its rate: the table entry is needed even if nothing is ever sent.
 
-These numbers do not add up over nodes, so they are no resources of :class:`~nmsolve.model.mapping.problem.MappingProblem`.
+These numbers do not add up over nodes, so they are not resources of :class:`~nmsolve.model.mapping.problem.MappingProblem`.
 """
 
 from __future__ import annotations
@@ -125,7 +125,8 @@ def binding_axons(
 
     A limit on incoming entries cannot bind if no core can hold nodes that more messages reach, one on outgoing entries if
     none can hold nodes whose messages have more targets (a message reaches no more cores than there are). What a core can
-    hold is over-estimated by one capacity at a time, filled with fractions of nodes.
+    hold is over-estimated by one capacity at a time, filled with fractions of nodes. InputError where cores differ in a limit
+    that can bind.
     """
     stated = axon_limits(graph, machine)
     if not stated:

@@ -112,7 +112,7 @@ def idle_limits(problem: MappingProblem) -> str | None:
 
 
 def axon_overflows(problem: MappingProblem, core: IntArray) -> list[str]:
-    """Cores of a mapping whose tables need more entries than the machine states, in words."""
+    """Describe the cores of a mapping (n,) whose tables need more entries than the machine has."""
     stated = problem.axon_limits
     if not stated:
         return []

@@ -15,7 +15,7 @@ from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 
 
 class ConstraintEntry(msgspec.Struct, forbid_unknown_fields=True):
-    """One side constraint as it stands in the file.
+    """One side constraint as in the file.
 
     Attributes
     ----------

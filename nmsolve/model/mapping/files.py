@@ -112,7 +112,7 @@ def read_mapping(
 
     Raises
     ------
-    InputError : made for another graph or machine (both hashes are named), a node unknown, missing or there twice,
+    InputError : made for another graph or machine (both hashes are stated), a node unknown, missing or listed twice,
         a core outside the board, columns of different lengths, a chip or route that contradicts them
     """
     settle(Path(path).parent)

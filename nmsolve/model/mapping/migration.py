@@ -77,7 +77,7 @@ class Migration:
 
     @cached_property
     def weight(self) -> IntArray:
-        """(n,) int64: how many of the user's nodes every node stands for."""
+        """(n,) int64: number of the user's nodes that every node represents."""
         out: IntArray = frozen(np.bincount(self.group, minlength=self.nodes))
         return out
 

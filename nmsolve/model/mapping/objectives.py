@@ -26,7 +26,7 @@ class Objective:
     formula : where it is not a sum, ``module:function`` below ``nmsolve`` that gives it from the problem and the mapping (n,)
     walk : the same once more, from the messages between cores (:class:`nmsolve.hw.between.BetweenCores`) and the machine; empty
         where :func:`nmsolve.hw.verify.recompute` has it
-    lattice : likewise, gives a number that divides all values of a problem, 0 if none is known; empty: none
+    lattice : ``module:function`` that gives a number that divides all values of a problem, 0 if none is known; empty: none
     bounds : where it is not a sum, methods of bounds that hold for it
     links : it looks at links: not for machines given by a distance matrix
     alone : it cannot be one of several, or a ceiling

@@ -281,7 +281,8 @@ class MappingProblem:
     def table_limit(self) -> int | None:
         """Most entries of any router's table (machine capacity ``table_entries``) if a mapping could need more, or None.
 
-        A message takes at most one entry of a router, so a limit of as many entries as there are messages cannot bind.
+        A message takes at most one entry of a router, so a limit of as many entries as there are messages cannot bind. InputError
+        where routers differ in a limit that can bind.
         """
         machine = self.machine
         if TABLE_ENTRIES not in machine.capacity or TABLE_ENTRIES in self.graph.resources:

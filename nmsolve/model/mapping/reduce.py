@@ -28,7 +28,7 @@ class TogetherReduction:
     group: IntArray
 
     def lift(self, core: IntArray) -> IntArray:
-        """Mapping of the reduced problem -> mapping of the original."""
+        """Return the mapping (n,) of the original problem from that of the reduced one."""
         return core[self.group]
 
     def restrict(self, core: IntArray) -> IntArray:

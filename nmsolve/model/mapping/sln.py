@@ -56,7 +56,7 @@ def read_sln(path: str | Path, graph: LogicGraph, machine: Machine) -> IntArray:
     Raises
     ------
     InputError : graph or machine are not those of a QAPLIB file, another size, no permutation, or the stated cost is
-        neither that of the permutation nor that of its inverse (both are named)
+        neither that of the permutation nor that of its inverse (both are stated)
     """
     if not is_qaplib(graph, machine):
         raise InputError(
@@ -87,7 +87,7 @@ def read_sln(path: str | Path, graph: LogicGraph, machine: Machine) -> IntArray:
 
 
 def write_sln(path: str | Path, graph: LogicGraph, machine: Machine, core: IntArray) -> None:
-    """Write a mapping as QAPLIB answer, in QAPLIB's own direction (the module's first formula).
+    """Write a mapping (n,) as QAPLIB answer, in QAPLIB's own direction (the module's first formula).
 
     Raises
     ------

@@ -57,7 +57,7 @@ def partly_bound(count: Count, bindings: Mapping[str, int]) -> Count:
 
 
 def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where: str = "") -> int:
-    """The number that an expression stands for.
+    """Return the number that an expression equals.
 
     Parameters
     ----------

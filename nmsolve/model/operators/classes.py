@@ -19,7 +19,7 @@ def tensor_class(tensor: Tensor) -> str:
     """``"scalar"`` or ``"tensor"``.
 
     Scalar are single numbers of any type, and whole or truth numbers of at most ``SCALAR_ELEMENTS`` elements whatever the
-    symbols stand for: shapes, axes, indices, conditions, loop counts. Everything else is data.
+    symbols mean: shapes, axes, indices, conditions, loop counts. Everything else is data.
     """
     count = elements_of(tensor)
     if not isinstance(count, int):

@@ -163,7 +163,7 @@ def _volume(graph: OperatorGraph, tensor: Tensor, number: int, bindings: Mapping
 
 
 def _users(graph: OperatorGraph, layer: Mapping[int, int], weights: Weights) -> dict[int, set[int]]:
-    """Layers that need a tensor, by tensor number, through operators that are no layers: from the last operator to the first."""
+    """Layers that need a tensor, by tensor number, through operators that are not layers: from the last operator to the first."""
     names = {tensor.name: k for k, tensor in enumerate(graph.tensors)}
     users: dict[int, set[int]] = {}
     for number in range(len(graph.operators) - 1, -1, -1):

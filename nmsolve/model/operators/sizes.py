@@ -10,7 +10,7 @@ from nmsolve.model.operators.graph import Tensor
 if TYPE_CHECKING:
     import sympy
 
-    #: A number, or an expression of symbols that stands for one.
+    #: A number, or an expression of symbols that equals one.
     Count: TypeAlias = int | sympy.Expr
 
 #: Bits of one element, by the names ONNX gives its types.

@@ -76,7 +76,7 @@ def _split(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str 
     """Stages are runs of layers in their order (chain), or data pass from lower to higher stages only (contiguous).
 
     Nothing is asked between the forward and the backward pass. Within the backward pass data go from higher to lower stages;
-    that is asked where one of the two layers has no forward layer in its class (``together``) to stand with.
+    that is asked where one of the two layers has no forward layer in its class (``together``).
     """
     if problem.split == "chain":
         for layer in range(1, problem.count):

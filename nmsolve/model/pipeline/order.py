@@ -14,8 +14,8 @@ def ordered_pairs(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
     ``chain``: consecutive layers. ``contiguous``: source and target of every use of a tensor, where
 
     * between two layers of the backward pass the order is the other way (a stage sends its gradients to earlier stages), and
-      it is asked only if one of the two is in a class (``together``) without a forward layer: the others stand where their
-      forward layers stand, and those are ordered already;
+      it is asked only if one of the two is in a class (``together``) without a forward layer: the others are where their
+      forward layers are, and those are ordered already;
     * nothing is asked between a forward layer and one of the backward pass.
 
     This is how the published models of training graphs define contiguous splits (Tarnawski et al., "Efficient Algorithms for

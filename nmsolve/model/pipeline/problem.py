@@ -41,8 +41,8 @@ class PipelineProblem:
     hosts : how many hosts there are; a host is a stage of its own that takes no core, pays for no transfer and has no
         memory limit
     together : (L,) layers with equal numbers >= 0 must share a stage; -1: free
-    backward : (L,) True for layers of the backward pass. They ask for no order, as they stand where the forward layers of their
-        ``together`` class stand; those whose class has none pass data the other way, from later to earlier stages
+    backward : (L,) True for layers of the backward pass. They need no order, as they are where the forward layers of their
+        ``together`` class are; those whose class has none pass data the other way, from later to earlier stages
         (:func:`nmsolve.model.pipeline.order.ordered_pairs` says it exactly)
     """
 

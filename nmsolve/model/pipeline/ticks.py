@@ -44,7 +44,7 @@ class Ticks:
 
 
 def in_ticks(values: FloatArray, exponent: int) -> IntArray:
-    """The nearest whole numbers of ticks ``2**-exponent``; keeps the order of the values."""
+    """Return the nearest whole numbers of ticks ``2**-exponent``, same shape; the order of values is kept."""
     out: IntArray = np.rint(np.ldexp(values, exponent)).astype(np.int64)
     return out
 

@@ -73,7 +73,7 @@ class Flows:
         return bool((self.rate == np.rint(self.rate)).all())
 
     def of(self, flow: int) -> IntArray:
-        """Targets of one flow."""
+        """Return (targets,) the target cores of one flow."""
         return self.targets[self.indptr[flow] : self.indptr[flow + 1]].astype(np.int64)
 
     def name(self, flow: int) -> str:

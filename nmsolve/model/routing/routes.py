@@ -56,7 +56,7 @@ class Routes:
         return np.repeat(np.arange(self.count), np.diff(self.indptr))
 
     def of(self, flow: int) -> IntArray:
-        """Channels of one flow."""
+        """Return (channels,) the channels of one flow, parents first."""
         return self.channel[self.indptr[flow] : self.indptr[flow + 1]]
 
     @classmethod

@@ -128,6 +128,6 @@ def legs_of(flows: Flows) -> tuple[IntArray, IntArray]:
 
 
 def working_channels(problem: RoutingProblem) -> IntArray:
-    """Numbers of the channels that exist and work, rising."""
+    """Return (channels,) the numbers of the channels that exist and work, rising."""
     out: IntArray = np.flatnonzero(np.repeat(link_works(problem.machine), problem.channels))
     return out

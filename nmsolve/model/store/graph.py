@@ -162,7 +162,7 @@ def load(path: str | Path) -> LogicGraph:
 
 
 def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
-    """The same graph with its connections in memory, messages in their original order."""
+    """Return the graph with its connections in memory, messages in their original order. InputError for damaged data."""
     count = np.zeros(stored.rows, np.int64)
     targets, weights = np.empty(stored.m, np.int32), np.empty(stored.m)
     done = 0

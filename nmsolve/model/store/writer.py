@@ -91,7 +91,7 @@ class StoreWriter:
         indptr : (k + 1,) cuts the other arrays into vertices; starts at 0
         neighbour : (e,) the other vertex; rising within a vertex and tag, never the vertex itself
         weight : (e,) traffic, finite and >= 0
-        size : (e,) synapses that each connection stands for, 1 if not given
+        size : (e,) synapses that each connection represents, 1 if not given
         tag : (e,) bit 0: incoming; higher bits: number of the vertex's message. 0 if not given; not falling in a vertex
 
         Raises

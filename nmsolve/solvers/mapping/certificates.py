@@ -275,7 +275,7 @@ def certificates_from_json(data: bytes | str, where: str = "certificates.json") 
 
 
 def stages_from_json(data: bytes | str, where: str = "certificates.json") -> list[Stage]:
-    """The problems in it that are no last word: those before it, or those of a front; none where it does not speak of any.
+    """The problems in it that are not the final one: those before it, or those of a front; none if it lists none.
 
     Raises
     ------

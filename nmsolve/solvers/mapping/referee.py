@@ -38,7 +38,7 @@ class MappingReferee:
         return 1.0 if whole else 0.0
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Core of every merged node -> core of every node."""
+        """Return the core of every node (n,) from the core of every merged node."""
         return self.reduction.lift(solution)
 
     def complaint(self, lifted: IntArray) -> str | None:

@@ -138,7 +138,7 @@ def best_prices(cover: Cover, blocks: BoolArray, ceiling: int) -> tuple[FloatArr
     """
     from scipy import optimize, sparse
 
-    linprog: Any = optimize.linprog  # its stubs know no sparse rows
+    linprog: Any = optimize.linprog  # its stubs lack sparse rows
     csr_array, eye_array, bmat = sparse.csr_array, cast(Any, sparse.eye_array), cast(Any, sparse.bmat)
     count, host, most = cover.data.count, cover.host, cover.groups + 1.0
     if not cover.hosts:

@@ -94,7 +94,7 @@ class PipelineData:
 
     @property
     def most_cores(self) -> int:
-        """Most cores that all slots that are no hosts can have."""
+        """Most cores that all slots that are not hosts can have."""
         return min(self.problem.cores, len(self.groups) * int(self.time.shape[1]))
 
     @cached_property

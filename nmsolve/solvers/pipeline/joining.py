@@ -23,7 +23,7 @@ def join(problem: PipelineProblem, below: float) -> Merged:
     """Join the ends of tensors that no plan with a value under ``below`` parts, again and again until nothing changes.
 
     ``problem`` has no ``together`` and asks for no order. How many stages there must be is not looked at: fewer layers than
-    stages are no mistake here.
+    stages are not a mistake here.
     """
     merged = merge(replace(problem, exact_stages=False))
     while True:

@@ -400,7 +400,7 @@ def companions(problem: PipelineProblem) -> list[int]:
 
 
 def number(certificate: Mapping[str, Any], name: str) -> float:
-    """A field that must be a finite number >= 0."""
+    """Return a field that must be a finite number >= 0. InputError otherwise."""
     value = certificate.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1e300:
         raise InputError(f"{name} is {str(value)[:40]}", "certificate", "a number from 0 to 1e300")

@@ -57,7 +57,7 @@ class ColumnLns:
 
 
 class _Repairs:
-    """Routes at hand, and how the next flows are chosen."""
+    """The current routes, and how the next flows are chosen."""
 
     def __init__(self, stage: RoutingStage, context: Context, start: IntArray) -> None:
         self._problem, self._context = stage.problem, context

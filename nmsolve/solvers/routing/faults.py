@@ -130,7 +130,7 @@ class FaultStudy:
         done: Callable[[Trial], None] = lambda trial: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Trial]:
-        """All trials of the plan, or those finished when ``should_stop`` says so; ``done`` is told each.
+        """All trials of the plan, or those finished when ``should_stop`` says so; ``done`` is called with each.
 
         Raises
         ------

@@ -82,7 +82,7 @@ class Climb:
         self.best, self.steps, self.aim, self._idle = 0.0, 0, AIM, 0
 
     def step(self) -> None:
-        """Evaluate the lengths at hand, keep them if they are the best, and step on."""
+        """Evaluate the present lengths, keep them if they are the best, and step on."""
         value = evaluate(self.demands, self._at, self._load)
         self.steps += 1
         self._idle += 1

@@ -30,7 +30,7 @@ def within(context: Context) -> dict[str, Any]:
 def run_model(built: Any, solver: str, name: str, context: Context, worth: Worth) -> None:
     """Solve a built model and tell ``context`` what is found and proved, as engine ``name``.
 
-    The solver's own status is the certificate. That there is no solution is told as a bound of ``inf``.
+    The solver's own status is the certificate. That there is no solution is reported as a bound of ``inf``.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from nmsolve.model.errors import InputError
 
 #: Seconds between two looks at the memory.
 _EVERY = 0.05
-#: Budgets that are named as enough are multiples of this many bytes.
+#: Budgets that are stated as sufficient are multiples of this many bytes.
 _STEP = 4 * 2**20
 #: Numbers of glibc's malloc options (malloc.h).
 _MMAP_THRESHOLD, _TRIM_THRESHOLD, _ARENA_MAX = -3, -1, -8

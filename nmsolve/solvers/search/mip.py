@@ -97,7 +97,7 @@ def solve_highs(
 ) -> Outcome:
     """Solve with HiGHS in this process; ``on_solution`` is called from the caller's thread.
 
-    The dual bounds that its callbacks tell on the way are not those of the model (9.81, then 10.25, were told where 0 is
+    The dual bounds that its callbacks report on the way are not those of the model (9.81, then 10.25, were reported where 0 is
     optimal), so none counts but the one that it states after a clean end.
 
     Raises

@@ -27,7 +27,7 @@ class Referee(Protocol):
         """All objective values are multiples of it; 0 where they are not."""
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Solution of ``problem`` -> solution of the problem the user stated."""
+        """Return the solution of the problem as stated by the user from a solution of ``problem``."""
 
     def complaint(self, lifted: IntArray) -> str | None:
         """Why a lifted solution is infeasible, in words, or None. Must accept wrong shapes and values."""

@@ -1,4 +1,4 @@
-"""Whole numbers for solvers that know no others, without ever claiming too much.
+"""Whole numbers for solvers that support no others, without ever claiming too much.
 
 A model minimises ``sum w' * d'`` with whole ``w'`` and ``d'``. Where the user's numbers become whole after
 multiplication with a small factor, the model is *exact*. Where they do not, they are multiplied and rounded

@@ -109,7 +109,7 @@ def search(level: Level, run: Run, until: float, offer: Offer, disk: Disk | None
     """Place ``level`` from scratch; ends when the share ``until`` of the run is over.
 
     With work for many sweeps, several starts from different orders of the coarsest level, and the best is annealed again:
-    a start may freeze in a wrong fold that no cooling mends. A cut knows no folds.
+    a start may freeze in a wrong fold that no cooling mends. A cut has no folds.
     """
     tower = coarsened(level, run, disk)
     begin = run.budget.done()

@@ -18,7 +18,7 @@ PRICES, PRESS = (0.1, 20.0), 0.5
 
 
 def start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
-    """A mapping by the multilevel mapper, which knows no limits on tables, in part of the time; offered if it obeys them."""
+    """A mapping by the multilevel mapper, which ignores limits on tables, in part of the time; offered if it obeys them."""
     from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND as MULTILEVEL_WORK
     from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
     from nmsolve.hw.scores import broken_ceiling

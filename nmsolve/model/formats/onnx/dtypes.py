@@ -98,7 +98,7 @@ def attribute_kinds(kind: str, domain: str, version: int) -> Mapping[str, int]:
 
 @lru_cache(maxsize=1024)
 def _definition(kind: str, domain: str, version: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Type constraints of inputs and outputs by their names; the last may stand for many."""
+    """Type constraints of inputs and outputs by their names; the last may be repeated."""
 
     schema = _schema(kind, domain, version)
     if schema is None:

@@ -12,7 +12,7 @@ and for any prices pi_u of the nodes, as every node is on one core,
 
 over sets S that fit on a core (here: of at most as many nodes as the smallest sizes allow, and at least what the other
 cores leave over). The minimum is found exactly by branch and bound (:mod:`.core_traffic_kernel`), the prices by a subgradient
-method. This is the Lagrangian (Dantzig-Wolfe) bound of partitioning; it knows nothing of distances but the least.
+method. This is the Lagrangian (Dantzig-Wolfe) bound of partitioning; it uses no distance but the least.
 The certificate is pi.
 """
 

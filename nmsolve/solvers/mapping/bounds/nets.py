@@ -10,7 +10,7 @@ r links of the least weight, and reach at least as far as the r-th nearest core:
 On a machine given by a distance matrix each remote core is charged on its own: the sum of the r least distances.
 Connectivity charges 1 per remote core: ``rate * r``. Messages without multicast under the other net objectives are
 paid edge by edge and bounded as in :mod:`.neighbour_counting`, from their senders alone. So is every message under a
-pairwise objective whose graph is on disk, where what a node receives is not at hand.
+pairwise objective whose graph is on disk, where what a node receives is not available.
 """
 
 from __future__ import annotations

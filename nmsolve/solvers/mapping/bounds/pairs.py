@@ -146,7 +146,7 @@ def pair_form(problem: MappingProblem) -> PairForm:
         m = distance.matrix
         merged = (m + m.T) / 2 if symmetric else np.minimum(m, m.T)
         distance = by_matrix(distance.rows, distance.cols, merged)
-    # halves that add up to whole pairs are no whole data: re-checks do not round those up
+    # halves that add up to whole pairs are not whole data: re-checks do not round those up
     whole = bool((graph.weights == np.rint(graph.weights)).all())
     lattice = (
         _lattice(weights, distance) if symmetric and whole and counts_exactly(problem, distance) else 0.0

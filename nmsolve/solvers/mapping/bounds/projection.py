@@ -32,7 +32,7 @@ from nmsolve.solvers.mapping.bounds.spectrum import Spectrum, distance_spectrum,
 
 #: Dense eigen-decompositions up to this many cores.
 MAX_SIDE = 2048
-#: Without a good mapping at hand the ascent aims at this part of a random placement's mean cost, or this much above the best.
+#: Without a good mapping the ascent aims at this part of a random placement's mean cost, or this much above the best.
 TARGET, AIM = 0.15, 0.1
 #: A gain is more than this part of the best; steps without one before going back with shorter steps, and how much shorter.
 GAIN, PATIENCE, SHORTER = 1e-7, 12, 0.6

@@ -77,7 +77,7 @@ class Fixed:
 
     @property
     def weights(self) -> FloatArray:
-        """(rank,) what every computed eigenvalue counts; the last one stands for all later ones."""
+        """(rank,) what every computed eigenvalue counts; the last one also for all later ones."""
         out = self.sigma[: self.rank].copy()
         out[-1] += self.sigma[self.rank :].sum()
         return out

@@ -157,7 +157,7 @@ class JointProblem:
         return used
 
     def complaint(self, core: IntArray, used: BoolArray) -> str | None:
-        """The first message whose links are no tree to all its targets, prohibited turn, ring, or broken ceiling; None: legal."""
+        """First message whose links are not a tree to all its targets, prohibited turn, ring, or broken ceiling; None: legal."""
         for m, message in enumerate(self.messages):
             pairs = [(int(a), int(b)) for a, b in self.ends[used[m]]]
             goals = {int(core[t]) for t in message.targets}

@@ -203,7 +203,7 @@ def whole_data(problem: MappingProblem) -> bool:
     whole = bool((graph.weights == np.rint(graph.weights)).all()) if pairs else graph.integral
     if not (whole and whole_distances(problem)):
         return False
-    if uses_links(problem) or graph.on_disk:  # sums of every message's weights are not at hand on disk
+    if uses_links(problem) or graph.on_disk:  # sums of every message's weights are not available on disk
         return True
     d = core_distance(problem)
     far = float(d.matrix.max()) if not d.separable else float(d.x[-1] + d.y[-1] + d.step)
@@ -265,7 +265,7 @@ def granularity(problem: MappingProblem) -> float:
     """A whole number that divides every value of the objective, 0 if none is known; the proof is in docs/bounds.md."""
     if problem.objective == "max-link":
         return 1.0 if problem.graph.integral else 0.0
-    if problem.objective == "reward":  # whole where nothing stands in the exponent and every term counts once
+    if problem.objective == "reward":  # whole where no exponent applies and every term counts once
         plain = problem.terms.horizontal == problem.terms.vertical == 1 and not problem.graph.multicast.any()
         return 1.0 if plain and problem.graph.integral else 0.0
     if problem.aim.formula:

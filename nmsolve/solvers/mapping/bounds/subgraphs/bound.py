@@ -41,7 +41,7 @@ DISTANT_GOAL, NEAR_GOAL = 0.2, 0.002
 LARGEST = 2.0**50
 #: Sets solved between two looks at the clock.
 BATCH = 16
-#: A stage ends, after at least this many rounds, when the last few together gain less than a part; a bound is told when
+#: A stage ends, after at least this many rounds, when the last few together gain less than a part; a bound is reported when
 #: it gained so much.
 LEAST_ROUNDS, WINDOW, LEAST_GAIN, TOLD_GAIN = 25, 10, 0.001, 0.002
 
@@ -220,7 +220,7 @@ class Climb:
         self.best: Evaluation | None = None
 
     def rounds(self, upper: Callable[[], float], should_stop: ShouldStop) -> Iterator[Evaluation]:
-        """Evaluations that gain enough to be told, and the best one at the end and before sets are dropped."""
+        """Evaluations that gain enough to be reported, and the best one at the end and before sets are dropped."""
         query, told = self.point, 0.0
         history: list[int] = []
         while not should_stop():
