@@ -113,7 +113,7 @@ def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
             text = "the report mentions routes, but flow-routes.json is missing beside it"
             checks.append(CheckPart("flow-routes", False, text))
         elif (own.parent / "route-report.json").exists():
-            text = "what report.json says of routes is about those before route-report.json: nobody looked"
+            text = "the routes in report.json are older than route-report.json and are not checked"
             checks.append(CheckPart("routing", True, text, UNREAD))
     paths = [own] if beside and (o.routes is None or loaded.inputs.in_turns) else []
     for path in [*paths, *([] if o.routes is None else [o.routes])]:

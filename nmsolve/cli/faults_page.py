@@ -81,5 +81,5 @@ def critical_links(machine: Machine, stuck: dict[tuple[int, int], int], fatal: s
     size = float(np.clip(300.0 / max(machine.rows, machine.cols), 2.0, 30.0))
     ax.scatter(c, r, s=size, color=np.where(machine.usable, INK, FAINT).tolist(), zorder=3, linewidths=0)
     draw_board(ax, machine)
-    figure.colorbar(lines, ax=ax, label="flows without another way")
+    figure.colorbar(lines, ax=ax, label="flows without another route")
     return svg_text(figure, "critical links")

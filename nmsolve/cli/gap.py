@@ -59,7 +59,7 @@ def run_gap(o: GapOptions) -> int:
         )
     say(o.out, report, o.json)
     if bounded.better is not None:
-        print(f"a better mapping was met on the way: {o.out / 'better.json'}", file=sys.stderr)
+        print(f"a better mapping was found on the way: {o.out / 'better.json'}", file=sys.stderr)
     return exit_code(bounded.result, report, opt.fraction(o.gap))
 
 

@@ -122,7 +122,7 @@ def _core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[
     room = {i: np.maximum(limit, 1) for i, limit in enumerate(limits) if limit is not None and np.any(limit)}
     limited = list(room)
     if not limited:
-        caption = f"{names[0]} on every core (the machine names no limit). Grey: none."
+        caption = f"{names[0]} on every core (the machine has no limit). Grey: none."
         return used[:, 0].astype(float), names[0], caption
     share = np.stack([used[:, i] / room[i] for i in limited], axis=1)
     what = ", ".join(names[i] for i in limited)

@@ -123,7 +123,7 @@ def main() -> None:
             print(f"error: {where}: {(error.strerror or str(error)).lower()}", file=sys.stderr)
             sys.exit(2)
         except MemoryError:
-            print("error: out of memory; expected more of it, or a smaller --memory", file=sys.stderr)
+            print("error: out of memory; expected more memory, or a smaller --memory", file=sys.stderr)
             sys.exit(1)
         except SystemExit as ended:
             out.flush()

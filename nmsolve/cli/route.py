@@ -232,7 +232,7 @@ def _words(report: RouteReport) -> Iterator[str]:
     if report.rules:
         rest = ", ".join(f"{name} {number(value)}" for name, value in report.rules.items())
         yield f"  max-link of one quick choice of routes within each turn model: {rest}"
-        yield "  (not the least a model allows: route --turns MODEL proves that)"
+        yield "  (not the least that a model allows: `nmsolve route --turns MODEL` proves that)"
     for check in report.checks:
         yield f"  {'ok' if check.ok else 'FAILED':6} {check.name}: {check.text}"
     if report.long_messages:

@@ -185,7 +185,7 @@ def route_words(report: RouteReport) -> list[str]:
     if report.status == "infeasible":
         return ["Proved: no routes keep all these rules."]
     if report.status == "unknown":
-        return ["No routes were found in the time given; this proves nothing about whether there are any."]
+        return ["No routes were found in the time given; some may still exist."]
     words = []
     before: list[str] = []
     for part in report.objectives:

@@ -134,7 +134,7 @@ def _notes(graph: LogicGraph, machine: Machine, steps: int, more: int) -> tuple[
         > 0,
         f"one step of the graph is {steps} steps of SANA-FE, where a neuron fires at most once per step": steps
         > 1,
-        "the machine names no energy: Jin et al.'s units are used as pJ": not has_energy(machine),
+        "the machine states no energy: Jin et al.'s units are used as pJ": not has_energy(machine),
         "links between chips cost what others do": machine.n_chips > 1,
         f"{len(machine.faulty_links)} dead links are used": bool(machine.faulty_links),
         f"no energy is known of {', '.join(missing)}: 0": bool(missing),
