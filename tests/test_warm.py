@@ -78,18 +78,56 @@ def test_kernels_older_than_what_they_call_are_found(tmp_path: Path) -> None:
         os.utime(package / f"{changed}.py", (1000, 1000))
 
 
+#: Ways to compile a kernel (``model/compiled.py``), and those that leave it without what Python calls.
+WAYS, CALLEES = (
+    {"kernel", "plain", "callee", "plain_callee", "inlined", "compiled", "piece"},
+    {"callee", "plain_callee"},
+)
+
+
+def _ways(function: ast.AST) -> set[str]:
+    """How a function is compiled; nothing if it is not."""
+    names = [ast.unparse(d) for d in function.decorator_list] if isinstance(function, ast.FunctionDef) else []
+    return {name.partition("(")[0] for name in names} & WAYS
+
+
 def test_kernels_order_by_mergesort() -> None:
     """numba gives the parts of its quicksort the same names whether they sort or find an order, numbered in each process anew: of
     kernels cached by different processes the one would call the parts of the other, and find an order that is none."""
-    wrong = []
+    wrong, seen = [], 0
     for path in sorted(Path(nmsolve.__path__[0]).rglob("*.py")):
-        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if not isinstance(function, ast.FunctionDef) or "njit" not in str(
-                [*map(ast.unparse, function.decorator_list)]
-            ):
-                continue
+        for function in filter(_ways, ast.walk(ast.parse(path.read_text("utf-8")))):
+            seen += 1
             for call in ast.walk(function):
                 if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("argsort"):
                     kinds = [ast.unparse(k.value) for k in call.keywords if k.arg == "kind"]
                     wrong += [] if kinds == ["'mergesort'"] else [f"{path.name}:{call.lineno}"]
     assert wrong == []
+    assert seen > 300
+
+
+def test_only_kernels_call_kernels_that_python_cannot_call() -> None:
+    """A call of a ``callee`` from Python has no address to go to: it would end the process."""
+    root = Path(nmsolve.__path__[0]).parent
+    trees = {
+        ".".join(path.relative_to(root).with_suffix("").parts): ast.parse(path.read_text("utf-8"))
+        for folder in ("nmsolve", "tests", "bench")
+        for path in sorted((root / folder).rglob("*.py"))
+    }
+    callees = {
+        (module, node.name) for module, tree in trees.items() for node in tree.body if _ways(node) & CALLEES
+    }
+    assert len(callees) > 100
+    for module, tree in trees.items():
+        here = {name for owner, name in callees if owner == module}
+        here |= {
+            alias.asname or alias.name
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+            if (node.module, alias.name) in callees
+        }
+        python = [node for node in tree.body if not _ways(node)]
+        names = [n for node in python for n in ast.walk(node) if isinstance(n, ast.Name)]
+        used = {n.id for n in names if isinstance(n.ctx, ast.Load)}
+        assert not used & here, f"{module} calls {sorted(used & here)}"

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba as nb
 import numpy as np
 from scipy.sparse import coo_array, csr_array
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.graph import LogicGraph, Rows, pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
@@ -118,7 +118,7 @@ class BetweenCores:
         return coo_array((weight, pairs), shape=(self._cores, self._cores)).tocsr()
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _by_core(
     indptr: IntArray, targets: Int32Array, weights: FloatArray, core: IntArray, cores: int
 ) -> tuple[IntArray, Int32Array, FloatArray]:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
@@ -77,7 +77,7 @@ class CoreDistance(NamedTuple):
         return out
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def pair_distance(p: int, q: int, distance: CoreDistance) -> float:
     """Distance of cores ``p`` and ``q``."""
     cols, x, y, matrix = distance.cols, distance.x, distance.y, distance.matrix

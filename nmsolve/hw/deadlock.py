@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import checked_core
@@ -34,6 +33,7 @@ from nmsolve.hw.links import Links, links_of
 from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph, number_channels
 from nmsolve.hw.routing.walk import walk_back
 from nmsolve.hw.turns import LETTERS, Spec, turn_set
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import BackendError
 from nmsolve.model.graph import READERS, Messages, Rows
 from nmsolve.model.links import link_ends, require_links
@@ -150,7 +150,7 @@ def dependencies(
     return Dependencies(*found, most)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _collect(
     nets: Rows,
     core: IntArray,

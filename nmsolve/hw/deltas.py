@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, pair_distance, uses_links
 from nmsolve.hw.kernels import Union, new_scratch, union_row
-from nmsolve.hw.plain import plain
 from nmsolve.hw.scores import prepared
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows, compress_rows
 from nmsolve.model.mapping.problem import MappingProblem
@@ -93,7 +92,7 @@ class Charged(NamedTuple):
     union: Union
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def net_delta(u: int, q: int, v: int, nets: Charged, core: IntArray, distance: CoreDistance) -> float:
     """Change of a net objective if node ``u`` moves to core ``q`` and node ``v`` (if >= 0) to ``u``'s core.
 
@@ -132,7 +131,7 @@ def net_delta(u: int, q: int, v: int, nets: Charged, core: IntArray, distance: C
     return delta
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _has(sorted_values: Int32Array, first: int, last: int, value: int) -> bool:
     """True if ``value`` is in the sorted stretch ``first:last``."""
     end = last

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.energy import line_values, step_value, unit_value
+from nmsolve.model.compiled import plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -114,7 +114,7 @@ def _build_trees(machine: Machine, quantity: str) -> RouteTrees:
     return RouteTrees(frozen(dist), frozen(before))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _trees_from(
     first: int,
     last: int,

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import CoreDistance, pair_distance
 from nmsolve.hw.links import Links
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import callee, kernel, plain, plain_callee
 from nmsolve.model.graph import Rows
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
@@ -53,7 +52,7 @@ def pairwise_cost(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def goes_up(a: float, b: float, wrap: float) -> bool:
     """True if the way from line position ``a`` to ``b`` goes towards growing numbers (ties do)."""
     if wrap <= 0.0:
@@ -83,7 +82,7 @@ class Scratch(NamedTuple):
     reach: FloatArray
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def new_scratch(distance: CoreDistance, union: Union) -> Scratch:
     """Scratch for :func:`union_row`, for stamps from 0 on."""
     cols = distance.cols
@@ -92,7 +91,7 @@ def new_scratch(distance: CoreDistance, union: Union) -> Scratch:
     return Scratch(got, on_tree, np.full((2, cols), -1, np.int64), np.zeros((2, cols)))
 
 
-@plain
+@plain_callee
 def union_row(
     i: int, stamp: int, rows: Rows, core: IntArray, distance: CoreDistance, union: Union, scratch: Scratch
 ) -> float:
@@ -146,7 +145,7 @@ def union_row(
     return union.step * remote + length + right + left
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def union_cost(
     rows: Rows, by_union: BoolArray, core: IntArray, distance: CoreDistance, union: Union
 ) -> float:
@@ -158,7 +157,7 @@ def union_cost(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def add_traffic(rows: Rows, core: IntArray, total: FloatArray) -> None:
     """Add the traffic of all edges to ``total`` (P, P), sender's core by receiver's."""
     indptr, source, targets, weights = rows.indptr, rows.source, rows.targets, rows.weights
@@ -168,7 +167,7 @@ def add_traffic(rows: Rows, core: IntArray, total: FloatArray) -> None:
             total[p, core[targets[k]]] += weights[k]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def walk_routes(
     rows: Rows,
     by_union: BoolArray,
@@ -216,7 +215,7 @@ def walk_routes(
                 v = u
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def latency_sums(rows: Rows, core: IntArray, distance: CoreDistance) -> tuple[float, float, float]:
     """Sum of traffic * latency, sum of traffic, largest latency, over messages between different cores.
 

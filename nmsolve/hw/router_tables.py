@@ -7,12 +7,11 @@ where a message starts, ends, turns or branches. Messages that stay on their cor
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import IntArray
@@ -31,7 +30,7 @@ def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntAr
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _add_entries(rows: Rows, core: IntArray, links: Links, out: IntArray) -> None:
     """Add the entries of all messages of a block to ``out`` (P,)."""
     marks = np.zeros((5, len(out)), np.int64)
@@ -40,7 +39,7 @@ def _add_entries(rows: Rows, core: IntArray, links: Links, out: IntArray) -> Non
             out[marks[4, j]] += 1
 
 
-@plain
+@plain_callee
 def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntArray) -> int:
     """Number of routers where row ``i`` needs an entry; they are ``marks[4, :number]``.
 

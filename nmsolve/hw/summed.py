@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.kernels import add_traffic
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.graph import Rows
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
@@ -29,7 +29,7 @@ def summed(rows: Rows, core: IntArray, cores: int) -> Rows | None:
     return Rows(0, indptr, source, end.astype(np.int32), total[start, end], none, np.zeros(cores))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def add_crossings(rows: Rows, core: IntArray, crosses: AnyArray, share: FloatArray) -> None:
     """Add the traffic of every message to ``share[row, k]`` for each link ``k`` whose bit is set in ``crosses[p, q]``."""
     indptr, source, targets, weights = rows.indptr, rows.source, rows.targets, rows.weights
@@ -45,7 +45,7 @@ def add_crossings(rows: Rows, core: IntArray, crosses: AnyArray, share: FloatArr
                 k += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def add_reach(rows: Rows, core: IntArray, axons: IntArray) -> float:
     """Count every message once at each distinct core with targets of it (``axons[0]``) and as often at its sender's core
     (``axons[1]``). Returns the sum of rate times cores other than the sender's: the connectivity.

@@ -5,10 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import sys
 from pathlib import Path
 
 import nmsolve
+
+#: Of a source file with kernels.
+KERNELS = re.compile(rb"^from nmsolve\.model\.compiled import", re.M)
 
 
 def version() -> str:
@@ -30,7 +34,7 @@ def uncompiled() -> bool:
         return False
     count = missing = 0
     for path in Path(next(iter(nmsolve.__path__))).rglob("*.py"):
-        if b"njit(" in path.read_bytes():
+        if KERNELS.search(path.read_bytes()):
             cached = (path.parent / "__pycache__").glob(f"{path.stem}.*.nbi")
             changed = path.stat().st_mtime
             count += 1

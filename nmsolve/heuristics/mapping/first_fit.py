@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.machine import Machine
@@ -147,7 +147,7 @@ def make_room(room: Room, u: int) -> bool:
     return bool(_chain(room, u, CHAIN_WORK))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
     n = len(indptr) - 1
     order = np.empty(n, np.int64)
@@ -171,7 +171,7 @@ def _breadth_first(indptr: IntArray, targets: Int32Array) -> IntArray:
     return order
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _fill(room: Room, order: IntArray, scan: IntArray, smallest: IntArray) -> IntArray:
     """Give every node the first core of ``scan`` that takes it; returns the nodes that found none.
 
@@ -200,7 +200,7 @@ def _fill(room: Room, order: IntArray, scan: IntArray, smallest: IntArray) -> In
     return stuck[:count]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _chain(room: Room, stuck: int, work: int) -> bool:
     """Place ``stuck`` by a shortest chain of moves; True if it worked (``room`` then changed).
 
@@ -246,7 +246,7 @@ def _chain(room: Room, stuck: int, work: int) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _unwind(room: Room, v: int, goal: int, parent: IntArray) -> None:
     """Move ``v`` to ``goal``, its pusher to where ``v`` was, and so on back to the node that had no core."""
     while v >= 0:

@@ -6,17 +6,17 @@ cores of its group. The entries add up to L and the last one is not zero, so tha
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.pipeline.intervals import Intervals, run_load
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 #: The four kinds: merge onto the later core, merge onto the earlier, last layer to the later, first layer to the earlier.
 MERGE_LATER, MERGE_EARLIER, LAST_TO_LATER, FIRST_TO_EARLIER = range(4)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def act(state: IntArray, action: int, stages: int, most: int, inside: bool) -> int:
     """Take an action in place; the number of stages after it, or -1 if it does not apply and nothing has changed.
 
@@ -52,7 +52,7 @@ def act(state: IntArray, action: int, stages: int, most: int, inside: bool) -> i
     return int(after)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def worst(runs: Intervals, state: IntArray) -> FloatArray:
     """(5,) the largest load, compute time, storage per core and transfer time of any stage, and the 16-norm of the loads.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
@@ -82,7 +82,7 @@ class Chain(NamedTuple):
     overlap: bool
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def transfers(
     order: IntArray,
     source: IntArray,
@@ -141,13 +141,13 @@ def transfers(
             out[i, x + 1] = amount
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def run_load(compute: int, move: int, overlap: bool) -> int:
     """The load of a group from its two parts."""
     return max(compute, move) if overlap else compute + move
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def least_cores(
     i: int, j: int, low: int, high: int, ceiling: int, work: IntArray, move: int, overlap: bool
 ) -> int:
@@ -163,7 +163,7 @@ def least_cores(
     return low
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def probe(
     ceiling: int, chain: Chain, limits: Limits, fewer_is_fine: bool, need: IntArray, origin: IntArray
 ) -> None:
@@ -211,7 +211,7 @@ def probe(
             _prune(j, ceiling, chain.rest[j], no, hosts, fewer_is_fine, need)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _prune(
     j: int, ceiling: int, rest: float, no: int, hosts: int, fewer_is_fine: bool, need: IntArray
 ) -> None:
@@ -231,7 +231,7 @@ def _prune(
             need[s, j] = no
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> int:
     """Read the plan that ends in ``state`` backwards into ``stages`` (L, 2), first position and cores per stage.
 
@@ -252,7 +252,7 @@ def heaviest(state: int, chain: Chain, origin: IntArray, stages: IntArray) -> in
     return worst
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def chosen_state(need: IntArray, limits: Limits) -> int:
     """A complete plan with enough stages and groups, -1 if none: with fewest stages, or if they are not counted, cores."""
     hosts, best, least = limits.hosts, -1, limits.cores + 1
@@ -267,7 +267,7 @@ def chosen_state(need: IntArray, limits: Limits) -> int:
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def solve(low: int, ceiling: int, chain: Chain, limits: Limits, stages: IntArray) -> int:
     """Least ceiling that a probe can keep, in ticks, and its plan in ``stages``; -1 if ``ceiling`` cannot be kept.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, kernel, plain_callee
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -40,7 +40,7 @@ def intervals_of(problem: PipelineProblem, order: IntArray) -> Intervals:
     return Intervals(order, time, storage, transfer, memory, problem.overlap, ticks.seconds(1))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _transfers(
     place: IntArray, source: IntArray, indptr: IntArray, targets: IntArray, time: IntArray
 ) -> IntArray:
@@ -73,7 +73,7 @@ def _transfers(
     return table[: count + 1, : count + 1].copy()
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add(table: IntArray, top: int, bottom: int, left: int, right: int, cost: int) -> None:
     """Add ``cost`` to rows ``top..bottom`` and columns ``left..right``."""
     if bottom < top or right < left:
@@ -84,7 +84,7 @@ def _add(table: IntArray, top: int, bottom: int, left: int, right: int, cost: in
     table[bottom + 1, right + 1] += cost
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def run_load(runs: Intervals, first: int, last: int, cores: int) -> int:
     """Load in ticks of layers ``order[first:last]`` on ``cores`` cores (at least one, at most C)."""
     compute = runs.time[cores - 1, last] - runs.time[cores - 1, first]

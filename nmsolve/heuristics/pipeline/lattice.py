@@ -13,6 +13,7 @@ import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.pipeline.poset import Poset
+from nmsolve.model.compiled import callee, kernel, plain
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import exponent_for, in_ticks
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -132,13 +133,13 @@ def _grown(old: _Rows, room: int) -> _Rows:
     return new
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _enter(rows: _Rows) -> None:
     for row in range(rows.filled[0]):
         rows.table[_place(rows, rows.bits[row])] = row
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _place(rows: _Rows, bits: AnyArray) -> int:
     """Where in the table these bits are, or would be."""
     code = nb.uint64(0)
@@ -157,7 +158,7 @@ def _place(rows: _Rows, bits: AnyArray) -> int:
     return int(at)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _extend(
     rows: _Rows,
     start: int,
@@ -202,7 +203,7 @@ def _extend(
     return end, False
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _update_net(rows: _Rows, row: int, net: int, nets: AnyArray, weight: IntArray) -> None:
     """Set whether a net that the last part is in is live."""
     whole = True
@@ -218,7 +219,7 @@ def _update_net(rows: _Rows, row: int, net: int, nets: AnyArray, weight: IntArra
         rows.cross[row] += weight[net]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _accumulate(sums: AnyArray, values: AnyArray, last: Int32Array, parent: Int32Array) -> None:
     """(R, C) sums over the parts of every downset, from those of the downset it was made of."""
     for row in range(1, len(sums)):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.pipeline.actions import act, arranged, even, groups_of, worst
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.intervals import Intervals, intervals_of
 from nmsolve.heuristics.pipeline.moves import anneal, energy, ground_of, state_of
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
@@ -153,7 +153,7 @@ def _worth(runs: Intervals, state: IntArray) -> float:
     return float(amounts[0]) if amounts[2] <= runs.memory else float("inf")
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _wander(
     runs: Intervals,
     state: IntArray,
@@ -194,7 +194,7 @@ def _wander(
     return known
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _cost(amounts: FloatArray, memory: float) -> float:
     over = amounts[2] / memory if memory > 0 else np.inf
     return float(amounts[4] * max(1.0, over) if np.isfinite(memory) else amounts[4])

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain, plain_callee
 from nmsolve.model.pipeline.merged import Merged
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.types import FloatArray, IntArray
@@ -91,7 +91,7 @@ def state_of(ground: Ground, plan: PipelinePlan) -> PlanState:
     return state
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _fill(g: Ground, s: PlanState) -> None:
     for layer in range(len(s.stage)):
         _compute(g, s, layer, s.stage[layer], 1.0)
@@ -109,14 +109,14 @@ def _fill(g: Ground, s: PlanState) -> None:
             s.move[home] += g.tensor[t]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _compute(g: Ground, s: PlanState, layer: int, k: int, sign: float) -> None:
     cores = s.cores[k]
     s.compute[k] += sign * (g.time[layer, cores - 1] if cores > 0 else g.host[layer])
     s.held[k] += sign * g.storage[layer]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _pays(g: Ground, s: PlanState, t: int, sign: float) -> None:
     """Add what all stages pay for tensor ``t`` to their sums, or take it away."""
     home, out = s.stage[g.source[t]], False
@@ -137,7 +137,7 @@ def _pays(g: Ground, s: PlanState, t: int, sign: float) -> None:
         s.move[home] += sign * g.tensor[t]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def shift(g: Ground, s: PlanState, layer: int, to: int) -> None:
     """Move a layer to another stage."""
     a = s.stage[layer]
@@ -159,7 +159,7 @@ def shift(g: Ground, s: PlanState, layer: int, to: int) -> None:
         _pays(g, s, g.made[e], 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def load(g: Ground, s: PlanState, k: int) -> float:
     """Load of stage ``k``."""
     if s.cores[k] == 0:
@@ -167,7 +167,7 @@ def load(g: Ground, s: PlanState, k: int) -> float:
     return float(max(s.compute[k], s.move[k]) if g.overlap else s.compute[k] + s.move[k])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def energy(g: Ground, s: PlanState, out: FloatArray) -> None:
     """Write the largest load, inf where memory is too small, and the sum of the loads' 12th powers.
 
@@ -183,7 +183,7 @@ def energy(g: Ground, s: PlanState, out: FloatArray) -> None:
         out[1] += x**12
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def goal(g: Ground, s: PlanState, layer: int, rng: np.random.Generator) -> int:
     """A stage to move a layer to: that of a neighbour by data mostly, else any; -1 if the order or the host forbids it."""
     k = int(rng.random() * len(s.cores))
@@ -205,7 +205,7 @@ def goal(g: Ground, s: PlanState, layer: int, rng: np.random.Generator) -> int:
     return k
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def anneal(
     g: Ground,
     s: PlanState,
@@ -259,7 +259,7 @@ def anneal(
     return known
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def may_move(g: Ground, s: PlanState, layer: int, k: int) -> bool:
     """May the layer move to stage ``k``? An empty stage takes one core, which must be free."""
     if s.size[k] == 0 and s.cores[k] > 0:
@@ -277,7 +277,7 @@ def may_move(g: Ground, s: PlanState, layer: int, k: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _taken(now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator) -> bool:
     """Metropolis (1953) on the relative change of the sum of powers."""
     if new[1] <= now[1]:
@@ -286,7 +286,7 @@ def _taken(now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generat
     return bool(rng.random() < np.exp(-change / heat))
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _pass_core(
     g: Ground, s: PlanState, now: FloatArray, new: FloatArray, heat: float, rng: np.random.Generator
 ) -> bool:
@@ -309,7 +309,7 @@ def _pass_core(
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _in_use(s: PlanState) -> int:
     """Cores of stages that hold something."""
     out = 0
@@ -319,7 +319,7 @@ def _in_use(s: PlanState) -> int:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _regroup(g: Ground, s: PlanState, k: int, cores: int) -> None:
     s.cores[k] = cores
     s.compute[k] = 0.0

@@ -8,11 +8,11 @@ moves of single layers (:mod:`.moves`) every few generations, and goes back amon
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.heuristics.pipeline.local import polish
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.engine import Context
 from nmsolve.model.features import at_most
 from nmsolve.model.pipeline.features import takes
@@ -148,7 +148,7 @@ class Breeding:
         return np.asarray(depth_first(self._waits, self._start, self.merged.after))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def ready_order(keys: FloatArray, waits: IntArray, start: IntArray, after: IntArray) -> IntArray:
     """(L,) the topological order that always takes the ready layer with the smallest key. ``waits``: predecessors per layer;
     ``after[start[u]:start[u + 1]]``: successors of u."""
@@ -170,7 +170,7 @@ def ready_order(keys: FloatArray, waits: IntArray, start: IntArray, after: IntAr
     return order
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _push(heap: IntArray, size: int, item: int, keys: FloatArray) -> int:
     k = size
     while k > 0 and keys[heap[(k - 1) // 2]] > keys[item]:
@@ -180,7 +180,7 @@ def _push(heap: IntArray, size: int, item: int, keys: FloatArray) -> int:
     return size + 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _pop(heap: IntArray, size: int, keys: FloatArray) -> int:
     size -= 1
     item, k = heap[size], 0
@@ -196,7 +196,7 @@ def _pop(heap: IntArray, size: int, keys: FloatArray) -> int:
     return size
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def depth_first(waits: IntArray, start: IntArray, after: IntArray) -> IntArray:
     """(L,) the topological order that takes the layer that became ready last."""
     count = len(waits)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import BoolArray, IntArray
@@ -38,7 +38,7 @@ def forest_of(machine: Machine, both: BoolArray) -> Forest:
     return Forest(*_breadth_first(link_ends(machine), both, middle))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _breadth_first(ends: IntArray, both: BoolArray, first: int) -> tuple[IntArray, IntArray, IntArray]:
     cores = len(ends) // 4
     place, above, tree = (

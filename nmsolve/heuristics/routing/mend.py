@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.routing.forest import Forest, forest_of, two_way
@@ -29,6 +28,7 @@ from nmsolve.heuristics.routing.trees import (
     start_tree,
     store_tree,
 )
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
@@ -172,7 +172,7 @@ def _load(
     _put_kept(nets, state, work, whole, np.array(first), np.array(last), np.array(channel))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _put_kept(
     nets: Nets,
     state: RoutingState,
@@ -195,7 +195,7 @@ def _put_kept(
         put(nets, state, work, n, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _over(nets: Nets, state: RoutingState, link: int) -> IntArray:
     """Nets with a channel of the link."""
     out, count = np.empty(len(nets.root), np.int64), 0
@@ -208,7 +208,7 @@ def _over(nets: Nets, state: RoutingState, link: int) -> IntArray:
     return out[:count]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _drop(nets: Nets, state: RoutingState, work: Open) -> None:
     """Take the nets off that go against the order."""
     for n in range(len(nets.root)):
@@ -223,7 +223,7 @@ def _drop(nets: Nets, state: RoutingState, work: Open) -> None:
             state.size[n] = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, todo: IntArray) -> None:
     """Lead the nets ``todo`` anew within the order; those that find no way keep what they have."""
     for n in todo:
@@ -242,7 +242,7 @@ def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Sea
             put(nets, state, work, n, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _attach(
     nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, rate: float, target: int
 ) -> bool:
@@ -283,7 +283,7 @@ def _attach(
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _along_tree(
     nets: Nets, state: RoutingState, work: Open, todo: IntArray, forest: Forest, must: BoolArray, store: bool
 ) -> None:
@@ -314,7 +314,7 @@ def _along_tree(
                 must[work.into[c // nets.ways], c % nets.ways] = True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _hang(nets: Nets, work: Open, u: int, v: int) -> None:
     """Hang the first channel from ``u`` to ``v`` on the tree."""
     if work.inside[v] == work.tick[0]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
@@ -149,7 +149,7 @@ def _entering(lead: IntArray, ways: int) -> IntArray:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _distances(enter: IntArray, goals: IntArray) -> Int32Array:
     """Breadth first against the channels from every goal."""
     cores, ways = enter.shape
@@ -183,7 +183,7 @@ def routes_of(problem: RoutingProblem, nets: Nets, tree: IntArray, size: IntArra
     return hang_up(problem, flow[by], channel[by])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _flow_channels(nets: Nets, tree: IntArray, size: IntArray) -> tuple[IntArray, IntArray]:
     """(K,) flow and (K,) channel: the part of its net's tree that each flow takes, parents first."""
     cores = len(nets.lead) // nets.ways

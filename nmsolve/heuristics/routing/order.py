@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, inlined, kernel
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -37,13 +37,13 @@ def new_order(rank: IntArray, shape: tuple[int, ...]) -> Order:
     return Order(rank, np.argsort(rank), np.zeros(shape, bool), np.full(n, -1), room[0], room[1], room[2])
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def head_of(c: int, j: int, ways: int, lead: IntArray) -> int:
     """The channel that dependency ``j`` of channel ``c`` leads to."""
     return int(lead[c]) * ways + j
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def rebuild(order: Order, wish: FloatArray, lead: IntArray, enter: IntArray, ways: int) -> int:
     """Keep dependencies by falling ``wish`` (those below 0 never) as long as no cycle closes; how many were left out.
 
@@ -65,7 +65,7 @@ def rebuild(order: Order, wish: FloatArray, lead: IntArray, enter: IntArray, way
     return left
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArray, ways: int) -> bool:
     """Move channels so that ``x`` comes before ``y``; False, and nothing moved, if ``y`` has to come before ``x``.
 
@@ -108,7 +108,7 @@ def keep(order: Order, x: int, y: int, tick: int, lead: IntArray, enter: IntArra
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _merge(rank: IntArray, at: IntArray, behind: IntArray, ahead: IntArray) -> None:
     """Give the places of both groups to the first group, then to the second, each in its own order."""
     places = np.sort(np.concatenate((behind, ahead)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
+from nmsolve.model.compiled import inlined
 
 
 class Price(NamedTuple):
@@ -24,7 +24,7 @@ class Price(NamedTuple):
     entry: float
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def link_price(before: float, rate: float, price: Price) -> float:
     """By how much the price of a link with load ``before`` grows with ``rate`` messages more."""
     after = before + rate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
@@ -21,10 +20,11 @@ from nmsolve.heuristics.routing.trees import (
     start_tree,
     store_tree,
 )
+from nmsolve.model.compiled import callee, plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def sweep(nets: Nets, state: RoutingState, work: Open, price: Price, order: IntArray, rng: AnyArray) -> int:
     """Lead the nets ``order`` anew, one after the other; how many are without a complete tree.
 
@@ -51,7 +51,7 @@ def sweep(nets: Nets, state: RoutingState, work: Open, price: Price, order: IntA
     return missing
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _tear(nets: Nets, work: Open, n: int, some: bool, rng: AnyArray) -> None:
     """Tear all legs of the open tree, or ``some``: a random part, at least one."""
     first, last = nets.legs[nets.flows[n]], nets.legs[nets.flows[n + 1]]
@@ -77,7 +77,7 @@ def _tear(nets: Nets, work: Open, n: int, some: bool, rng: AnyArray) -> None:
         grow(nets, work, work.fresh[i])
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _rebuild(nets: Nets, state: RoutingState, work: Open, price: Price, n: int, rng: AnyArray) -> bool:
     """Lead the torn legs back into the open tree; False if one finds no way. Loads are as before afterwards."""
     first, last = nets.flows[n], nets.flows[n + 1]
@@ -108,7 +108,7 @@ def _rebuild(nets: Nets, state: RoutingState, work: Open, price: Price, n: int, 
     return built
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _kept(nets: Nets, state: RoutingState, work: Open, n: int, f: int, rate: float) -> None:
     """Lead flow ``f`` along its legs that are not torn, with load ``rate``."""
     work.tick[1] += 1
@@ -118,7 +118,7 @@ def _kept(nets: Nets, state: RoutingState, work: Open, n: int, f: int, rate: flo
             lead_flow(nets, state, work, leg, rate)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _cheaper(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> bool:
     """True if the open tree costs no more than the stored one; the open tree stays open."""
     size = work.cores[0] - 1
@@ -133,7 +133,7 @@ def _cheaper(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) 
     return bool(new <= old and new < np.inf)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def recount(nets: Nets, state: RoutingState, work: Open) -> None:
     """Loads, dependencies and entries from the trees alone, so that rounding does not add up."""
     state.load[:] = 0.0
@@ -145,7 +145,7 @@ def recount(nets: Nets, state: RoutingState, work: Open) -> None:
             put(nets, state, work, n, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def against(nets: Nets, state: RoutingState, least: float) -> int:
     """Dependencies in use (by more than ``least`` messages) that go against the order of channels."""
     count = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.prices import Price, link_price
+from nmsolve.model.compiled import inlined, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
@@ -85,7 +85,7 @@ def new_open(nets: Nets) -> Open:
     )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def open_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Read the stored tree of net ``n`` and mark its targets."""
     start_tree(nets, work, n)
@@ -96,7 +96,7 @@ def open_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
         grow(nets, work, state.tree[i])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def start_tree(nets: Nets, work: Open, n: int) -> None:
     """A tree with the root of net ``n`` alone."""
     work.tick[0] += 1
@@ -106,7 +106,7 @@ def start_tree(nets: Nets, work: Open, n: int) -> None:
     work.cores[0] = 1
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def grow(nets: Nets, work: Open, c: int) -> None:
     """Hang channel ``c`` on the tree, whose start is in the tree."""
     u, v = c // nets.ways, nets.lead[c]
@@ -117,7 +117,7 @@ def grow(nets: Nets, work: Open, c: int) -> None:
     work.cores[0] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def store_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     """Write the open tree into the slot of net ``n``."""
     size = work.cores[0] - 1
@@ -126,7 +126,7 @@ def store_tree(nets: Nets, state: RoutingState, work: Open, n: int) -> None:
     state.size[n] = size
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def needs_entry(nets: Nets, work: Open, u: int) -> bool:
     """True if the open tree needs a table entry in its core ``u``."""
     c = work.into[u]
@@ -135,7 +135,7 @@ def needs_entry(nets: Nets, work: Open, u: int) -> bool:
     return bool(c < 0 or work.goal[u] == work.tick[2] or work.outs[u] != 1 << (c // nets.vcs % 4))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def step_price(nets: Nets, state: RoutingState, price: Price, c: int, j: int, e: int) -> float:
     """Price of dependency ``j`` of channel ``c``, which leads to channel ``e``; inf where there may be none."""
     if not nets.ok[c, j]:
@@ -145,13 +145,13 @@ def step_price(nets: Nets, state: RoutingState, price: Price, c: int, j: int, e:
     return price.back if price.back >= 0.0 else np.inf
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def passes(work: Open, v: int) -> bool:
     """True if the flow at hand is led through core ``v`` of the open tree."""
     return bool(work.flow[v] == work.tick[1] and work.inside[v] == work.tick[0])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def put(nets: Nets, state: RoutingState, work: Open, n: int, sign: float) -> None:
     """Put the open tree on the machine (``sign`` 1.0) or take it off (-1.0)."""
     ways, into, passed, load, use = nets.ways, work.into, work.flow, state.load, state.use
@@ -175,7 +175,7 @@ def put(nets: Nets, state: RoutingState, work: Open, n: int, sign: float) -> Non
                 state.entries[work.nodes[i]] += 1 if sign > 0.0 else -1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def cost_of(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -> float:
     """What it would cost to put the open tree on the machine; inf where it goes against the order and may not.
 
@@ -208,7 +208,7 @@ def cost_of(nets: Nets, state: RoutingState, work: Open, price: Price, n: int) -
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def lead_flow(nets: Nets, state: RoutingState, work: Open, leg: int, rate: float) -> None:
     """Lead the flow at hand along the tree to the leg's target; links it did not pass yet get load ``rate``."""
     v = nets.target[leg]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.noc import layout as at
@@ -22,6 +21,7 @@ from nmsolve.hw.noc.layout import (
     TODO,
 )  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -136,7 +136,7 @@ def _waiting(state: FlitState, iv: int) -> Waiting:
     return Waiting(core, rest // v_count, rest % v_count, int(state.packets[_front(state, iv), at.FLOW]))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _find_moving(
     inputs: Int32Array, outputs: Int32Array, ways: Int32Array, flying: IntArray, fixed: IntArray, moves: IntArray,
     blocker: IntArray,
@@ -155,7 +155,7 @@ def _find_moving(
                     blocker[iv] = blocked
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _blocked_by(
     iv: int, inputs: Int32Array, outputs: Int32Array, ways: Int32Array, flying: IntArray, fixed: IntArray, moves: IntArray
 ) -> int:  # fmt: skip

@@ -6,15 +6,9 @@ flit (measured: four times slower). Small pieces are put in where they are calle
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from nmsolve.model.compiled import compiled
 
-import numba as nb
-
-F = TypeVar("F", bound=Callable[..., object])
-
-_OPTIONS = {"cache": True, "nogil": True, "error_model": "numpy", "_nrt": False}
 #: A kernel that is called from Python.
-kernel: Callable[[F], F] = nb.njit(**_OPTIONS)
+kernel = compiled(error_model="numpy", _nrt=False)
 #: A part of kernels, compiled into each of them.
-piece: Callable[[F], F] = nb.njit(**_OPTIONS, inline="always")
+piece = compiled(error_model="numpy", _nrt=False, inline="always")

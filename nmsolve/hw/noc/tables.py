@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.noc.layout import CORE
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -79,7 +79,7 @@ def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: I
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _fill_outputs(
     goals: IntArray, ends: IntArray, works: BoolArray, allowed: BoolArray, table: AnyArray
 ) -> None:
@@ -114,7 +114,7 @@ def _fill_outputs(
                     table[r, goal] |= _nearest(r, p, far, allowed) << 4 * p
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _nearest(r: int, p: int, far: IntArray, allowed: BoolArray) -> int:
     """Outputs (bits) of least distance that what came in by port ``p`` may take."""
     best, mask = -1, 0

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
@@ -105,7 +105,7 @@ def _crossings(
     return (out // count, out % count), (into // count, into % count)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def largest_load(
     stage: IntArray,
     cores: IntArray,

@@ -13,9 +13,9 @@ A *dateline* is the link of a ring that closes it, over the edge of the board. T
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
@@ -51,7 +51,7 @@ def assign_dateline(machine: Machine, routes: Routes, dateline: str) -> Routes:
     return Routes(count, routes.indptr, routes.links * count + lanes, routes.parent)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _follow(links: IntArray, parent: IntArray, closing: BoolArray) -> tuple[IntArray, IntArray, IntArray]:
     """Of every entry: datelines crossed so far, whether its ring's is crossed, turns from a column into a row so far."""
     k = links.shape[0]

@@ -8,10 +8,10 @@ cycle of channels exists. Links over the edge of a torus are not used.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.dateline import closing_links
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -51,7 +51,7 @@ def dual_paths(machine: Machine, flows: Flows) -> Routes:
     return Routes(1, indptr, link, parent)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _paths(
     source: Int32Array,
     indptr: IntArray,
@@ -89,7 +89,7 @@ def _paths(
     return out, link[:k].copy(), parent[:k].copy(), -1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _distances(
     core: int,
     goal: int,
@@ -115,7 +115,7 @@ def _distances(
     return bool(far[core] >= 0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _next(core: int, goal: int, label: IntArray, ends: IntArray, works: BoolArray, far: IntArray) -> int:
     """The link of a shortest path that goes furthest along the snake, as Lin, McKinley and Ni's routing function does."""
     step = 1 if label[goal] > label[core] else -1

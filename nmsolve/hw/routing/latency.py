@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.noc.config import CONFIG_SPIKE, RouterConfig
@@ -17,6 +16,7 @@ from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.queues import saturation, waits
 from nmsolve.hw.routing.routers import crossbars, links_between_chips
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -185,7 +185,7 @@ class Times(NamedTuple):
     base: float
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _add_up(
     indptr: IntArray, targets: IntArray, begin: IntArray, link: IntArray, parent: IntArray, ends: IntArray, times: Times,
     latency: FloatArray, zero: FloatArray,

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.routing.loads import check_rule
+from nmsolve.model.compiled import inlined, plain, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -93,7 +93,7 @@ def _axis(x: FloatArray, wrap: float, lines: int) -> Axis:
     return Axis(lines, length, places + 2, *(t.ravel().astype(np.uint32) for t in tables))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def add_flows(
     core: IntArray,
     source: IndexArray,
@@ -119,7 +119,7 @@ def add_flows(
         y[at_y + y_end[j]] -= w
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def sum_line(
     lines: FloatArray, line: int, length: int, width: int, loads: FloatArray, at: int, step: int
 ) -> float:
@@ -143,7 +143,7 @@ def sum_line(
     return top
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def sum_lines(way: Way, x: FloatArray, y: FloatArray, loads: FloatArray) -> float:
     """All loads (4 * P,) from the lines; the largest."""
     rows, cols, x_width, y_width = way.x.lines, way.y.lines, way.x.width, way.y.width
@@ -156,7 +156,7 @@ def sum_lines(way: Way, x: FloatArray, y: FloatArray, loads: FloatArray) -> floa
     return top
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def evaluate(
     core: IntArray,
     source: IndexArray,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.lines import Axis, IndexArray, Way, add_flows, check_cores, sum_line, way_of
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
@@ -46,7 +46,7 @@ class Moves(NamedTuple):
     loads: FloatArray
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _add(lines: FloatArray, stale: BoolArray, line: int, piece: int, w: float, axis: Axis) -> float:
     """Add ``w`` to one piece of a line; returns what it adds to the total load."""
     base = np.uint32(line) * np.uint32(axis.width)
@@ -56,7 +56,7 @@ def _add(lines: FloatArray, stale: BoolArray, line: int, piece: int, w: float, a
     return float(w * axis.links[piece])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def move_part(moves: Moves, core: IntArray, part: int, to: int) -> float:
     """Put ``part`` on core ``to``; returns the change of the total load. Moving it back undoes that."""
     change, old = 0.0, core[part]
@@ -80,7 +80,7 @@ def move_part(moves: Moves, core: IntArray, part: int, to: int) -> float:
     return change
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def swap_parts(moves: Moves, core: IntArray, a: int, b: int) -> float:
     """Exchange the cores of two parts; returns the change of the total load."""
     here, there = core[a], core[b]
@@ -88,7 +88,7 @@ def swap_parts(moves: Moves, core: IntArray, a: int, b: int) -> float:
     return float(change + move_part(moves, core, b, here))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def largest(moves: Moves) -> float:
     """Largest load of all links; sums lines that are stale."""
     loads, most = moves.loads, 0.0

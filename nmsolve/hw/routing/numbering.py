@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, BoolArray, IntArray
@@ -54,7 +54,7 @@ def number_channels(graph: ChannelGraph) -> tuple[IntArray, IntArray]:
     return number, path[first : last + 1].copy()
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _depth_first(
     indptr: IntArray, indices: IntArray, used: BoolArray, number: IntArray, path: IntArray
 ) -> tuple[int, int]:

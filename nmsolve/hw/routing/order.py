@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem
@@ -159,7 +159,7 @@ def prohibited_turns(problem: RoutingProblem, number: IntArray) -> int:
     return int((number[before] >= number[after]).sum())
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sort(
     channels: int, before: IntArray, after: IntArray, exists: BoolArray
 ) -> tuple[IntArray, int]:  # pragma: no cover - compiled
@@ -197,7 +197,7 @@ def _sort(
     return number, todo - first
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _grow(
     number: IntArray, before: IntArray, after: IntArray, wish_a: IntArray, wish_b: IntArray
 ) -> IntArray:  # pragma: no cover - compiled
@@ -266,7 +266,7 @@ def _grow(
     return number
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _reorder(number: IntArray, behind: IntArray, ahead: IntArray) -> None:  # pragma: no cover - compiled
     """Give the numbers of both sets to them anew: first those ``behind``, then those ``ahead``, each in its old order."""
     one = behind[np.argsort(number[behind], kind="mergesort")]

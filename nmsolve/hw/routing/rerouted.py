@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.loads import route_loads
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -44,7 +44,7 @@ def load_state(loads: FloatArray) -> LoadState:
     return LoadState(loads, top, np.zeros(len(top), bool))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def change_link(loads: FloatArray, top: FloatArray, stale: BoolArray, link: int, change: float) -> None:
     """Add ``change`` (either sign) to the load of one link; the arrays are those of a :class:`LoadState`."""
     at = np.uint32(link)
@@ -58,7 +58,7 @@ def change_link(loads: FloatArray, top: FloatArray, stale: BoolArray, link: int,
         stale[block] = True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def largest(state: LoadState) -> float:
     """Largest load of all links; 0 if there is none."""
     most = 0.0
@@ -112,7 +112,7 @@ class RoutedLoads:
         return self.max
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _change_links(state: LoadState, links: IntArray, w: float) -> None:
     loads, top, stale = state
     for k in range(links.shape[0]):

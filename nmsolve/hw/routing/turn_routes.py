@@ -7,10 +7,10 @@ first, over links of its own tree for nothing; no core is entered twice.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.shortest import NONE, ROOT, Mesh, Work, cheapest, forget, levels, work_of
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -66,7 +66,7 @@ def disconnected_pair(machine: Machine, turns: TurnSet, flows: Flows) -> tuple[i
     return None
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _reached(source: int, ends: IntArray, works: BoolArray, allowed: BoolArray) -> BoolArray:
     """(P,) bool: cores that messages from ``source`` can get to."""
     reached = np.zeros(allowed.shape[0], np.bool_)
@@ -89,7 +89,7 @@ def _reached(source: int, ends: IntArray, works: BoolArray, allowed: BoolArray) 
     return reached
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _trees(
     order: IntArray,
     source: Int32Array,
@@ -125,7 +125,7 @@ def _trees(
     return start, size, link[:k].copy(), parent[:k].copy(), -1
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _tree(
     source: int, goals: IntArray, rate: float, mesh: Mesh, work: Work, way: IntArray
 ) -> tuple[int, int]:
@@ -163,7 +163,7 @@ def _tree(
     return 0, turn[0]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _reach(
     source: int, goal: int, most: int, rate: float, n: int, mesh: Mesh, work: Work, way: IntArray
 ) -> int:

@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
@@ -59,7 +59,7 @@ def worms_of(machine: Machine, flows: Flows, routes: Routes, ejection: bool = Tr
     return Worms(channel, parent, _worms(parent))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _worms(parent: IntArray) -> IntArray:
     """Number of the worm of every entry: entries without parent start one."""
     worm, count = np.empty(parent.shape[0], np.int64), 0
@@ -124,7 +124,7 @@ def _holding(worms: Worms) -> tuple[IntArray, IntArray]:
     return pairs[:, 0] + len(worms.channel), pairs[:, 1]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _pairs(order: IntArray, indptr: IntArray, parent: IntArray, out: IntArray) -> int:
     """Count the pairs and write them as far as ``out`` has room."""
     above: BoolArray = np.zeros(parent.shape[0], np.bool_)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numba as nb
-
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: What the next word is (``state[0]``).
@@ -18,7 +17,7 @@ ERRORS = (
 )
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def scan(
     words: IntArray,
     floats: AnyArray,

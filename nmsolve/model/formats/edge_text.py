@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 OK, NOT_WHOLE, NOT_NUMBER, COLUMNS = range(4)
@@ -18,13 +18,13 @@ EXACT_DIGITS, MOST_POWER = 15, 22
 DIGITS = 18
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _is_blank(c: int) -> bool:
     """Blank, tab, carriage return, comma or semicolon."""
     return c == 32 or c == 9 or c == 13 or c == 44 or c == 59
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _whole(data: AnyArray, a: int, b: int) -> int:
     """The number in ``data[a:b]``, or -1."""
     if b - a > DIGITS:
@@ -37,7 +37,7 @@ def _whole(data: AnyArray, a: int, b: int) -> int:
     return value
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
     """The decimal in ``data[a:b]``, or -1 where the quick way is not exact or it is no such number."""
     mantissa, digits, point, scale = 0, 0, False, 0
@@ -72,7 +72,7 @@ def _decimal(data: AnyArray, a: int, b: int, powers: FloatArray) -> float:
     return float(mantissa * powers[scale] if scale >= 0 else mantissa / powers[-scale])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def parse(
     data: AnyArray, columns: int, powers: FloatArray, u: IntArray, v: IntArray, w: FloatArray, late: IntArray
 ) -> tuple[int, int, int, int, int]:

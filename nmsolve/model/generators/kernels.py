@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.network import Connections
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def place(sender: IntArray, receiver: IntArray, at: IntArray, out: Int32Array) -> None:
     """Write every receiver behind the earlier ones of its sender; ``at`` (per sender) is where the next one goes."""
     for i in range(len(sender)):
@@ -18,14 +18,14 @@ def place(sender: IntArray, receiver: IntArray, at: IntArray, out: Int32Array) -
         at[s] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def count(index: IntArray, out: IntArray) -> None:
     """Add 1 to ``out`` at every index."""
     for i in index:
         out[i] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _distinct(
     key: IntArray, first: int, rows: int, n: int
 ) -> tuple[IntArray, Int32Array, Int32Array, Int32Array]:
@@ -103,7 +103,7 @@ def merged_both_ways(first: int, degree: IntArray, partner: Int32Array, rate: Fl
     return Connections(indptr, neighbour, weight, times)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def degrees_both_ways(target: Int32Array, fan: int, new: IntArray) -> IntArray:
     """(n,) synapses that each renumbered node shares with a higher one; ``fan`` synapses per old node in ``target``."""
     out = np.zeros(len(new), np.int64)
@@ -116,7 +116,7 @@ def degrees_both_ways(target: Int32Array, fan: int, new: IntArray) -> IntArray:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def place_both_ways(target: Int32Array, fan: int, new: IntArray, at: IntArray, out: Int32Array) -> None:
     """Write every synapse to its lower node as :func:`merged_both_ways` wants it; ``at`` as in :func:`place`."""
     for s in range(len(new)):

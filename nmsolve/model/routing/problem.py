@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
@@ -107,7 +107,7 @@ def hop_distances(machine: Machine, targets: np.ndarray | None = None) -> np.nda
     return far
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _breadth_first(goals: IntArray, ends: IntArray, works: BoolArray) -> IntArray:
     """Distances to every goal, walking links backwards."""
     cores = ends.shape[0] // 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -35,7 +35,7 @@ class Trees(NamedTuple):
         return Trees(source[first], length, targets[at], total)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _groups(source: IntArray, indptr: IntArray, targets: IntArray) -> tuple[IntArray, IntArray]:
     """Group of every message, in order of first appearance, and the first message of every group."""
     count = source.shape[0]
@@ -59,7 +59,7 @@ def _groups(source: IntArray, indptr: IntArray, targets: IntArray) -> tuple[IntA
     return group, first[:found].copy()
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _equal(i: int, j: int, source: IntArray, indptr: IntArray, targets: IntArray) -> bool:
     size = indptr[i + 1] - indptr[i]
     if source[i] != source[j] or size != indptr[j + 1] - indptr[j]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 _U = np.uint64
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def imbalance(
     first: int, indptr: IntArray, tag: Int32Array, neighbour: Int32Array, size: Int32Array, code: AnyArray
 ) -> np.uint64:
@@ -37,7 +37,7 @@ def imbalance(
     return total
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _mix(x: np.uint64) -> np.uint64:
     x += _U(0x9E3779B97F4A7C15)
     x = (x ^ (x >> _U(30))) * _U(0xBF58476D1CE4E5B9)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
 from nmsolve.model.store.varint import (
     COUNT,
     FULL,
@@ -30,7 +30,7 @@ _MOST_UNITS = _U(2**51)
 _INFINITY = _U(0x7FF0000000000000)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def swapped(word: np.uint64) -> np.uint64:
     """The 8 bytes of ``word`` in reverse order: short fractions become small numbers."""
     word = ((word & _U(0x00FF00FF00FF00FF)) << _U(8)) | ((word >> _U(8)) & _U(0x00FF00FF00FF00FF))
@@ -38,7 +38,7 @@ def swapped(word: np.uint64) -> np.uint64:
     return (word << _U(32)) | (word >> _U(32))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def encode_records(
     first: int,
     n: int,
@@ -90,7 +90,7 @@ def encode_records(
     return OK, pos
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _long_numbers(
     raw: AnyArray, pos: int, end: int
 ) -> tuple[np.uint64, np.uint64, np.uint64, np.uint64, int | np.int64]:
@@ -111,7 +111,7 @@ def _long_numbers(
     return (kind if pos >= 0 else value), gap, many, value, pos
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def decode_records(
     raw: AnyArray,
     first: int,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Position inside a row, in the low bits of a sort code (a row of one bucket has fewer records).
@@ -14,7 +14,7 @@ POSITION = np.int64(0xFFFFFFFF)
 SHORT = 24
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def scatter(
     key: AnyArray,
     neighbour: AnyArray,
@@ -60,7 +60,7 @@ def scatter(
     return ends, out_key, out_neighbour, out_weight, out_size
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def merge(
     key: Int32Array,
     neighbour: Int32Array,
@@ -120,7 +120,7 @@ def merge(
     return indptr, out_neighbour[:end], out_weight[:end], out_size[:end]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def sort(code: IntArray) -> None:
     """Sort in place; rows are often short or sorted already."""
     if len(code) > SHORT:
@@ -137,7 +137,7 @@ def sort(code: IntArray) -> None:
         code[j] = c
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def sources(first: int, indptr: IntArray) -> Int32Array:
     """The vertex of every connection of a block."""
     out = np.empty(indptr[-1] - indptr[0], np.int32)

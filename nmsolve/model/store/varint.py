@@ -6,9 +6,9 @@ the interpreter's lock.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, kernel, plain
 from nmsolve.model.types import AnyArray
 
 #: Status of a kernel: what is wrong with the data.
@@ -30,7 +30,7 @@ WORDS = {
 _U = np.uint64
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def put(out: AnyArray, pos: int, value: np.uint64) -> int:
     """Write one number; the position after it."""
     while value >= _U(128):
@@ -41,7 +41,7 @@ def put(out: AnyArray, pos: int, value: np.uint64) -> int:
     return pos + 1
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def take(raw: AnyArray, pos: int, end: int) -> tuple[np.uint64, int]:
     """Read one number: (value, position after it), or (status, -1)."""
     value, shift = _U(0), _U(0)
@@ -59,7 +59,7 @@ def take(raw: AnyArray, pos: int, end: int) -> tuple[np.uint64, int]:
     return _U(CUT), -1
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def short(raw: AnyArray, pos: int) -> tuple[np.uint64, int | np.int64, bool | np.bool_]:
     """A number of up to 3 bytes without a branch: (value, position after it, whether it is longer than that)."""
     a, b, c = _U(raw[pos]), _U(raw[pos + 1]), _U(raw[pos + 2])
@@ -69,7 +69,7 @@ def short(raw: AnyArray, pos: int) -> tuple[np.uint64, int | np.int64, bool | np
     return value, pos + 1 + np.int64(two + three), three & (c >> _U(7)) != _U(0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def encode_numbers(values: AnyArray, out: AnyArray) -> int:
     """Write ``values`` (uint64) one after the other into ``out`` (>= 10 each, uint8); the bytes written."""
     pos = 0
@@ -78,7 +78,7 @@ def encode_numbers(values: AnyArray, out: AnyArray) -> int:
     return pos
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def decode_numbers(raw: AnyArray, values: AnyArray) -> int | np.int64:
     """Fill ``values`` (uint64) from ``raw``; the status, OK only if both end together."""
     pos, end = 0, len(raw)

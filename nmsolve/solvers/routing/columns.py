@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import uniform
@@ -10,10 +9,11 @@ from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.trees import Open, RoutingState, open_tree, start_tree
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def path_columns(
     nets: Nets,
     state: RoutingState,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.order import following
+from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
 from nmsolve.model.routing.problem import RoutingProblem
@@ -68,7 +68,7 @@ def turn_lengths(problem: RoutingProblem) -> IntArray:
     return np.asarray(far[where, source])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _to_goals(
     head: IntArray, before: IntArray, ends: IntArray, goals: IntArray, cores: int
 ) -> IntArray:  # pragma: no cover - compiled

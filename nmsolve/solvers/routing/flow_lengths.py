@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
@@ -63,7 +63,7 @@ def demands_of(problem: RoutingProblem) -> Demands:
     )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def remaining(d: Demands, r: int, length: AnyArray, dist: AnyArray) -> None:
     """``dist`` (P,): least length of a route from every core to goal ``r`` over links that routes may take.
 
@@ -90,7 +90,7 @@ def remaining(d: Demands, r: int, length: AnyArray, dist: AnyArray) -> None:
             dist[u] = best
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def send(
     d: Demands, r: int, length: FloatArray, dist: FloatArray, inflow: FloatArray, load: FloatArray
 ) -> None:
@@ -112,7 +112,7 @@ def send(
         inflow[u] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def evaluate(d: Demands, length: FloatArray, load: FloatArray) -> float:
     """``sum rate * least length``, and the loads of shortest routes (a subgradient of it) in ``load`` (4 * P,)."""
     cores, total = d.far.shape[1], 0.0
@@ -144,7 +144,7 @@ def evaluate(d: Demands, length: FloatArray, load: FloatArray) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def spend(d: Demands, r: int, dist: AnyArray, least: float, left: AnyArray, out: AnyArray) -> None:
     """Take from ``left`` what goal ``r`` needs so that no route to it from the source is shorter than ``least``.
 
@@ -164,7 +164,7 @@ def spend(d: Demands, r: int, dist: AnyArray, least: float, left: AnyArray, out:
                     )  # rounding must not leave less than nothing
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def unicast_lengths(d: Demands, length: IntArray, out: IntArray) -> None:
     """(K,) least length of every unicast flow, in whole numbers."""
     dist = np.zeros(d.far.shape[1], np.int64)
@@ -175,7 +175,7 @@ def unicast_lengths(d: Demands, length: IntArray, out: IntArray) -> None:
                 out[k] = dist[d.source[k]]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def tree_shares(d: Demands, m: int, length: IntArray, shares: IntArray) -> int:
     """``shares`` (legs, 4 * P): how multicast flow ``m`` divides the lengths of links among its legs; what they add up to."""
     dist, left, total = np.zeros(d.far.shape[1], np.int64), length.copy(), 0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.dependencies import channel_dependencies
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.order import number_of
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -51,7 +51,7 @@ def detour_of(problem: RoutingProblem, routes: Routes) -> RoutingProblem:
     return replace(problem, detour=int(longest.max(initial=0)))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _depths(parent: IntArray) -> IntArray:
     out = np.ones(len(parent), np.int64)
     for k in range(len(parent)):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import networkx as nx
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.routing.forest import two_way
 from nmsolve.hw.routing.order import following
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
@@ -81,7 +81,7 @@ def fatal_links(machine: Machine, flows: Flows) -> dict[tuple[int, int], int]:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _survivors(
     source: IntArray, indptr: IntArray, targets: IntArray, first: IntArray, links: IntArray, parent: IntArray,
     ends: IntArray, alive: BoolArray, ok: BoolArray, v: int, stuck: IntArray,
@@ -110,7 +110,7 @@ def _survivors(
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _reaches(
     source: int, target: int, gone: int, back: int, ends: IntArray, alive: BoolArray, ok: BoolArray, v: int,
     seen: IntArray, queue: IntArray, tick: int,

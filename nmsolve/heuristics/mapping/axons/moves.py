@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numba as nb
-
 from nmsolve.heuristics.mapping.axons.state import AxonState
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.mapping.common.rng import below
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def shift(a: AxonState, u: int, p: int, q: int) -> None:
     """Bring the counts up to date for node ``u`` going from core ``p`` to ``q``; ``a.core[u]`` may hold either."""
     cores = a.used.shape[1]
@@ -33,7 +32,7 @@ def shift(a: AxonState, u: int, p: int, q: int) -> None:
     _add(a, 1, q, a.sent[u])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _add(a: AxonState, side: int, p: int, more: int) -> None:
     """``more`` entries in the incoming (0) or outgoing (1) table of core ``p``."""
     old = a.used[side, p]
@@ -43,7 +42,7 @@ def _add(a: AxonState, side: int, p: int, more: int) -> None:
         a.excess[1] += more
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def crowded(a: AxonState, u: int, draws: int, rng: AnyArray) -> int:
     """Node ``u`` if its core has too many entries, else the first such of ``draws`` random ones, else the last."""
     for _ in range(draws):
@@ -54,7 +53,7 @@ def crowded(a: AxonState, u: int, draws: int, rng: AnyArray) -> int:
     return u
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def relief(a: AxonState, u: int) -> int:
     """How many fewer entries would be too many on the core of node ``u`` without it (and its messages)."""
     p, cores = a.core[u], a.used.shape[1]
@@ -68,7 +67,7 @@ def relief(a: AxonState, u: int) -> int:
     return less  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def rise(a: AxonState, u: int, q: int) -> int:
     """How many more entries would be too many on core ``q`` with node ``u`` (and its messages)."""
     cores = a.used.shape[1]
@@ -81,7 +80,7 @@ def rise(a: AxonState, u: int, q: int) -> int:
     return more  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def try_shift(a: AxonState, u: int, q: int, most: float) -> bool:
     """:func:`shift` node ``u`` to core ``q`` if at most ``most`` more entries are then too many; True if it was done."""
     if not a.on:
@@ -94,7 +93,7 @@ def try_shift(a: AxonState, u: int, q: int, most: float) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def try_exchange(a: AxonState, u: int, v: int, p: int, q: int, most: float) -> bool:
     """:func:`shift` ``u`` from core ``p`` to ``q`` and ``v`` the other way, as :func:`try_shift` does.
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
 from nmsolve.heuristics.mapping.common.rng import below, new_rng, uniform
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
@@ -53,7 +53,7 @@ def within_axons(
     return at if state.excess[0] == 0 else None
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _relieve(
     a: AxonState, room: Room, pin_ptr: IntArray, pins: Int32Array, heat: float, work: int, rng: AnyArray
 ) -> None:
@@ -73,7 +73,7 @@ def _relieve(
         work -= _exchange(a, room, u, v, q, heat, rng)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _goal(
     a: AxonState, u: int, pin_ptr: IntArray, pins: Int32Array, rng: AnyArray
 ) -> tuple[np.int64, np.int64]:
@@ -91,7 +91,7 @@ def _goal(
     return a.core[v], v
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _exchange(a: AxonState, room: Room, u: int, v: int, q: int, heat: float, rng: AnyArray) -> int:
     """Move ``u`` to core ``q``, and ``v`` (-1: nobody) the other way, if Metropolis' rule takes it; the work done."""
     p = a.core[u]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
+from nmsolve.model.compiled import kernel
 from nmsolve.model.mapping.axons import Axons
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
@@ -91,7 +91,7 @@ def recount(a: AxonState) -> None:
         _fill(a)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _fill(a: AxonState) -> None:
     cores = a.used.shape[1]
     for u in range(len(a.core)):

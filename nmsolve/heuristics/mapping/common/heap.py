@@ -6,12 +6,11 @@ float64 the keys, ``size`` (1,) int64 the number of items.
 
 from __future__ import annotations
 
-import numba as nb
-
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _up(heap: Int32Array, place: Int32Array, key: FloatArray, i: int) -> int:
     item = heap[i]
     while i > 0:
@@ -26,7 +25,7 @@ def _up(heap: Int32Array, place: Int32Array, key: FloatArray, i: int) -> int:
     return i
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _down(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, i: int) -> None:
     item = heap[i]
     while True:
@@ -44,7 +43,7 @@ def _down(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, 
     place[item] = i
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def push(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, item: int) -> None:
     """Add an absent item."""
     heap[size[0]] = item
@@ -53,7 +52,7 @@ def push(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, i
     _up(heap, place, key, size[0] - 1)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def remove(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, item: int) -> None:
     """Take a present item out."""
     i = place[item]
@@ -66,7 +65,7 @@ def remove(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray,
         _down(heap, place, key, size, _up(heap, place, key, i))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def changed(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, item: int) -> None:
     """Restore the order after the key of a present item was changed."""
     _down(heap, place, key, size, _up(heap, place, key, place[item]))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import Int32Array
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def number_labels(label: Int32Array) -> int:
     """Rename labels (n,), each in 0..n-1, to 0..k-1 in order of first use, in place. Returns k."""
     name = np.full(len(label), -1, np.int32)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, empty_room, fits, nearest, put
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
@@ -53,7 +53,7 @@ def placed(
     return room.core if done else None
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _place(room: Room, order: IntArray, wish: IntArray, cols: int) -> bool:
     """Give every node a core, in ``order``; False if one found none."""
     for u in order:
@@ -75,7 +75,7 @@ def _place(room: Room, order: IntArray, wish: IntArray, cols: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _push(room: Room, u: int, cols: int) -> int:
     """Make room for ``u`` by moving one node to a third core; the core freed, or -1."""
     for v in range(len(room.core)):

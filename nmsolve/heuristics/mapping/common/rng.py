@@ -6,9 +6,9 @@ every output is a bijection of a counter, so that any seed is a good seed.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import AnyArray
 
 
@@ -17,7 +17,7 @@ def new_rng(seed: int, stream: int = 0) -> AnyArray:
     return np.random.SeedSequence([seed & (2**63 - 1), stream]).generate_state(1, np.uint64)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def next_bits(rng: AnyArray) -> int:
     """Next 64 random bits."""
     rng[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -28,19 +28,19 @@ def next_bits(rng: AnyArray) -> int:
     return out
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def uniform(rng: AnyArray) -> float:
     """Random number in [0, 1)."""
     return float(next_bits(rng) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def below(rng: AnyArray, end: int) -> int:
     """Random whole number in [0, end), ``end`` < 2**31."""
     return int(((next_bits(rng) >> np.uint64(32)) * np.uint64(end)) >> np.uint64(32))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def shuffle(rng: AnyArray, items: AnyArray) -> None:
     """Shuffle a 1-D array in place."""
     for i in range(len(items) - 1, 0, -1):

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-import numba as nb
 import numpy as np
 
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import inlined, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -97,7 +96,7 @@ def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
     return room
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def fits(s: Places, u: int, p: int, without: int) -> bool:
     """True if node ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
     if not s.domains[s.domain_of[u], p]:
@@ -115,7 +114,7 @@ def fits(s: Places, u: int, p: int, without: int) -> bool:
     return clear
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def put(s: Places, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from another, or from nowhere); rules are not asked."""
     q = s.core[u]
@@ -126,7 +125,7 @@ def put(s: Places, u: int, p: int) -> None:
     s.core[u] = p
 
 
-@plain
+@plain_callee
 def seat(s: Room, u: int, p: int) -> None:
     """:func:`put` node ``u`` on core ``p``, and into its ring."""
     if s.core[u] >= 0:
@@ -147,7 +146,7 @@ def refill(s: Room) -> None:
             s.load[p, r] += s.sizes[u, r]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def ring_in(s: Rings, u: int, p: int) -> None:
     """Put node ``u`` into the ring of core ``p``, before its head."""
     h = s.head[p]
@@ -158,7 +157,7 @@ def ring_in(s: Rings, u: int, p: int) -> None:
         s.after[b], s.before[u], s.after[u], s.before[h] = u, b, h, u
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def ring_out(s: Rings, u: int, p: int) -> None:
     """Take node ``u`` out of the ring of core ``p``."""
     a, b = s.after[u], s.before[u]
@@ -170,7 +169,7 @@ def ring_out(s: Rings, u: int, p: int) -> None:
             s.head[p] = a
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def nearest(s: Places, u: int, wish: int, cols: int) -> int:
     """The core nearest to ``wish`` on the board that takes ``u``, other than its present one; or -1."""
     best, least = -1, 1 << 62

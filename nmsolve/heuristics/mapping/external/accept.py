@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import RUN
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Rounds in which refused nodes try again, once others have left.
@@ -48,7 +48,7 @@ def placement(
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _fits(s: Placement, sizes: IntArray, u: int, p: int) -> bool:
     for r in range(sizes.shape[1]):  # noqa: SIM110 (numba)
         if sizes[u, r] > 0 and s.load[p, r] + sizes[u, r] > s.limit[p, r]:
@@ -56,7 +56,7 @@ def _fits(s: Placement, sizes: IntArray, u: int, p: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _overfull(s: Placement, p: int) -> bool:
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
         if s.load[p, r] > s.goal[p, r]:
@@ -64,7 +64,7 @@ def _overfull(s: Placement, p: int) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: int) -> bool:
     for e in range(apart_ptr[u], apart_ptr[u + 1]):  # noqa: SIM110 (numba)
         if s.pos[apart[e]] == p:
@@ -72,7 +72,7 @@ def _welcome(s: Placement, apart_ptr: IntArray, apart: Int32Array, u: int, p: in
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _put(s: Placement, sizes: IntArray, volume: AnyArray, u: int, p: int) -> None:
     q = s.pos[u]
     for r in range(sizes.shape[1]):
@@ -82,7 +82,7 @@ def _put(s: Placement, sizes: IntArray, volume: AnyArray, u: int, p: int) -> Non
     s.pos[u] = p
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def accept(
     s: Placement, sizes: IntArray, volume: AnyArray, apart_ptr: IntArray, apart: Int32Array, first: int, begin: int,
     end: int, stride: int, to: Int32Array, evict: bool,
@@ -121,7 +121,7 @@ def accept(
     return moves
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def reprice(s: Placement, temperature: float, grain: float) -> None:
     """Set the prices so that about as much volume wants to come as there is room for, and start counting anew.
 

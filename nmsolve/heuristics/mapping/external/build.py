@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import volumes
+from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -19,7 +19,7 @@ from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 PIECE = 1 << 22
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _count(indptr: IntArray, source: Int32Array, targets: Int32Array, degree: IntArray) -> None:
     """Add every connection to the degree of both ends; ``degree`` (n + 1,) is shifted by one."""
     for i in range(len(indptr) - 1):
@@ -29,7 +29,7 @@ def _count(indptr: IntArray, source: Int32Array, targets: Int32Array, degree: In
                 degree[targets[e] + 1] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _fill(
     indptr: IntArray, source: Int32Array, targets: Int32Array, weights: FloatArray, end: IntArray,
     neighbour: Int32Array, weight: AnyArray,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
 from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
 from nmsolve.heuristics.mapping.external.propose import hashed
 from nmsolve.heuristics.mapping.external.sweep import Crew, parts
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 #: Every so many-th run of nodes of a block decides at the same time. More than in refinement: all clusters start as single nodes.
@@ -34,7 +34,7 @@ class Clusters(NamedTuple):
     limit: float
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _propose(arcs: Arcs, begin: int, end: int, stride: int, s: Clusters, key: int, to: Int32Array) -> None:
     """The cluster with room that each node of a batch talks to most; its own if there is none, ties by chance."""
     first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
@@ -96,7 +96,7 @@ def _propose(arcs: Arcs, begin: int, end: int, stride: int, s: Clusters, key: in
             to[i] = best
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _accept(first: int, begin: int, end: int, stride: int, s: Clusters, to: Int32Array) -> int:
     """Move nodes to the clusters ``to`` that still have room. Returns the moves."""
     label, filled, volume = s.label, s.filled, s.volume

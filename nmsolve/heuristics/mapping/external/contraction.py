@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Connections of one piece of a contraction: what one thread does at a time.
 PIECE = 1 << 21
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def members(label: Int32Array, k: int) -> tuple[IntArray, Int32Array]:
     """Nodes of every cluster: ``member[start[c]:start[c + 1]]``, in order."""
     start = np.zeros(k + 1, np.int64)
@@ -28,7 +28,7 @@ def members(label: Int32Array, k: int) -> tuple[IntArray, Int32Array]:
     return start, member
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _merge(
     indptr: IntArray, neighbour: Int32Array, weight: AnyArray, label: Int32Array, start: IntArray, member: Int32Array,
     first: int, last: int, seen: IntArray, to: Int32Array, add: AnyArray, degree: IntArray,

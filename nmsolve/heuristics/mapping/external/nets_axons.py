@@ -8,10 +8,10 @@ of the nodes.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Work
+from nmsolve.model.compiled import inlined, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -31,7 +31,7 @@ def inner_rows(problem: MappingProblem, label: Int32Array, workers: int) -> Bool
     return inner
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _mark(
     first: int,
     indptr: IntArray,
@@ -48,7 +48,7 @@ def _mark(
                 break
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def count_entries(t: NetTables) -> None:
     """Count all tables anew from hits, origins and ``inner``."""
     t.used[:] = 0
@@ -67,7 +67,7 @@ def count_entries(t: NetTables) -> None:
             t.excess[0] += max(0, used[table, p] - t.most[table])
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _book(t: NetTables, table: int, p: int, by: int) -> None:
     """A table of core ``p`` gets ``by`` entries more."""
     old = t.used[table, p]
@@ -75,7 +75,7 @@ def _book(t: NetTables, table: int, p: int, by: int) -> None:
     t.excess[0] += max(0, old + by - t.most[table]) - max(0, old - t.most[table])
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def book_row(t: NetTables, row: int, p: int, by: int) -> None:
     """No destination of ``row`` is left on core ``p`` (``by`` -1), or the first one came (1)."""
     o = t.origin[row]
@@ -84,7 +84,7 @@ def book_row(t: NetTables, row: int, p: int, by: int) -> None:
         _book(t, OUT, o, by)
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def book_source(t: NetTables, row: int, p: int, q: int) -> None:
     """The source of ``row`` goes from core ``p`` to ``q``."""
     leaves = t.inner[row] and t.hits[row, p] == 0
@@ -97,7 +97,7 @@ def book_source(t: NetTables, row: int, p: int, q: int) -> None:
     _book(t, OUT, q, t.fan[row] + comes)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def charge(t: NetTables, price: float, more: int) -> float:
     """What ``more`` entries too many cost: ``price`` each; nothing may be added once none is too many."""
     if more == 0:
@@ -105,7 +105,7 @@ def charge(t: NetTables, price: float, more: int) -> float:
     return price * more if t.excess[0] > 0 else STRICT * more
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def entries(t: NetTables, v: int, q: int, rows: Int32Array) -> tuple[int, int, int, int, int]:
     """Entries that go and come if ``v`` moves to core ``q``: at home in and out, at ``q`` in and out, and elsewhere.
 
@@ -136,14 +136,14 @@ def entries(t: NetTables, v: int, q: int, rows: Int32Array) -> tuple[int, int, i
     return gone, left, new, sent, aside
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def rise(t: NetTables, table: int, p: int, by: int) -> int:
     """How many more entries are too many if a table of core ``p`` gets ``by`` more."""
     over: int = t.used[table, p] - t.most[table]
     return max(0, over + by) - max(0, over)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def relief(t: NetTables, v: int, rows: Int32Array) -> int:
     """How many entries fewer are too many, about, if vertex ``v`` is taken away."""
     here, gone, left, aside = t.core[v], 0, 0, 0
@@ -157,7 +157,7 @@ def relief(t: NetTables, v: int, rows: Int32Array) -> int:
     return less
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def newcomers(t: NetTables, s: Work, rows: Int32Array) -> None:
     """How many of ``rows`` reach each core for the first time (``s.new``), and from sources with full tables (``s.aside``)."""
     hits, origin, new, aside = t.hits, t.origin, s.new, s.aside
@@ -171,7 +171,7 @@ def newcomers(t: NetTables, s: Work, rows: Int32Array) -> None:
                 aside[q] += np.int32(hits[row, q] == 0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def outgoing(t: NetTables, v: int) -> int:
     """Outgoing entries that move with vertex ``v``, but for one per message."""
     sent = 0
@@ -180,14 +180,14 @@ def outgoing(t: NetTables, v: int) -> int:
     return sent
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def alone(t: NetTables, p: int, q: int, own: tuple[int, int, int, int, int]) -> int:
     """Entries too many by a move from core ``p`` to ``q`` of a vertex whose :func:`entries` are ``own``."""
     more: int = swapped(t, p, q, own, (0, 0, 0, 0, 0))
     return more
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def swapped(
     t: NetTables, p: int, q: int, own: tuple[int, int, int, int, int], back: tuple[int, int, int, int, int]
 ) -> int:

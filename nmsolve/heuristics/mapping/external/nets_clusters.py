@@ -11,11 +11,11 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Passes over all vertices, and batches per pass.
@@ -96,7 +96,7 @@ def _renumber(label: Int32Array, seed: int) -> tuple[Int32Array, int]:
     return order[dense], len(used)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _wishes(
     piece: Piece,
     begin: int,
@@ -134,7 +134,7 @@ def _wishes(
         score[label[v]] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _join(begin: int, end: int, wish: Int32Array, s: Groups) -> None:
     """Let vertices join the clusters they wish while these have room."""
     sizes, limit, label = s.sizes, s.limit, s.label

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
@@ -162,7 +162,7 @@ def _walk(
     return True
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def gap_bytes(gap: int) -> int:
     """Bytes that a gap takes in a list."""
     size = 1
@@ -172,7 +172,7 @@ def gap_bytes(gap: int) -> int:
     return size
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _measure(
     first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
     begin: int, end: int, seen: Int32Array, length: IntArray, entries: IntArray, part: int,
@@ -195,7 +195,7 @@ def _measure(
     entries[part] += many
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _write(
     first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
     begin: int, end: int, seen: Int32Array, free: IntArray, data: AnyArray, part: int,
@@ -215,7 +215,7 @@ def _write(
             free[v] = put(data, free[v], np.uint64(gap))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def next_gap(data: AnyArray, k: int) -> tuple[int, int]:
     """The gap that begins at byte ``k``, and where the next one begins; nothing is checked."""
     byte = int(data[k])
@@ -230,7 +230,7 @@ def next_gap(data: AnyArray, k: int) -> tuple[int, int]:
     return gap, k
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def unpack(data: AnyArray, begin: int, end: int, out: Int32Array) -> int:
     """Decode one vertex's list into ``out``; returns its length."""
     k, row, many = begin, -1, 0

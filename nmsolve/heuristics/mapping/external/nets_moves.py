@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import put
 from nmsolve.heuristics.mapping.external.nets_axons import book_row, book_source
 from nmsolve.heuristics.mapping.external.nets_state import LONE, PRICED, NetTables, Work, price_row, tree
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import Int32Array
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def weigh(t: NetTables, s: Work, v: int, rows: Int32Array) -> None:
     """Change of the objective for moving vertex ``v`` to each core, into ``s.fine`` (P,), up to rounding of prices.
 
@@ -48,7 +48,7 @@ def weigh(t: NetTables, s: Work, v: int, rows: Int32Array) -> None:
         s.fine[p] -= at_home
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def shorten(t: NetTables, s: Work, row: int, here: int) -> None:
     """Add to ``s.fine`` and, for whole columns, ``s.side`` by how much the prices of ``row`` grow without ``here``."""
     cols, o, x, y, rate = len(t.x), t.origin[row], t.x, t.y, t.rate[row]
@@ -83,7 +83,7 @@ def shorten(t: NetTables, s: Work, row: int, here: int) -> None:
             s.fine[i * cols + c] += rate * (y[min(i, line)] - y[high])
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _ends_without(t: NetTables, row: int, c: int, line: int) -> tuple[int, int]:
     """First and last line that ``row`` reaches in column ``c`` without ``line``; there are others."""
     cols = len(t.x)
@@ -99,7 +99,7 @@ def _ends_without(t: NetTables, row: int, c: int, line: int) -> tuple[int, int]:
     return low, high
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _weigh_source(t: NetTables, s: Work, row: int) -> None:
     """Add what ``row`` would cost from each core as its origin to ``s.fine`` and ``s.side``."""
     cols, lines, rate = len(t.x), len(t.y), t.rate[row]
@@ -128,7 +128,7 @@ def _weigh_source(t: NetTables, s: Work, row: int) -> None:
                 s.fine[p] -= rate * t.step
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def one_change(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     """Change of the objective for moving ``v`` to core ``q`` alone, as :func:`weigh` finds it."""
     here, cols = t.core[v], len(t.x)
@@ -150,7 +150,7 @@ def one_change(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     """Move vertex ``v`` to core ``q`` and bring all tables up to date; the exact change of the objective."""
     p, cols = t.core[v], len(t.x)
@@ -193,7 +193,7 @@ def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def inner(t: NetTables, row: int, p: int) -> bool:
     """True if the tree and the prices of ``row`` stay what they are when it no longer reaches core ``p``."""
     cols, o = len(t.x), t.origin[row]
@@ -210,7 +210,7 @@ def inner(t: NetTables, row: int, p: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _leave(t: NetTables, row: int, c: int, line: int) -> None:
     """``row`` no longer reaches ``line`` in column ``c`` (its hits there are 0 already)."""
     t.fan[row] -= 1

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -192,7 +192,7 @@ def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:
     t.hits[:] = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def count_hits(t: NetTables, piece: Piece, first: int, last: int) -> None:
     """Count the lists of a block for the rows ``first`` to ``last - 1``."""
     data, base, at = piece.data, piece.base, piece.at
@@ -209,7 +209,7 @@ def count_hits(t: NetTables, piece: Piece, first: int, last: int) -> None:
                 hits[row, p] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def fill_rows(t: NetTables, s: Work, first: int, last: int) -> float:
     """Work out everything else from the hits of rows ``first`` to ``last - 1``; what they cost together."""
     total, cols = 0.0, len(t.x)
@@ -234,7 +234,7 @@ def fill_rows(t: NetTables, s: Work, first: int, last: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
     """Cost per message of ``row`` if its source were on core ``origin``; first and last column of the tree."""
     cols = len(t.x)
@@ -250,7 +250,7 @@ def tree(t: NetTables, row: int, origin: int) -> tuple[float, int, int]:
     return t.step * remote + t.x[final] - t.x[first] + down, first, final
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def price_row(t: NetTables, s: Work, row: int) -> float:
     """Bring cost and prices of ``row`` up to date; returns its cost per message."""
     cols, o = len(t.x), t.origin[row]

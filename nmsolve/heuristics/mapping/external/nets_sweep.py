@@ -11,7 +11,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits
@@ -39,6 +38,7 @@ from nmsolve.heuristics.mapping.external.nets_state import (
     new_work,
     reset,
 )
+from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: A batch has about so many (vertex, row) pairs, and at most this share of the level's vertices.
@@ -47,7 +47,7 @@ BATCH, SHARE = 400_000, 0.01
 PARTNERS = 2
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def draw(key: int, v: int, turn: int) -> float:
     """Random number in [0, 1) that depends on ``key`` (seed and pass), vertex and turn alone (splitmix64)."""
     z = (
@@ -61,7 +61,7 @@ def draw(key: int, v: int, turn: int) -> float:
     return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def by_core(core: Int32Array, first: int, last: int, members: Int32Array, start: IntArray) -> None:
     """Vertices ``first`` to ``last - 1`` in order of their cores, core ``p``'s from ``start[p]`` (P + 1,)."""
     start[:] = 0
@@ -92,7 +92,7 @@ class Crowds(NamedTuple):
     start: IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def propose(
     t: NetTables,
     s: Work,
@@ -146,7 +146,7 @@ def propose(
                 break
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price: float, key: int) -> int:
     """A random core to which a move of ``v`` changes ``s.fine`` and axon tables by at most ``limit``, -1 if there is none.
 
@@ -177,7 +177,7 @@ def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price:
     return other if some > 0 else crowded
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def accept(
     t: NetTables,
     s: Work,

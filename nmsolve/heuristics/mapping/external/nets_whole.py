@@ -6,7 +6,6 @@ are read off the finest level's hits, so that nothing is streamed for it.
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
@@ -15,6 +14,7 @@ from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, gap_by
 from nmsolve.heuristics.mapping.external.nets_levels import NetLevel
 from nmsolve.heuristics.mapping.external.nets_moves import shift
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -62,7 +62,7 @@ def whole_cores(t: NetTables, nodes: IntArray, rate: FloatArray) -> tuple[NetLev
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _walk(
     hits: AnyArray,
     origin: Int32Array,
@@ -89,7 +89,7 @@ def _walk(
                 size[v] += gap_bytes(gap)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def trade(
     t: NetTables, s: Work, data: AnyArray, at: IntArray, rows: Int32Array, others: Int32Array, tenant: Int32Array,
     heat: float, tries: int, rng: AnyArray, worse: FloatArray,

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.levels import RUN, Arcs
+from nmsolve.model.compiled import compiled, inlined
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Cores that cost this many T more than the best one are never drawn (their probability is below 1e-5).
@@ -47,7 +47,7 @@ class Cores(NamedTuple):
     allowed: BoolArray
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def hashed(key: int, u: int) -> Any:
     """64 random bits of node ``u`` in the pass ``key`` (splitmix64's output function)."""
     z = np.uint64(key) + np.uint64(u) * np.uint64(0x9E3779B97F4A7C15)
@@ -56,13 +56,13 @@ def hashed(key: int, u: int) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def fraction(bits: int) -> Any:
     """Random bits as float32 in [0, 1)."""
     return np.float32(np.int32(np.uint64(bits) >> np.uint64(40))) * np.float32(1.0 / 16777216.0)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def boltzmann(saving: float, scale: float) -> Any:
     """The bits of ``exp(saving / T)`` as a float32, for ``saving <= 0`` and ``scale = 2**23 / (T ln 2)``.
 
@@ -72,7 +72,7 @@ def boltzmann(saving: float, scale: float) -> Any:
     return np.int32(max(power, -ZERO) + ZERO)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _near(cost: AnyArray, end: int, window: float, out: Int32Array) -> int:
     """Indices below ``end`` whose cost is within ``window`` of the least; how many."""
     least = cost[0]
@@ -100,7 +100,7 @@ class Scratch(NamedTuple):
     here: AnyArray
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def _costs(
     arcs: Arcs, i: int, pos: AnyArray, cores: Cores, b: Scratch, in_col: AnyArray, in_row: AnyArray
 ) -> None:
@@ -135,7 +135,7 @@ def _costs(
             b.low[j] = b.x[j] - step * in_col[j]
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def _candidates(
     b: Scratch, cores: Cores, domain: int, price: AnyArray, share: float, window: float, base: float
 ) -> tuple[int, int, float]:  # fmt: skip
@@ -162,7 +162,7 @@ def _candidates(
         window = max(np.float32(8.0) * window, np.float32(0.02) * (base - floor))
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def propose_lines(
     arcs: Arcs,
     begin: int,
@@ -226,7 +226,7 @@ def propose_lines(
     return total, rise
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def propose_cut(
     arcs: Arcs,
     begin: int,

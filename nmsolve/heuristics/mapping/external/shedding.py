@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.levels import Level
 from nmsolve.heuristics.mapping.external.propose import Cores
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _may(
     s: Placement, sizes: IntArray, apart_ptr: IntArray, apart: Int32Array, allowed: BoolArray, u: int, p: int
 ) -> bool:
@@ -27,7 +27,7 @@ def _may(
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _shed(
     first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, s: Placement, sizes: IntArray,
     apart_ptr: IntArray, apart: Int32Array, domain: Int32Array, allowed: BoolArray, near: AnyArray,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Resident, Source
 from nmsolve.heuristics.mapping.external.residence import ARC_BYTES, Streamed
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
+from nmsolve.model.compiled import kernel
 from nmsolve.model.store.block import Block
 from nmsolve.model.store.graph import StoredGraph
 from nmsolve.model.store.reader import Store
@@ -144,7 +144,7 @@ def _cluster_records(fine: Streamed, label: Int32Array, crew: Crew) -> Iterator[
         yield Records(key, other, weight, none)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _between(
     first: int, indptr: IntArray, neighbour: Int32Array, weight: AnyArray, label: Int32Array
 ) -> tuple[Int32Array, Int32Array, FloatArray]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Resident
 from nmsolve.heuristics.mapping.external.propose import hashed
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _ends(indptr: IntArray, most: int, key: int, out: IntArray) -> None:
     """Where each thinned row ends, into ``out`` (n + 1,)."""
     for u in range(len(indptr) - 1):
@@ -20,7 +20,7 @@ def _ends(indptr: IntArray, most: int, key: int, out: IntArray) -> None:
         out[u + 1] = out[u] + (degree - begin + step - 1) // step
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _fill(
     indptr: IntArray, neighbour: Int32Array, weight: AnyArray, most: int, key: int, ptr: IntArray, to: Int32Array,
     share: AnyArray,

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
 from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
 SLACK = 1e-13
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def value(s: LinkState, by_load: bool) -> float:
     """What the search lowers: the first sum, or the 2^power-norm of the loads (a little above the largest); and the price of
     entries that are too many in routers' tables."""
@@ -25,7 +25,7 @@ def value(s: LinkState, by_load: bool) -> float:
     return float(s.factor[0] @ s.sums + s.linked[0]) + paid
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def legal(s: LinkState) -> bool:
     """True if no ceiling is broken."""
     if s.heat[4] > SLACK * s.heat[3]:
@@ -36,7 +36,7 @@ def legal(s: LinkState) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def move(s: LinkState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring loads and sums up to date."""
     for j in range(s.row_ptr[u], s.row_ptr[u + 1]):
@@ -46,7 +46,7 @@ def move(s: LinkState, u: int, q: int) -> None:
         add_row(s, s.rows[j], 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search(
     s: LinkState, by_load: bool, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray
 ) -> float:

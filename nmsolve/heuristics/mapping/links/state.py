@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
@@ -14,8 +13,8 @@ from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
 from nmsolve.hw.kernels import goes_up
 from nmsolve.hw.links import Links, links_of
-from nmsolve.hw.plain import plain
 from nmsolve.hw.router_tables import entries_of_row
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.graph import Rows
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
@@ -96,7 +95,7 @@ def _objectives(problem: MappingProblem) -> tuple[FloatArray, FloatArray, FloatA
     return factor, link, np.array([most for _, most in wanted]), float(ceiling)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def reset(s: LinkState) -> None:
     """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
     refill(s.room)
@@ -109,7 +108,7 @@ def reset(s: LinkState) -> None:
         add_row(s, i, 1.0)
 
 
-@plain
+@plain_callee
 def add_row(s: LinkState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything row ``i`` contributes with the present mapping."""
     s.stamp[0] += 1
@@ -143,7 +142,7 @@ def add_row(s: LinkState, i: int, sign: float) -> None:
             s.tables[1] += max(0.0, s.entries[c] - s.tables[0])
 
 
-@plain
+@plain_callee
 def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
     """Add ``amount`` to the links of the route, backwards; with ``stamp`` links of the row's tree count once."""
     tree, ends, distance = s.links.before, s.links.ends, s.links.distance
@@ -174,7 +173,7 @@ def _add_route(s: LinkState, p: int, q: int, amount: float, stamp: int) -> None:
         v = u
 
 
-@plain
+@plain_callee
 def _power(s: LinkState, load: float) -> float:
     """``(load / unit)^(2^power)``."""
     value = load / s.heat[1]

@@ -8,7 +8,6 @@ far, which is itself a small board with the exact capacities of its usable cores
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.cycle import (
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.multilevel.descent import evict
 from nmsolve.heuristics.mapping.multilevel.fm import bisect
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
+from nmsolve.model.compiled import kernel
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -100,7 +100,7 @@ def grid_board(board: Board, xs: Groups, ys: Groups, width: int) -> tuple[Board,
     return small, cell
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _pulls(
     net: Net, nodes: Int32Array, local: Int32Array, cell: Int32Array, nearer: FloatArray
 ) -> FloatArray:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
 from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Net
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _propagate(
     net: Net,
     label: Int32Array,
@@ -61,7 +61,7 @@ def _propagate(
     return moves
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _merge_rows(
     indptr: IntArray, indices: Int32Array, weights: AnyArray, label: Int32Array, k: int
 ) -> tuple[IntArray, Int32Array, AnyArray]:
@@ -106,7 +106,7 @@ def _merge_rows(
     return out_ptr, out_idx, out_w
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _transpose(indptr: IntArray, indices: Int32Array, weights: AnyArray) -> tuple[Int32Array, AnyArray]:
     """Indices and weights of the transpose of a symmetric CSR: the same matrix with sorted rows."""
     fill = indptr[:-1].copy()
@@ -120,7 +120,7 @@ def _transpose(indptr: IntArray, indices: Int32Array, weights: AnyArray) -> tupl
     return idx, w
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _permute_rows(
     indptr: IntArray, indices: Int32Array, weights: AnyArray, order: Int32Array, name: Int32Array
 ) -> tuple[IntArray, Int32Array, AnyArray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.heatbath import pair_error, place_cost, shift_lines
@@ -15,10 +14,11 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     weight_between,
     welcome,
 )
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _overfull(s: State, p: int) -> bool:
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
         if s.load[p, r] > s.limit[p, r]:
@@ -26,7 +26,7 @@ def _overfull(s: State, p: int) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
     """The cheapest other core with room for ``u``; -1 if there is none."""
     best, least = -1, np.float32(np.inf)
@@ -38,7 +38,7 @@ def _cheapest_room(net: Net, board: Board, s: State, u: int) -> int:
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
     """Move nodes off overfull cores, least extra cost per volume first. Returns how many cores stay overfull."""
     left = 0
@@ -65,7 +65,7 @@ def evict(net: Net, board: Board, s: State, step: AnyArray) -> int:
     return left
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float) -> int:
     """The member of core ``p`` with which ``u`` exchanges best, if the total cost falls; else -1."""
     q = s.pos[u]
@@ -84,7 +84,7 @@ def _best_exchange(net: Net, board: Board, s: State, u: int, p: int, gain: float
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def descend(net: Net, board: Board, s: State, nodes: Int32Array, step: AnyArray) -> int:
     """Give every node of ``nodes`` its best improving move or exchange, if any. Returns the moves made."""
     moves, w = 0, len(board.lines_x)

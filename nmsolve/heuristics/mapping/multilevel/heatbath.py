@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, next_bits, uniform
@@ -25,19 +24,20 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     weight_between,
     welcome,
 )
+from nmsolve.model.compiled import compiled, inlined, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array
 
 #: Members of a full core that are considered for an exchange.
 CANDIDATES = 4
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _fraction(bits: int) -> Any:
     """The lower 24 of the lower 32 bits as a number in [0, 1)."""
     return np.float32(np.int32(bits & np.uint64(0xFFFFFF))) * np.float32(1.0 / 16777216.0)
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True, inline="always")
+@compiled(fastmath=True, inline="always")
 def _draw(
     lines: AnyArray, u: int, begin: int, end: int, own: int, scale: float, luck: float, bits: Int32Array, prob: AnyArray
 ) -> int:  # fmt: skip
@@ -62,7 +62,7 @@ def _draw(
     return own - begin
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def shift_lines(net: Net, board: Board, s: State, u: int, q: int, p: int, step: AnyArray) -> None:
     """Update the lines of the neighbours of ``u``, which moved from core ``q`` to ``p``."""
     w, h = len(board.lines_x), len(board.lines_y)
@@ -77,14 +77,14 @@ def shift_lines(net: Net, board: Board, s: State, u: int, q: int, p: int, step: 
             s.lines[v, j] += f * step[j]
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def place_cost(board: Board, s: State, u: int, p: int) -> float:
     """What the traffic of ``u`` would cost if it sat on core ``p``."""
     cost: float = s.lines[u, board.col[p]] + s.lines[u, len(board.lines_x) + board.row[p]]
     return cost
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _partner(net: Net, board: Board, s: State, u: int, p: int, rng: AnyArray) -> int:
     """The one of a few random members of the full core ``p`` that gains most by going where ``u`` is; -1 if none can."""
     q = s.pos[u]
@@ -97,7 +97,7 @@ def _partner(net: Net, board: Board, s: State, u: int, p: int, rng: AnyArray) ->
     return best
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def pair_error(board: Board, p: int, q: int) -> float:
     """By how much two nodes that exchange cores ``p`` and ``q`` overrate the gain of their own edge, per weight."""
     a, b, c, d = board.col[p], board.col[q], board.row[p], board.row[q]
@@ -106,7 +106,7 @@ def pair_error(board: Board, p: int, q: int) -> float:
     return out
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def heat_sweep(
     net: Net, board: Board, s: State, begin: int, visits: int, temperature: float, bits: Int32Array, prob: AnyArray,
     step: AnyArray, rng: AnyArray,

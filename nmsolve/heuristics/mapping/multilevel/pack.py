@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, new_state, relocate
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _over(load: IntArray, limit: IntArray, scale: AnyArray, p: int) -> float:
     out = 0.0
     for r in range(load.shape[1]):
@@ -25,7 +25,7 @@ def _over(load: IntArray, limit: IntArray, scale: AnyArray, p: int) -> float:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: int) -> float:
     """Overflow of core ``p`` if ``comes`` came and ``goes`` went (-1: nobody)."""
     out = 0.0
@@ -40,7 +40,7 @@ def _over_with(net: Net, s: State, scale: AnyArray, p: int, comes: int, goes: in
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _quarrels(net: Net, s: State, u: int, p: int) -> int:
     """How many nodes that must be apart from ``u`` sit on core ``p``."""
     out = 0
@@ -50,7 +50,7 @@ def _quarrels(net: Net, s: State, u: int, p: int) -> int:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def violation(net: Net, s: State, scale: AnyArray) -> float:
     """Total overflow in shares of a core, plus the number of apart pairs that share a core. Domains always hold."""
     out = 0.0
@@ -61,7 +61,7 @@ def violation(net: Net, s: State, scale: AnyArray) -> float:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _first_fit(net: Net, board: Board, limit: IntArray, order: Int32Array, scale: AnyArray) -> Int32Array:
     """Best-fit packing in the given order; a node that fits nowhere goes where it overflows least."""
     pos = np.full(len(net.volume), -1, np.int32)
@@ -89,7 +89,7 @@ def _first_fit(net: Net, board: Board, limit: IntArray, order: Int32Array, scale
     return pos
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _settle(
     net: Net,
     board: Board,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
+from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
@@ -48,7 +48,7 @@ def new_state(net: Net, board: Board, pos: Int32Array, limit: IntArray, with_lin
     return state
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def lay_out(s: State) -> None:
     """Lay the member lists out anew, each with half as much spare room as it has members, and 8."""
     cores = len(s.held)
@@ -65,7 +65,7 @@ def lay_out(s: State) -> None:
         s.held[p] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fill_lines(net: Net, board: Board, s: State, begin: int, end: int) -> None:
     """Recompute ``lines`` of nodes ``begin`` to ``end`` from row and column histograms of their neighbours.
 
@@ -91,7 +91,7 @@ def fill_lines(net: Net, board: Board, s: State, begin: int, end: int) -> None:
                     s.lines[u, w + j] += in_row[r] * board.lines_y[r, j]
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def fits(net: Net, s: State, u: int, p: int) -> bool:
     """True if core ``p`` has room for node ``u``."""
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
@@ -100,7 +100,7 @@ def fits(net: Net, s: State, u: int, p: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
     """True if ``u`` and ``v`` (on different cores) can change places under all capacities."""
     p, q = s.pos[u], s.pos[v]
@@ -113,7 +113,7 @@ def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> bool:
     """True if domain and apart let ``u`` go to core ``p`` once node ``leaving`` (or -1) has left it."""
     if not board.allowed[net.domain[u], p]:
@@ -125,7 +125,7 @@ def welcome(net: Net, board: Board, s: State, u: int, p: int, leaving: int) -> b
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def relocate(net: Net, s: State, u: int, p: int) -> None:
     """Put ``u`` on core ``p``: position, loads and member lists (not ``lines``)."""
     q = s.pos[u]
@@ -145,7 +145,7 @@ def relocate(net: Net, s: State, u: int, p: int) -> None:
         s.held[p] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def weight_between(net: Net, u: int, v: int) -> float:
     """Traffic of two nodes, by binary search in the shorter row."""
     if net.indptr[u + 1] - net.indptr[u] > net.indptr[v + 1] - net.indptr[v]:
@@ -163,7 +163,7 @@ def weight_between(net: Net, u: int, v: int) -> float:
     return 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def line_cost(board: Board, s: State) -> float:
     """Half the sum over nodes of what they pay: the objective, in the board's distances."""
     w = len(board.lines_x)

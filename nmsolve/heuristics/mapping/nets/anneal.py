@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, relief, rise, try_exchange, try_shift
@@ -11,6 +10,7 @@ from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray
 
 #: Partners tried for a node that wants to go to a full core.
@@ -21,7 +21,7 @@ CROWDED = 4
 STRICT = np.inf
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def anneal(
     s: NetState, ramps: Ramps, change: FloatArray, heat: float, work: int, rng: AnyArray, tally: AnyArray,
     price: float = STRICT,
@@ -65,7 +65,7 @@ def anneal(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _spare(within: float, price: float) -> float:
     """How many more entries may be too many for a change that is ``within`` below what is accepted."""
     if price == STRICT:
@@ -73,7 +73,7 @@ def _spare(within: float, price: float) -> float:
     return within / price if price > 0.0 else np.inf
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _choose(
     s: NetState, u: int, change: FloatArray, limit: float, price: float, rng: AnyArray
 ) -> tuple[int, bool, int]:
@@ -110,13 +110,13 @@ def _choose(
     return (goal, True, looked) if roomy > 0 else (other, False, looked)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def degree(s: NetState, u: int) -> int:
     """Messages that a move of ``u`` looks at."""
     return s.in_ptr[u + 1] - s.in_ptr[u] + s.out_ptr[u + 1] - s.out_ptr[u] + 4  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: float = STRICT) -> float:
     """Exchange ``u`` with one of the next nodes of core ``q`` if that changes the objective by at most
     ``limit``.
@@ -145,7 +145,7 @@ def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: fl
     return 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def measure(
     s: NetState, ramps: Ramps, change: FloatArray, samples: int, rng: AnyArray
 ) -> tuple[FloatArray, float]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numba as nb
-
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
 from nmsolve.heuristics.mapping.common.room import put, ring_in, ring_out
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.types import Int32Array
 
 
@@ -30,7 +28,7 @@ def move_change(s: NetState, u: int, q: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _destination_change(nets: Int32Array, p: int, q: int, s: NetState, cores: int) -> float:
     """Change of the cost of ``nets`` when one destination of each goes from core ``p`` to ``q``."""
     rate, step, tall = s.rate, s.step, s.tall
@@ -74,7 +72,7 @@ def _destination_change(nets: Int32Array, p: int, q: int, s: NetState, cores: in
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def move(s: NetState, u: int, q: int) -> None:
     """Move node ``u`` to core ``q`` and bring all tables up to date."""
     p, cores, cols = s.core[u], len(s.head), len(s.x)

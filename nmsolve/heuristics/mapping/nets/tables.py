@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import recount
@@ -10,10 +9,11 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, slot
 from nmsolve.heuristics.mapping.common.room import ring_in
 from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tuple[float, bool]:
     """Length from ``own`` over all set lines of one bit set, and whether any is set.
 
@@ -34,7 +34,7 @@ def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tup
     return line[high] - line[low], some
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def tree_length(s: NetState, e: int, p: int) -> float:
     """Length of the XY-route union of net ``e`` if its source were on core ``p``."""
     cols = len(s.x)
@@ -49,7 +49,7 @@ def tree_length(s: NetState, e: int, p: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def set_bit(bits: AnyArray, line: int, on: bool) -> None:
     """Set or clear one line of a bit set."""
     bit = np.uint64(1) << np.uint64(line & 63)
@@ -59,7 +59,7 @@ def set_bit(bits: AnyArray, line: int, on: bool) -> None:
         bits[line >> 6] &= ~bit
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def nets_of_pins(pin_ptr: IntArray, pins: Int32Array, in_ptr: IntArray) -> Int32Array:
     """Transpose of the nets' destinations: for every node the nets that end on it, in order, by ``in_ptr``."""
     out = np.empty(len(pins), np.int32)
@@ -82,7 +82,7 @@ def reset(s: NetState, core: IntArray) -> None:
     recount(s.axons)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def fill(s: NetState) -> None:
     """Fill the empty tables of a new state from ``s.core``."""
     cols, cores = len(s.x), len(s.head)
@@ -100,7 +100,7 @@ def fill(s: NetState) -> None:
                 set_bit(s.col_bits[e], p % cols, True)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def total_cost(s: NetState) -> float:
     """The objective, from the tables."""
     cores = len(s.head)

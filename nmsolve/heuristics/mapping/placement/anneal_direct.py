@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix, put
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
@@ -29,7 +29,7 @@ class Links(NamedTuple):
     symmetric: bool
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def mesh_price(
     u: int,
     p: int,
@@ -55,7 +55,7 @@ def mesh_price(
     return price
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def matrix_price(
     u: int,
     p: int,
@@ -79,7 +79,7 @@ def matrix_price(
     return price
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def swap_price(u: int, v: int, p: int, q: int, links: Links, grid: Grid, seats: Seats) -> Any:
     """Change of cost if ``u`` goes from core ``p`` to ``q`` and ``v`` (< 0: nobody) from ``q`` to ``p``."""
     indptr, indices, weights, out, back, matrix, across, symmetric = links
@@ -104,7 +104,7 @@ def swap_price(u: int, v: int, p: int, q: int, links: Links, grid: Grid, seats: 
     return price
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def anneal_direct(
     steps: int,
     temperature: float,
@@ -152,7 +152,7 @@ def anneal_direct(
     stats[4] += moved
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def descend_direct(
     first: int, end: int, reach: int, least: float, links: Links, grid: Grid, seats: Seats
 ) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix
@@ -15,10 +14,11 @@ from nmsolve.heuristics.mapping.placement.tables import (
     neighbours,
     pair_weight,
 )
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def anneal_table(
     steps: int,
     temperature: float,
@@ -82,7 +82,7 @@ def anneal_table(
     stats[4] += moved
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def descend_table(
     first: int,
     end: int,

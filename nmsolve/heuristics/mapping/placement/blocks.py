@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, mix
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.placement.tables import (
     neighbours,
     pair_weight,
 )
+from nmsolve.model.compiled import callee, kernel
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Swaps of one round, block move and repair together; a round that needs more is undone.
@@ -42,7 +42,7 @@ def new_round(n: int) -> Round:
     return Round(np.zeros((LONGEST, 2), np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_))
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def exchange(p: int, q: int, checked: bool, net: Net, grid: Grid, seats: Seats, tables: Tables) -> Any:
     """Exchange what sits on cores ``p`` and ``q``; the price.
 
@@ -70,7 +70,7 @@ def exchange(p: int, q: int, checked: bool, net: Net, grid: Grid, seats: Seats, 
     return price
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> Any:
     """Write the core pairs of a random block move to ``swaps`` (to be exchanged in order); returns how many.
 
@@ -110,7 +110,7 @@ def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> A
     return made
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _best_near(u: int, net: Net, grid: Grid, seats: Seats, tables: Tables, least: float) -> Any:
     """The core within REPAIR lines that ``u`` had best swap to, or -1 if none gains more than ``least``."""
     indptr, indices, weights = net
@@ -137,7 +137,7 @@ def _best_near(u: int, net: Net, grid: Grid, seats: Seats, tables: Tables, least
     return to
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     """Append node ``u`` (< 0: nobody) to the ring ``queue`` unless it waits there; the new tail."""
     if u < 0 or queued[u]:
@@ -147,7 +147,7 @@ def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     return tail + 1
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _repair(
     made: int, total: float, net: Net, grid: Grid, seats: Seats, tables: Tables, scratch: Round, least: float
 ) -> Any:
@@ -177,7 +177,7 @@ def _repair(
     return made, total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search_blocks(
     kind: int,
     rounds: int,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
@@ -19,7 +19,7 @@ QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def mix(z: Any) -> Any:
     """Output function of splitmix64: 64 random bits of a counter."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -27,7 +27,7 @@ def mix(z: Any) -> Any:
     return z ^ (z >> np.uint64(31))
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
     if wrap:
@@ -39,7 +39,7 @@ def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
     """Make ``swaps`` random permitted moves and swaps, whatever they cost; tables have to be built again."""
     n, cols, count = len(seats.cx), grid.dx.shape[0], rng[0]
@@ -55,7 +55,7 @@ def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
     rng[0] = count
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
     """Put ``u`` on core ``q`` and ``v`` (< 0: nobody) on ``p``, where ``u`` was."""
     seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
@@ -63,7 +63,7 @@ def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
         seats.cx[v], seats.cy[v] = p % cols, p // cols
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
     """True if ``u`` may sit on core ``p`` and ``v`` (< 0: nobody) on ``q``."""
     if domains.shape[0] == 1:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -55,7 +55,7 @@ class Tables(NamedTuple):
     change: FloatArray
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
     """Fill ``tables.lines`` from scratch (also clears the rounding of earlier additions)."""
     cols, rows = grid.dx.shape[0], grid.dy.shape[0]
@@ -78,7 +78,7 @@ def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
                     line[cols + j] += there[cols + r] * grid.dy[r, j]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> Any:
     """Traffic between ``u`` and ``v`` by binary search in the sorted row of ``u``; 0 if none."""
     lo, end = indptr[u], indptr[u + 1]
@@ -94,13 +94,13 @@ def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: 
     return np.float32(0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def neighbours(u: int, v: int, joined: IntArray) -> bool:
     """True if ``u`` and ``v`` exchange traffic; False for ``v < 0``."""
     return v >= 0 and ((joined[u, v >> 6] >> (v & 63)) & 1) == 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None:
     """Add ``w_uv * change`` to the lines of every neighbour v of ``u``."""
     indptr, indices, weights = net
@@ -112,7 +112,7 @@ def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None
             line[j] += w * change[j]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def make_swap(
     u: int, v: int, x1: int, y1: int, net: Net, dx: FloatArray, dy: FloatArray, seats: Seats, lines: FloatArray,
     change: FloatArray,

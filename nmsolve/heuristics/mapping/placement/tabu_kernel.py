@@ -20,10 +20,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.proposals import STEP, mix
+from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Price of a swap that a side constraint forbids, or of two empty cores; absorbs every update.
@@ -53,7 +53,7 @@ class Prices(NamedTuple):
     least: AnyArray
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def swap_price(u: int, v: int, seat: Int32Array, toll: AnyArray, dense: Dense) -> Any:
     """Change of cost if ``u`` and ``v`` swap seats, or FORBIDDEN."""
     p, q = seat[u], seat[v]
@@ -62,7 +62,7 @@ def swap_price(u: int, v: int, seat: Int32Array, toll: AnyArray, dense: Dense) -
     return toll[u, q] - toll[u, p] + toll[v, p] - toll[v, q] + dense.joint[u, v] * dense.extra[p, q]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"})
+@compiled(fastmath={"nnan", "nsz"})
 def least_of(row: AnyArray) -> Any:
     """Least entry of ``row``, FORBIDDEN if that is empty; without NaN the compiler may use vector lanes."""
     out = row.dtype.type(FORBIDDEN)
@@ -71,7 +71,7 @@ def least_of(row: AnyArray) -> Any:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def fill(dense: Dense, now: Prices) -> None:
     """Compute ``toll``, ``price`` and ``least`` of ``now.seat`` from scratch."""
     seat, toll, price, least = now
@@ -96,7 +96,7 @@ def fill(dense: Dense, now: Prices) -> None:
         least[u] = least_of(price[u, u + 1 :])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _add_outer(toll: AnyArray, f: AnyArray, g: AnyArray) -> None:
     """``toll[u, r] += f[u] * g[r]``."""
     for u in range(len(f)):
@@ -106,7 +106,7 @@ def _add_outer(toll: AnyArray, f: AnyArray, g: AnyArray) -> None:
                 line[r] += fu * g[r]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _add_prices(price: AnyArray, f: AnyArray, d: AnyArray) -> None:
     """``price[u, v] += (f[u] - f[v]) * (d[v] - d[u])`` for u < v."""
     n = len(f)
@@ -117,7 +117,7 @@ def _add_prices(price: AnyArray, f: AnyArray, d: AnyArray) -> None:
             row[v] += (fu - fs[v]) * (ds[v] - du)
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def make_swap(a: int, b: int, dense: Dense, now: Prices, scratch: AnyArray) -> None:
     """Swap ``a`` and ``b`` and bring all tables up to date; ``scratch`` is (3, n)."""
     seat, toll, price, least = now
@@ -146,7 +146,7 @@ def make_swap(a: int, b: int, dense: Dense, now: Prices, scratch: AnyArray) -> N
         least[u] = least_of(price[u, u + 1 :])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def tabu_search(
     iterations: int,
     rng: IntArray,
@@ -197,7 +197,7 @@ def tabu_search(
     rng[0] = random
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def kick(swaps: int, rng: IntArray, can: BoolArray, seat: Int32Array) -> None:
     """Perturb ``seat`` by random permitted swaps; the tables have to be filled again."""
     n, random = len(seat), rng[0]
@@ -211,7 +211,7 @@ def kick(swaps: int, rng: IntArray, can: BoolArray, seat: Int32Array) -> None:
     rng[0] = random
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def cross(rng: IntArray, can: BoolArray, nodes: int, other: Int32Array, seat: Int32Array) -> None:
     """Take about half of the differences from ``other``: each node, with probability 1/2, swaps to its seat there.
 

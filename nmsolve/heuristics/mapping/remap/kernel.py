@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.remap.state import Prices, RemapState, Rules, change, relocate
 from nmsolve.hw.deltas import Charged
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
@@ -19,7 +18,7 @@ AWAY, HOMEWARD, NEIGHBOUR, BESIDE = 0.5, 0.3, 0.8, 0.5
 PARTNERS, SENT_HOME = 4, 4
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def anneal(
     s: RemapState,
     rules: Rules,
@@ -73,14 +72,14 @@ def anneal(
         best[:] = s.room.core
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _some_node(s: RemapState, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
     return np.int64(below(rng, len(s.room.core)))  # type: ignore[return-value]
 
 
-@plain
+@plain_callee
 def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
     """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
     if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
@@ -101,7 +100,7 @@ def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArra
     return p  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def step(
     s: RemapState,
     rules: Rules,
@@ -134,7 +133,7 @@ def step(
     return length + 1, total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _partner(s: RemapState, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
     q, v, found = s.room.core[u], s.room.head[p], -1

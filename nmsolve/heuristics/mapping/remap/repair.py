@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, fits, nearest, put, room_of
 from nmsolve.heuristics.mapping.first_fit import make_room
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 
@@ -44,7 +44,7 @@ def stay_put(
     return room.core
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _keep(room: Room, order: IntArray, wish: IntArray) -> None:
     """Give every node, in ``order``, the core it wishes if that is still allowed."""
     for u in order:

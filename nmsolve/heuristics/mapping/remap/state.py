@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, room_of, seat
 from nmsolve.hw.cost import CoreDistance
 from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_delta, pair_swap_delta
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -76,7 +76,7 @@ def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> RemapSta
     return state
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def put_all(s: RemapState, rules: Rules, core: IntArray) -> None:
     """Put every node on its core in ``core``; nodes may be on cores already."""
     for u in range(len(core)):
@@ -84,7 +84,7 @@ def put_all(s: RemapState, rules: Rules, core: IntArray) -> None:
             relocate(s, rules, u, core[u])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def amount(rules: Rules, u: int, p: int) -> int:
     """Members of node ``u`` that have moved if it sits on core ``p``."""
     for k in range(rules.home_ptr[u], rules.home_ptr[u + 1]):
@@ -93,7 +93,7 @@ def amount(rules: Rules, u: int, p: int) -> int:
     return rules.weight[u]  # type: ignore[no-any-return]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
     q = s.room.core[u]
@@ -111,7 +111,7 @@ def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
         s.tally[1] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
     """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import plain_callee
 
 
-@plain
+@plain_callee
 def add_message(s: RewardState, i: int, sign: float) -> None:
     """Add (1) or take away (-1) everything that the multicast row ``i`` contributes with the present mapping."""
     if s.nets.rate[i] <= 0.0:
@@ -41,7 +41,7 @@ def add_message(s: RewardState, i: int, sign: float) -> None:
         s.key[i] = np.uint64(0)
 
 
-@plain
+@plain_callee
 def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     """Links of the route from ``p`` to ``q`` that the tree marked by ``stamp`` does not have yet; they are marked."""
     before, ends, distance = s.links.before, s.links.ends, s.links.distance
@@ -60,7 +60,7 @@ def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
     return new
 
 
-@plain
+@plain_callee
 def _mix(value: int, salt: int) -> int:
     """64 bits that look random (splitmix64); sums of them over sets of cores collide about once in 2^64."""
     z = (np.uint64(2) * value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + salt * np.uint64(
@@ -71,7 +71,7 @@ def _mix(value: int, salt: int) -> int:
     return z ^ (z >> np.uint64(31))  # type: ignore[return-value]
 
 
-@plain
+@plain_callee
 def _change(s: RewardState, key: int, by: int) -> int:
     """Count one message more or less of flow ``key``; how many there are now."""
     mask = np.uint64(len(s.keys) - 1)
@@ -86,7 +86,7 @@ def _change(s: RewardState, key: int, by: int) -> int:
     return s.many[slot]  # type: ignore[no-any-return]
 
 
-@plain
+@plain_callee
 def rebuild(s: RewardState) -> None:
     """Make the table of flows anew, without those that no message has any more."""
     s.keys[:] = np.uint64(0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
@@ -11,10 +10,11 @@ from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.reward import MOST_RATIO
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def value(s: RewardState) -> float:
     """The objective, from what is kept."""
     loss = max(0.0, s.total[LOSS])
@@ -23,7 +23,7 @@ def value(s: RewardState) -> float:
     return float(loss * np.exp(min(MOST_RATIO, s.price[2] / s.total[CHANNELS])))
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def reset(s: RewardState) -> None:
     """Recompute everything that changes from ``core``; rounding that has gathered is gone."""
     refill(s.room)
@@ -40,7 +40,7 @@ def reset(s: RewardState) -> None:
             add_message(s, i, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def move(s: RewardState, u: int, q: int) -> None:
     """Put node ``u`` on core ``q`` and bring everything up to date."""
     _count(s, u, -1.0)
@@ -48,7 +48,7 @@ def move(s: RewardState, u: int, q: int) -> None:
     _count(s, u, 1.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _count(s: RewardState, u: int, sign: float) -> None:
     """Add or take away all messages of node ``u``."""
     s.total[LOSS] += _pairs(
@@ -60,7 +60,7 @@ def _count(s: RewardState, u: int, sign: float) -> None:
                 add_message(s, s.rows[j], sign)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _pairs(
     u: int, sign: float, pair_ptr: IntArray, other: Int32Array, sent: FloatArray, received: FloatArray, core: IntArray,
     side: FloatArray, lines: IntArray, price: FloatArray, only_later: bool,
@@ -74,7 +74,7 @@ def _pairs(
     return change
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _swing(s: RewardState, u: int, p: int, v: int, q: int) -> None:
     """Node ``u`` goes to core ``p``, and node ``v``, if any, to core ``q``."""
     move(s, u, p)
@@ -82,7 +82,7 @@ def _swing(s: RewardState, u: int, p: int, v: int, q: int) -> None:
         move(s, v, q)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray) -> float:
     """Try ``tries`` random moves or swaps; keeps in ``best`` (n,) what beats ``low``, whose new value is returned.
 
@@ -107,7 +107,7 @@ def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, 
     return low
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def changes(s: RewardState, samples: int, rng: AnyArray) -> FloatArray:
     """(samples,) by how much random moves and swaps change the value, as parts of it; 0 where none was found."""
     out, now = np.zeros(samples), value(s)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, Self
 
-import numba as nb
 import numpy as np
 from scipy.sparse import csr_array
 
+from nmsolve.model.compiled import compiled
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
@@ -73,7 +73,7 @@ class Shifted:
         return max(0.0, float((self.shift - last.shift).max())) + max(0.0, self.rho - last.rho)
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(fastmath={"contract", "reassoc", "nsz"})
 def chebyshev_step(
     indptr: IntArray,
     indices: Int32Array,

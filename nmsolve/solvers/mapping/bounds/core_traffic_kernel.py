@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Sets whose possible gain is below this are not looked at; callers subtract it once per core.
@@ -29,7 +29,7 @@ class TrafficNets(NamedTuple):
     room: int
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def cost_of(c: TrafficNets, member: IntArray, size: int, price: FloatArray) -> float:
     """``sum of the rates of nets that touch member[:size] - prices of its nodes``."""
     touch = np.zeros(len(c.rate), np.int64)
@@ -39,7 +39,7 @@ def cost_of(c: TrafficNets, member: IntArray, size: int, price: FloatArray) -> f
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def cheapest_set(
     c: TrafficNets, price: FloatArray, known: float, limit: int, member: IntArray
 ) -> tuple[float, int, int]:
@@ -104,7 +104,7 @@ def cheapest_set(
                 open_pins[c.nets[j]] += 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def with_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
     """The cost once node ``u`` is in the set; ``touch`` (nets,) counts the chosen nodes of every net."""
     cost -= price[u]
@@ -115,7 +115,7 @@ def with_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: Int
     return cost
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def without_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: IntArray) -> float:
     """The cost once node ``u`` is out of the set."""
     cost += price[u]
@@ -126,7 +126,7 @@ def without_node(c: TrafficNets, u: int, cost: float, price: FloatArray, touch: 
     return cost
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _most_promising(
     c: TrafficNets, size: int, slack: float, price: FloatArray, touch: IntArray, open_pins: IntArray, state: AnyArray,
     charge: FloatArray,
@@ -153,7 +153,7 @@ def _most_promising(
     return first
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _least_sum(charge: FloatArray, count: int, most: int, needed: int) -> float:
     """Sum of the least of ``charge[:count]``: the ``needed`` least ones, and up to ``most`` while negative."""
     total = 0.0

@@ -15,10 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
-import numba as nb
 import numpy as np
 from scipy.sparse import csr_array, diags_array
 
+from nmsolve.model.compiled import compiled, kernel
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.bounds.ascent import laplacian_of
@@ -121,7 +121,7 @@ class Pulled:
         return float("inf")
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(fastmath={"contract", "reassoc", "nsz"})
 def add_pull(
     indptr: IntArray,
     terminals: Int32Array,
@@ -147,7 +147,7 @@ def add_pull(
                 out[v, c] += q * total[c]
 
 
-@nb.njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@compiled(fastmath={"contract", "reassoc", "nsz"})
 def pull_gradient(
     indptr: IntArray,
     terminals: Int32Array,
@@ -175,7 +175,7 @@ def pull_gradient(
             out[k] = 2.0 * rate[i] * (1.0 - 2.0 * product)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def pull_degrees(
     n: int, indptr: IntArray, terminals: Int32Array, pull: FloatArray, rate: FloatArray
 ) -> tuple[FloatArray, FloatArray]:

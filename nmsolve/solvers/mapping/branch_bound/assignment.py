@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import numba as nb
-
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Beyond every cost. One for each type of cost: a float here would make whole numbers inexact.
 FAR, FAR_FLOAT = 2**62, 1e300
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def assign(
     cost: AnyArray,
     rows: int,

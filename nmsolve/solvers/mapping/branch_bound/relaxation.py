@@ -15,9 +15,9 @@ from __future__ import annotations
 from itertools import combinations
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Entries of ``Relaxation.size``.
@@ -163,7 +163,7 @@ def _perimeter(d: FloatArray) -> float:
     return float((d[i, j] + d[j, k] + d[i, k]).min())
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def load(x: Relaxation, core: IntArray, used: IntArray, level: int) -> None:
     """Set up the open part of the partial mapping ``core`` and take the multipliers of ``level``."""
     n, cores = core.shape[0], used.shape[0]
@@ -203,7 +203,7 @@ def load(x: Relaxation, core: IntArray, used: IntArray, level: int) -> None:
                 activate(x, t, kind, tau)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def places(x: Relaxation, m: int) -> None:
     """Sorted distances, row sums and eigenvalues (rising, on vectors that sum to 0) of the free cores."""
     d, line = np.empty((m, m)), np.empty(m - 1)
@@ -231,7 +231,7 @@ def places(x: Relaxation, m: int) -> None:
     x.mu[: m - 1] = np.linalg.eigvalsh(d)[1:]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def activate(x: Relaxation, t: int, kind: int, tau: float) -> None:
     """Append row ``kind`` of triple ``t`` (0 to 2: one distance is at most the sum of the others; 3: perimeter)."""
     k = x.size[ROWS]
@@ -247,7 +247,7 @@ def activate(x: Relaxation, t: int, kind: int, tau: float) -> None:
         x.scalar[CONST] += 2.0 * x.perimeter * charge(x.a, x.active[k], tau)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def charge(a: FloatArray, row: IntArray, change: float) -> float:
     """Change the weights ``a`` by a row's multiplier; how often twice the perimeter joins the constant."""
     limit = row[3] % 4 == 3
@@ -257,7 +257,7 @@ def charge(a: FloatArray, row: IntArray, change: float) -> float:
     return change if limit else 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def look(x: Relaxation, core: IntArray) -> None:
     """Activate rows that the averaged distances break."""
     n = core.shape[0]
@@ -277,7 +277,7 @@ def look(x: Relaxation, core: IntArray) -> None:
                 activate(x, t, kind, 0.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def keep(x: Relaxation) -> None:
     """Remember the present multipliers and reduced costs as the best."""
     r, m = x.size[OPEN], x.size[FREE]
@@ -292,7 +292,7 @@ def keep(x: Relaxation) -> None:
     x.scalar[SIZE] = x.scalar[NEVER] + abs(x.scalar[CONST]) + x.scalar[LARGE]
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def save(x: Relaxation, level: int) -> None:
     """Write the best multipliers to ``level``; rows found since then count 0."""
     r = x.size[OPEN]

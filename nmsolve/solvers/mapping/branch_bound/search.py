@@ -15,9 +15,9 @@ from __future__ import annotations
 from math import ceil, exp
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.mapping.branch_bound.ascent import ascend
 from nmsolve.solvers.mapping.branch_bound.assignment import FAR, assign
@@ -110,7 +110,7 @@ def new_tree(
     )
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def begin(t: Tree, core: IntArray, domain: BoolArray) -> None:
     """Search from the partial mapping ``core`` ((n,), -1 for open nodes) next, open nodes on ``domain`` (n, P).
 
@@ -128,7 +128,7 @@ def begin(t: Tree, core: IntArray, domain: BoolArray) -> None:
     t.state[DEPTH] = -1
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search(t: Tree, budget: int) -> bool:
     """Expand up to ``budget`` partial mappings; True once everything below the first one is exhausted.
 
@@ -168,7 +168,7 @@ def search(t: Tree, budget: int) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def enter(t: Tree, d: int, u: int, p: int) -> None:
     """Put node ``u`` on core ``p``: the cost so far and the linear terms of depth ``d + 1``."""
     t.core[u] = p
@@ -182,7 +182,7 @@ def enter(t: Tree, d: int, u: int, p: int) -> None:
                 t.linear[d + 1, v, q] = t.linear[d, v, q] + out * t.dense[q, p] + back * t.dense[p, q]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def expand(t: Tree, d: int) -> None:
     """Bound the partial mapping at depth ``d`` and list its children by rising bound."""
     nodes, cores = open_places(t)
@@ -192,7 +192,7 @@ def expand(t: Tree, d: int) -> None:
         branch(t, d, nodes, cores, bound, False)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def widen(t: Tree, x: Relaxation, steps: int) -> None:
     """Bound the partial mapping of :func:`begin` by both bounds and list its children at its depth.
 
@@ -220,7 +220,7 @@ def widen(t: Tree, x: Relaxation, steps: int) -> None:
     branch(t, d, nodes, cores, bound, True)
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def child_bounds(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     """(open nodes, free cores) doubled Gilmore-Lawler bounds of the children; empty if none can be below the limit."""
     t.state[NODES] += 1
@@ -246,7 +246,7 @@ def child_bounds(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     return bound
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def exclude(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray) -> None:
     """Take the cores at which a child is not below the limit out of the domains."""
     for i in range(len(nodes)):
@@ -255,7 +255,7 @@ def exclude(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray) 
                 t.domain[d, nodes[i], cores[j]] = False
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def open_places(t: Tree) -> tuple[IntArray, IntArray]:
     """Nodes not on a core yet, and cores without a node."""
     nodes, cores = np.empty(len(t.core), np.int64), np.empty(len(t.used), np.int64)
@@ -271,7 +271,7 @@ def open_places(t: Tree) -> tuple[IntArray, IntArray]:
     return nodes[:rows], cores[:cols]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def open_costs(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     """(open nodes, free cores) doubled linear cost plus minimal scalar product; ``NEVER`` where not allowed."""
     rows, cols = len(nodes), len(cores)
@@ -303,7 +303,7 @@ def open_costs(t: Tree, d: int, nodes: IntArray, cores: IntArray) -> IntArray:
     return cost
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def branch(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray, wide: bool) -> None:
     """Choose a node (all its cores) or, where every core is needed, a core (all its nodes), and list the children.
 
@@ -344,7 +344,7 @@ def branch(t: Tree, d: int, nodes: IntArray, cores: IntArray, bound: IntArray, w
     t.children[d] = count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def representatives(t: Tree, d: int, cores: IntArray) -> BoolArray:
     """Which free cores are the first of those that the symmetries keeping every used core in place swap."""
     out = np.ones(len(cores), np.bool_)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 
@@ -56,7 +56,7 @@ def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState
     )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def cost_around(s: TreeState, u: int) -> float:
     """What the messages of node ``u`` cost."""
     total = 0.0
@@ -68,7 +68,7 @@ def cost_around(s: TreeState, u: int) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def total_cost(s: TreeState) -> float:
     """What all messages cost."""
     total = 0.0
@@ -80,7 +80,7 @@ def total_cost(s: TreeState) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _put(s: TreeState, u: int, q: int) -> float:
     """Move node ``u`` to core ``q``; the change of the cost."""
     before = cost_around(s, u)
@@ -91,7 +91,7 @@ def _put(s: TreeState, u: int, q: int) -> float:
     return float(cost_around(s, u) - before)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def anneal(
     s: TreeState, now: float, hot: float, cold: float, tries: int, low: float, best: IntArray, rng: AnyArray
 ) -> tuple[float, float]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
 
@@ -54,7 +54,7 @@ def new_search(s: TreeState, root: int, first: IntArray, limit: float) -> Branch
     )  # fmt: skip
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def search(s: TreeState, b: Branching, nodes: int) -> bool:
     """Look at ``nodes`` more tree nodes; True once all is searched."""
     n = len(s.core)
@@ -89,7 +89,7 @@ def search(s: TreeState, b: Branching, nodes: int) -> bool:
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _placed_cost(s: TreeState, b: Branching) -> float:
     total = 0.0
     for m in range(len(s.rate)):
@@ -97,7 +97,7 @@ def _placed_cost(s: TreeState, b: Branching) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
     """Bound the rest; False if it cannot beat ``limit``, else the node to place and its cores in order are set.
 
@@ -139,7 +139,7 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
     return count > 0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
     """What node ``u`` on core ``p`` adds, ``shared`` with the other open nodes of its messages."""
     total = 0.0
@@ -150,7 +150,7 @@ def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
     s.core[u] = p
     b.placed[u] = True
@@ -162,7 +162,7 @@ def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
         b.sets[m] |= 1 << p
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _take(s: TreeState, b: Branching, u: int) -> None:
     """Undo :func:`_place`; sets are made anew from the nodes that stay."""
     p = s.core[u]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.routing.dateline import closing_links
 from nmsolve.hw.routing.numbering import channel_graph, number_channels
 from nmsolve.hw.turns import one_turn_per_cycle, turn_set
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 from nmsolve.solvers.mapping.joint.steiner import refuses_trees
@@ -108,7 +108,7 @@ def _links(climb: Climb, goals: int, state: int) -> list[int]:
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _table(
     follow: BoolArray, weight: FloatArray, head: IntArray, order: IntArray, cores: int
 ) -> FloatArray:  # pragma: no cover - compiled

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from math import fsum
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import uses_nets
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.recheck.parts import (
@@ -86,7 +86,7 @@ def _nets(problem: MappingProblem) -> tuple[BoolArray, FloatArray]:
     return inside, np.array([rate for _, rate in kept], np.float64)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def cheapest(
     ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, room: int, least: int, most: int
 ) -> tuple[float, int]:
@@ -134,7 +134,7 @@ def cheapest(
         u = chosen[at] + 1
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _promise(
     ptr: IntArray, nets: IntArray, rate: FloatArray, price: FloatArray, later: IntArray, touched: IntArray, first: int,
     left: int, needed: int, low: FloatArray,

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from math import fsum
 from typing import Any
 
-import numba as nb
 import numpy as np
 
 from nmsolve.hw.cost import uses_nets
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.compiled import callee, inlined, kernel
 from nmsolve.model.graph import READERS
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
@@ -75,7 +75,7 @@ def _trees(problem: MappingProblem, near: FloatArray) -> FloatArray:
     return np.asarray((step * remote + np.maximum(remote * shortest, plain)) * (1.0 - 4 * down))
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _sum_over_messages(
     indptr: IntArray,
     source: Int32Array,
@@ -119,7 +119,7 @@ def _sum_over_messages(
     return total + lost
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
     """``total + part``, and what all additions so far have lost; no number is below 0, but the larger one may be either."""
     after = total + part
@@ -128,7 +128,7 @@ def _plus(total: float, lost: float, part: float) -> tuple[float, float]:
     return after, lost + ((part - after) + total)
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _room(
     sizes: IntArray, targets: Int32Array, sender: int, limit: IntArray, size: IntArray
 ) -> tuple[int, int]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import BoolArray, IntArray
 
 #: Subsets up to this size are bounded by their links alone while others are searched.
@@ -101,7 +101,7 @@ def _order(weight: IntArray, nodes: list[int]) -> list[int]:
     return order
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _rest(
     w: IntArray, grid: IntArray, depth: int, y: int, x: int, area: tuple[int, int, int, int], side: int,
     cost: IntArray, used: BoolArray, loss: IntArray, leader: IntArray,
@@ -142,7 +142,7 @@ def _rest(
     return total, own
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _cells(
     area: tuple[int, int, int, int],
     alike: bool,
@@ -173,7 +173,7 @@ def _cells(
     return count
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _descend(
     w: IntArray, alone: IntArray, grid: IntArray, upper: int, most: int
 ) -> tuple[np.int64, np.int64]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: A level ends when a pass over all vertices improves modularity by less than this.
@@ -89,7 +89,7 @@ def _local_moving(
             return some
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _pass(
     indptr: IntArray,
     indices: Int32Array,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Connections looked at in one kernel call; keeps a call well under 0.2 s.
@@ -53,7 +53,7 @@ def bisection(
     return best, float(best_cut)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _start(
     indptr: IntArray,
     weights: FloatArray,
@@ -77,7 +77,7 @@ def _start(
         _sift_down(heap, pos, cost, i, n)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _grow(
     indptr: IntArray,
     indices: Int32Array,
@@ -118,7 +118,7 @@ def _grow(
     return False
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _sift_up(heap: Int32Array, pos: Int32Array, cost: FloatArray, i: int) -> None:
     u = heap[i]
     while i > 0:
@@ -132,7 +132,7 @@ def _sift_up(heap: Int32Array, pos: Int32Array, cost: FloatArray, i: int) -> Non
     pos[u] = i
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _sift_down(heap: Int32Array, pos: Int32Array, cost: FloatArray, i: int, size: int) -> None:
     u = heap[i]
     while True:

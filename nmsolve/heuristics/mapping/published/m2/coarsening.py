@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.topology import Level
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: A merged vertex may take at most this fraction of a core (steps S2 of the source).
@@ -67,7 +67,7 @@ def coarsening(
     return levels
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _pair(
     first: int,
     indptr: IntArray,
@@ -104,7 +104,7 @@ def _pair(
     return removed, pairs
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _number(mate: Int32Array, coarse: Int32Array) -> None:
     """Coarse vertex numbers in order of the first vertex of each pair."""
     used = 0

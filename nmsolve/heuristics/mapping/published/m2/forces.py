@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.topology import Topology
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Share of the parts that may move in one round (step S9 of the source).
@@ -55,7 +55,7 @@ def force_directed_refinement(
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _pulls(
     indptr: IntArray,
     indices: Int32Array,
@@ -74,7 +74,7 @@ def _pulls(
             degree[u] += weights[e]
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _swaps(
     indptr: IntArray,
     indices: Int32Array,

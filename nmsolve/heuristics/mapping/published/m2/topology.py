@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
 
@@ -123,7 +123,7 @@ def induced(top: Topology, nodes: IntArray) -> Topology:
     return Topology(indptr, indices[:used].copy(), weights[:used].copy(), top.sizes[nodes], top.kind[nodes])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _induce(
     indptr: IntArray,
     indices: Int32Array,
@@ -176,7 +176,7 @@ def contract(top: Topology, group: Int32Array, groups: int) -> Topology:
     return Topology(indptr, indices[:used].copy(), weights[:used].copy(), sizes, kind)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _contract(
     indptr: IntArray,
     indices: Int32Array,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.bisection import SLICE
 from nmsolve.heuristics.mapping.published.m2.topology import Level
+from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
@@ -60,7 +60,7 @@ def uncoarsening(
     return part
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _fits(size: IntArray, load: IntArray, capacity: IntArray) -> bool:
     fits = True
     for r in range(len(capacity)):
@@ -68,7 +68,7 @@ def _fits(size: IntArray, load: IntArray, capacity: IntArray) -> bool:
     return fits
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _refine(
     first: int,
     indptr: IntArray,

@@ -6,7 +6,6 @@ exchange of a whole sweep was refused, the temperature returns to where the best
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import uniform
@@ -19,6 +18,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     step_of,
 )
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Steps sampled for the temperatures; steps of the first run in multiples of the nodes (each later run doubles it).
@@ -54,7 +54,7 @@ class Annealing:
         return self.best
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _sample(a: Arena, m: Mapping, steps: int, rng: AnyArray) -> tuple[float, float]:
     """Least and greatest rise of the objective over random steps (none is made)."""
     least, most = np.inf, 0.0
@@ -67,7 +67,7 @@ def _sample(a: Arena, m: Mapping, steps: int, rng: AnyArray) -> tuple[float, flo
     return (least, most) if most > 0.0 else (0.0, 0.0)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _anneal(
     a: Arena, m: Mapping, best: Mapping, schedule: FloatArray, count: IntArray, steps: int, rng: AnyArray
 ) -> None:

@@ -7,7 +7,6 @@ them, the best ant of the iteration, or now and then the best ever, lays trail w
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
@@ -20,6 +19,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     descend,
     fits,
 )
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray
 
 #: Ants per iteration, evaporation, steps of the local search per node; every so many iterations the best ever lays trail.
@@ -68,7 +68,7 @@ class AntColony:
         self._ants, self._leader.cost[0] = 0, np.inf
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _build(a: Arena, m: Mapping, trails: FloatArray, rng: AnyArray) -> bool:
     """Fill ``m`` node by node in random order, each on a core with room with probability by trail; False if one found none."""
     n = len(m.core)
@@ -95,7 +95,7 @@ def _build(a: Arena, m: Mapping, trails: FloatArray, rng: AnyArray) -> bool:
     return True
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _lay(trails: FloatArray, free: AnyArray, teacher: Mapping, amount: float, least: float) -> None:
     """Evaporate, let the teacher lay trail, keep the limits."""
     for u in range(trails.shape[0]):

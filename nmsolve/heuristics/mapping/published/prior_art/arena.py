@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below
 from nmsolve.hw.cost import CoreDistance, core_distance, pair_distance
 from nmsolve.hw.deltas import Arcs, arcs, pair_move_delta, pair_swap_delta
-from nmsolve.hw.plain import plain
+from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -65,7 +64,7 @@ def copied(m: Mapping) -> Mapping:
     return Mapping(m.core.copy(), m.load.copy(), m.cost.copy())
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def assign(to: Mapping, other: Mapping) -> None:
     """Make ``to`` the same mapping as ``other``."""
     to.core[:] = other.core
@@ -85,7 +84,7 @@ def cost_of(a: Arena, core: IntArray) -> float:
     return total
 
 
-@plain
+@plain_callee
 def fits(a: Arena, m: Mapping, u: int, q: int, leaving: int) -> bool:
     """True if core q may and can take node u once node ``leaving`` (-1: nobody) has gone."""
     if not a.domains[a.domain[u], q]:
@@ -140,13 +139,13 @@ def send(a: Arena, m: Mapping, u: int, q: int, v: int, delta: float) -> None:
     m.cost[0] += delta
 
 
-@nb.njit(cache=True, nogil=True, inline="always")
+@inlined
 def pick(rng: AnyArray, end: int) -> int:
     """Random whole number in [0, end), signed, so that it may meet -1."""
     return int(np.int64(below(rng, end)))
 
 
-@plain
+@plain_callee
 def step_of(a: Arena, m: Mapping, rng: AnyArray) -> tuple[int, int, int]:
     """A random step ``(u, q, partner)``: half of them exchange two random nodes, half aim at a random core."""
     u = pick(rng, len(m.core))

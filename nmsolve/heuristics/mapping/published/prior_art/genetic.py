@@ -7,7 +7,6 @@ immigration when the population has become alike, tournament selection, and a lo
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
@@ -22,6 +21,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     shake,
 )
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray
 
 #: Members of the population; share of children that are improved, by so many steps per node; share that mutate.
@@ -85,7 +85,7 @@ class Genetic:
         return stranger
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def _cross(a: Arena, child: Mapping, goal: Mapping, path: Mapping, rng: AnyArray) -> None:
     """Swap path crossover: walk ``path`` from the first parent (given in ``child``) to the second, node by node in random
     order, each time sending a node where the goal has it; ``child`` becomes the best mapping on the inner half of the way.

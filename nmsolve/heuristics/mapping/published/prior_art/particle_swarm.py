@@ -7,8 +7,6 @@ swarm's best. Every exchange is made with the confidence in its leader as probab
 
 from __future__ import annotations
 
-import numba as nb
-
 from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
@@ -21,6 +19,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     shake,
 )
+from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray
 
 #: Particles; confidence in a particle's own best and in the swarm's best; random exchanges per move, share of the nodes.
@@ -69,7 +68,7 @@ class ParticleSwarm:
             self._stale = 0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def _follow(a: Arena, m: Mapping, leader: Mapping, confidence: float, rng: AnyArray) -> None:
     """Make every exchange that leads to ``leader`` with probability ``confidence``, beginning at a random node."""
     n = len(m.core)

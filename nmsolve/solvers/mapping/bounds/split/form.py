@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import plain
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray
 from nmsolve.solvers.mapping.bounds.pairs import PairForm, dense_traffic, pair_form
@@ -125,7 +125,7 @@ def _line_sum(size: int, lines: int, most: int) -> float:
     return float(cost[size])
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def least_triangle(distance: FloatArray) -> float:
     """Least sum of the three distances of three different cores."""
     k = len(distance)
@@ -139,7 +139,7 @@ def least_triangle(distance: FloatArray) -> float:
     return least
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def least_detour(distance: FloatArray) -> float:
     """Least of d_ac + d_cb - d_ab over three different cores: negative if the triangle inequality fails."""
     k = len(distance)

@@ -7,13 +7,13 @@ Rows are stored flat: ``start`` (r+1,), ``member`` and ``sign`` (start[-1],), ``
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import FloatArray, IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def subtract_rows(
     cost: FloatArray, start: IntArray, member: IntArray, sign: FloatArray, orient: FloatArray, tau: FloatArray
 ) -> None:
@@ -31,7 +31,7 @@ def subtract_rows(
                 cost[j, i] -= t
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def row_values(
     distance: FloatArray, start: IntArray, member: IntArray, sign: FloatArray, orient: FloatArray
 ) -> FloatArray:
@@ -48,7 +48,7 @@ def row_values(
     return out
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def place(order: IntArray, falling: FloatArray, column: IntArray, out: FloatArray) -> None:
     """``out[u, order[u, j]] = falling[column[u], j]``: the distances that Gilmore-Lawler gives every pair."""
     k, width = falling.shape
@@ -58,7 +58,7 @@ def place(order: IntArray, falling: FloatArray, column: IntArray, out: FloatArra
         out[u, u] = 0.0
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def turn(
     direction: FloatArray,
     spectral: FloatArray,

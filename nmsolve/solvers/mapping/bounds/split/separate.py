@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 #: Most nodes of one row.
@@ -13,7 +13,7 @@ WIDTH = 10
 CHOICE = 6
 
 
-@nb.njit(cache=True, nogil=True, fastmath=True)
+@compiled(fastmath=True)
 def best_thirds(d: FloatArray, worth: FloatArray) -> None:
     """``worth[a, b] = d_ab - min_v (d_av + d_bv)`` for a < b; the diagonal of ``d`` must be inf."""
     k = len(d)
@@ -25,7 +25,7 @@ def best_thirds(d: FloatArray, worth: FloatArray) -> None:
             worth[a, b] = d[a, b] - nearest
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def hypermetric_rows(
     d: FloatArray, first: IntArray, second: IntArray, detour: float, largest: int, least: float
 ) -> tuple[Int32Array, FloatArray]:
@@ -79,7 +79,7 @@ def hypermetric_rows(
     return rows[:count], gain[:count]
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _grow(d: FloatArray, field: FloatArray, node: FloatArray, sign: FloatArray, size: int) -> float:
     """Add the pair (+p, -q) of greatest ``field_p - field_q - d_pq`` among the best p and q; returns that gain."""
     k = len(d)
@@ -106,7 +106,7 @@ def _grow(d: FloatArray, field: FloatArray, node: FloatArray, sign: FloatArray, 
     return best
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
     """Keep ``best`` the nodes with the greatest ``way * field``, greatest first."""
     at = len(best)
@@ -118,7 +118,7 @@ def _insert(best: FloatArray, field: FloatArray, v: int, way: float) -> None:
         best[at] = v
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def _store(rows: Int32Array, at: int, node: FloatArray, sign: FloatArray, size: int) -> None:
     """Write a row with its nodes in rising order, so that equal rows look equal."""
     order = np.argsort(node[:size], kind="mergesort")
@@ -127,7 +127,7 @@ def _store(rows: Int32Array, at: int, node: FloatArray, sign: FloatArray, size: 
         rows[at, i] = (node[v] + 1) if sign[v] > 0 else -(node[v] + 1)
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def clique_rows(d: FloatArray, sums: FloatArray, least: float, most: int) -> tuple[Int32Array, FloatArray]:
     """Violated clique rows: from every pair the nearest node is added, again and again; returned as above.
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import callee, kernel, plain, plain_callee
 from nmsolve.model.types import FloatArray, IntArray
 
 #: Weight of the newest distances in the running mean that sets the direction.
@@ -66,7 +66,7 @@ class Parts(NamedTuple):
     entry: IntArray
 
 
-@nb.njit(cache=True, nogil=True)
+@plain
 def set_values(
     ptr: IntArray, share: FloatArray, pool: IntArray, filled: IntArray, step: int, distance: FloatArray
 ) -> float:
@@ -89,7 +89,7 @@ def set_values(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@callee
 def star_values(
     ptr: IntArray,
     share: FloatArray,
@@ -129,7 +129,7 @@ def star_values(
     return total
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def capacities(weight: FloatArray, row: IntArray, tau: FloatArray, out: FloatArray) -> None:
     """Capacity of every pair; multipliers that ask for more than there is are cut down, nearest pairs first.
 
@@ -157,7 +157,7 @@ def capacities(weight: FloatArray, row: IntArray, tau: FloatArray, out: FloatArr
         out[q] = max(0.0, out[q])
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def share_out(capacity: FloatArray, ptr: IntArray, entry: IntArray, share: FloatArray) -> None:
     """Nearest shares >= 0 that add up to every pair's capacity (Euclidean projection on a simplex)."""
     for q in range(len(capacity)):
@@ -179,7 +179,7 @@ def share_out(capacity: FloatArray, ptr: IntArray, entry: IntArray, share: Float
             share[entry[a + i]] = max(0.0, value[i] - level)
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _means(
     ptr: IntArray, entry: IntArray, share: FloatArray, distance: FloatArray, idle: float, mean: FloatArray
 ) -> None:
@@ -194,7 +194,7 @@ def _means(
         mean[q] = total / weight
 
 
-@nb.njit(cache=True, nogil=True)
+@plain_callee
 def _norm(
     parts: Parts,
     point: Multipliers,
@@ -222,7 +222,7 @@ def _norm(
     return norm
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def ascend(
     steps: int,
     upper: float,

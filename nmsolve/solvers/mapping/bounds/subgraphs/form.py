@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba as nb
 import numpy as np
 from scipy.sparse import csr_array
 
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.compiled import kernel
 from nmsolve.model.mapping.features import LIMITS, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
@@ -191,7 +191,7 @@ def _metric_rows(n: int, pair: IntArray, hops: IntArray) -> IntArray:
     return rows[np.argsort(hops[rows[:, 2]], kind="stable")]
 
 
-@nb.njit(cache=True)
+@kernel
 def _rows_of(
     indptr: IntArray, indices: IntArray, number: IntArray, edge: IntArray, hops: IntArray, most: int
 ) -> IntArray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba as nb
 import numpy as np
 
+from nmsolve.model.compiled import kernel
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.bounds.subgraphs.form import Form
 from nmsolve.solvers.mapping.bounds.subgraphs.oracle import free_placement, solve
@@ -102,7 +102,7 @@ def joined(pool: Pool, keep: IntArray, more: Pool | None = None) -> tuple[Pool, 
     return both, entries
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def component_of(w: IntArray) -> IntArray:
     """(k,) number of the component of every node of a weight matrix."""
     k = len(w)
@@ -124,7 +124,7 @@ def component_of(w: IntArray) -> IntArray:
     return label
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def solve_parts(
     w: IntArray, grid: IntArray, hint: IntArray, hinted: bool, budget: int, out: IntArray
 ) -> tuple[int, bool, bool]:
@@ -155,7 +155,7 @@ def solve_parts(
     return total, better, proved
 
 
-@nb.njit(cache=True, nogil=True)
+@kernel
 def price(pool: Pool, grid: IntArray, share: IntArray, which: IntArray, value: IntArray) -> None:
     """Exact least cost of the sets ``which`` under the whole ``share`` (E,); better placements join the pool.
 

@@ -1,0 +1,64 @@
+"""How kernels are compiled: each once, and with no more around it than it needs.
+
+* For every function numba makes the machine code itself, a wrapper that Python calls and one that C calls. Nothing calls a kernel
+  from C here, and one that only other kernels call needs no wrapper for Python either.
+* Numba counts the users of every array that is taken out of a tuple, each time it is, unless told not to: kernels that make no
+  array go without. (Small kernels that take their state whole run twice as fast.)
+* Numba makes a version for every width of whole numbers and for every constant in a call. One for 64 bits serves them all.
+* What a decorator leaves open a kernel takes over from the one that calls it first: its results would depend on who that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import config
+from numba.core.registry import CPUDispatcher
+from numba.core.types import Integer, int64, unliteral  # type: ignore[attr-defined]
+
+
+class _Kernel(CPUDispatcher):  # type: ignore[misc]
+    """A kernel with one version for all signed whole numbers."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for these types of arguments, or those that stand for them."""
+        return super().compile(tuple(map(_general, sig)) if isinstance(sig, tuple) else sig)
+
+
+def _general(kind: Any) -> Any:
+    """Return the type that stands for this one."""
+    kind = unliteral(kind)
+    return int64 if isinstance(kind, Integer) and kind.signed else kind  # type: ignore[attr-defined]
+
+
+def compiled(**options: object) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that compiles a function with these options of numba beside those of all kernels."""
+    given = {
+        "nopython": True,
+        "nogil": True,
+        "no_cfunc_wrapper": True,
+        "error_model": "python",
+        "fastmath": False,
+        **options,
+    }
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        if config.DISABLE_JIT:
+            return function
+        made = _Kernel(py_func=function, targetoptions=given)
+        made.enable_caching()
+        return made
+
+    return decorate
+
+
+#: A kernel that makes arrays, or calls one that returns an array.
+kernel = compiled(_nrt=True)
+#: A kernel that makes no array, returns none, and calls none that returns one.
+plain = compiled(_nrt=False)
+#: Like ``kernel`` and ``plain``, but only kernels may call it; a call from Python would crash.
+callee = compiled(_nrt=True, no_cpython_wrapper=True)
+plain_callee = compiled(_nrt=False, no_cpython_wrapper=True)
+#: A few lines that are put in where they are called.
+inlined = compiled(inline="always")
