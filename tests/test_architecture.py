@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -14,6 +15,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmsolve"
 ROOMS = ["model", "hw", "heuristics", "learn", "solvers", "cli"]
+TOPS = ("nmsolve", "tests", "bench")
 HEAVY = {
     "onnx",
     "sympy",
@@ -165,3 +167,15 @@ def test_what_benchmarks_import_exists(script: Path) -> None:
             for name in node.names:
                 found = hasattr(module, name.name) or importlib.util.find_spec(f"{node.module}.{name.name}")
                 assert found, f"line {node.lineno}: {node.module} has no {name.name}"
+
+
+def test_the_map_of_the_code_fits_two_screens_and_names_what_exists() -> None:
+    """Every file and folder that ARCHITECTURE.md puts in backquotes is in the repository."""
+    root = PACKAGE.parent
+    lines = (root / "ARCHITECTURE.md").read_text("utf-8").splitlines()
+    assert len(lines) <= 80 and max(map(len, lines)) <= 130
+    names = re.findall(r"`([\w/.]+(?:\.py|/))`", "\n".join(lines))
+    found = {f"/{path.relative_to(root)}" for top in TOPS for path in (root / top).rglob("*.py")}
+    found |= {f"{parent}/" for path in found for parent in Path(path).parents} | {"/docs/", "/examples/"}
+    missing = [n for n in names if not any(path.endswith(f"/{n}") for path in found)]
+    assert len(names) > 60 and not missing, missing

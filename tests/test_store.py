@@ -325,7 +325,7 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path: P
     ok = (np.array([0, 1]), np.array([1]), np.array([1.0]))
     for error, pieces in {
         "rise": [(np.array([0, 2]), np.array([2, 1]), np.ones(2))],
-        "no other vertex": [(np.array([0, 1]), np.array([0]), np.ones(1))],
+        "not another vertex": [(np.array([0, 1]), np.array([0]), np.ones(1))],
         "multiple": [(np.array([0, 1]), np.array([1]), np.array([0.5]))],
         "weight": [(np.array([0, 1]), np.array([1]), np.array([np.nan]))],
         "size": [(np.array([0, 1]), np.array([1]), np.ones(1), np.array([0]))],

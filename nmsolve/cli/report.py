@@ -195,9 +195,7 @@ def in_words(report: Report) -> list[str]:
     if report.status == "infeasible":
         return ["Proved: no mapping meets all limits and constraints."]
     if report.objective is None:
-        return [
-            "No feasible mapping was found in the time given; one may still exist."
-        ]
+        return ["No feasible mapping was found in the time given; one may still exist."]
     if report.status == "optimal":
         return [f"{_among(report)}Proved optimal: no mapping of this problem has a lower value of {name}."]
     words = []

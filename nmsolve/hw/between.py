@@ -1,6 +1,6 @@
 """A mapping's messages as messages to cores; for verification, and for what is drawn of it.
 
-Nothing here holds more than a piece of the graph, so a graph that lies on disk is verified as it is read, once.
+Nothing here holds more than a piece of the graph, so a graph on disk is verified as it is read, once.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ def core_distance(problem: MappingProblem) -> CoreDistance:
     """The distance that belongs to the problem's objective.
 
     As the record of the objective says: the sum of link weights along a shortest route, pJ along a route of least energy
-    (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is no sum (:func:`uses_links`), it is a surrogate.
+    (:mod:`nmsolve.hw.energy`), or 1 between different cores. Where it is not a sum (:func:`uses_links`), it is a surrogate.
 
     Raises
     ------

@@ -175,10 +175,10 @@ def deltas_of(problem: MappingProblem) -> Deltas:
 
     Raises
     ------
-    InputError : the objective is the load of a link, which is no sum
+    InputError : the objective is the load of a link, which is not a sum
     """
     if uses_links(problem):
-        raise InputError(f"changes of {problem.objective} are not sums", "", "another objective")
+        raise InputError(f"changes of objective {problem.objective} are not sums", "", "another objective")
     pairs, ready = arcs(problem.graph), prepared(problem)
     (rows,) = problem.graph.blocks()
     nets = Charged(rows_of_node(problem.graph), rows.fixed, read_only(ready.by_union), ready.union)

@@ -43,7 +43,7 @@ def _add_entries(rows: Rows, core: IntArray, links: Links, out: IntArray) -> Non
 def entries_of_row(i: int, rows: Rows, core: IntArray, links: Links, marks: IntArray) -> int:
     """Number of routers where row ``i`` needs an entry; they are ``marks[4, :number]``.
 
-    ``marks`` (5, P) is scratch, all 0 before and (but for its
+    ``marks`` (5, P) is scratch, all 0 before and (except for its
     last row) after: [1 if met, direction of arrival, bits of the directions of departure, 1 if it ends here, routers met].
     """
     indptr, targets, before, ends = rows.indptr, rows.targets, links.before, links.ends

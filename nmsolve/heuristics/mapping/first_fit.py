@@ -69,7 +69,7 @@ def first_mapping(
 def first_fit(
     problem: MappingProblem, seed: int = 0, should_stop: Callable[[], bool] = lambda: True
 ) -> IntArray | None:
-    """(n,) int64 core of every node, feasible but for axon tables; None if none was found.
+    """(n,) int64 core of every node, feasible except for axon tables; None if none was found.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _urgency(problem: MappingProblem) -> IntArray:
 
 
 def _first_order(problem: MappingProblem) -> IntArray:
-    """Breadth-first order along the edges (the order of the file where these lie on disk); nodes with restrictions first."""
+    """Breadth-first order along the edges (the order of the file where these are on disk); nodes with restrictions first."""
     graph = problem.graph
     order = np.arange(problem.n)
     if graph.one_row_per_node and not graph.on_disk:

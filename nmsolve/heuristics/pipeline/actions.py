@@ -85,7 +85,7 @@ def worst(runs: Intervals, state: IntArray) -> FloatArray:
 
 
 def arranged(stage_layers: IntArray, stage_cores: IntArray, cores: int) -> IntArray:
-    """The state of stages with so many layers and cores each; cores that are left over join the last stage."""
+    """The state of stages with these numbers of layers and cores; cores that are left over join the last stage."""
     state = np.zeros(cores, np.int64)
     ends = np.cumsum(stage_cores)
     ends[-1] = cores

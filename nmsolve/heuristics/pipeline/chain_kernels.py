@@ -51,7 +51,7 @@ class Limits(NamedTuple):
         return Limits(self.cores, self.hosts, 1, 1, 0)
 
     def met_by(self, cores: IntArray) -> bool:
-        """Whether stages with so many cores are as many as asked."""
+        """Return True if the number of stages with these cores is allowed."""
         groups = int((cores > 0).sum())
         return self.rows == 1 or (self.least_stages <= len(cores) < self.rows and groups >= self.least_groups)
 
@@ -97,7 +97,7 @@ def transfers(
 ) -> None:
     """Fill ``out`` (L, L + 1): time of all tensors that come into or go out of the run [i, j), at [i, j] for j > i.
 
-    Tensors made by layer l are ``made[made_at[l]:made_at[l + 1]]``, those it uses likewise; sources may come after uses. A
+    Tensors made by layer l are ``made[made_at[l]:made_at[l + 1]]``, those it uses alike; sources may come after uses. A
     run that grows by one layer changes what that layer's tensors cost only: O(L * uses) for all runs. Runs whose layers alone
     take longer than ``ceiling`` on the largest group (``work``: see :class:`Chain`) are left out.
     """

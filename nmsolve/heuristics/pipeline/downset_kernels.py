@@ -103,7 +103,7 @@ def _spared(lattice: Lattice, row: int, time: int, parts: int) -> int:
 def run(lattice: Lattice, rules: Rules, states: States, start: int, budget: int) -> int:
     """Enter all stages that begin at the downsets from ``start`` on, in sequence, until about ``budget`` pairs were looked at.
 
-    Returns where to go on.
+    Returns where to continue.
     """
     width = rules.hosts + 1
     for at in range(start, len(lattice.sequence)):

@@ -107,7 +107,7 @@ def _net_masks(poset: Poset) -> AnyArray:
 
 
 def _new_rows(room: int, words: int, net_words: int) -> _Rows:
-    """Room for so many downsets, with the empty one in it."""
+    """Room for this many downsets, with the empty one in it."""
     rows = _Rows(
         filled=np.ones(1, np.int64),
         bits=np.zeros((room, words), np.uint64),
@@ -171,7 +171,7 @@ def _extend(
 ) -> tuple[int, bool]:
     """Add all downsets with one part more than those of ``many`` rows from ``start``.
 
-    Returns where to go on, and whether room is short.
+    Returns where to continue, and whether room ran out.
     """
     words = before.shape[1]
     bits = np.empty(words, np.uint64)

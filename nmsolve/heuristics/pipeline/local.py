@@ -17,7 +17,7 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import FloatArray, IntArray
 
-#: Steps of one call of a kernel, and of one annealing from hot to cold: so many per layer and stage.
+#: Steps of one call of a kernel, and of one annealing from hot to cold, per layer and stage.
 CHUNK, EFFORT = 10_000, 40
 #: Relative changes of energy that are taken with probability 1/e, at the start and at the end.
 HOT, COLD = 0.6, 0.0005

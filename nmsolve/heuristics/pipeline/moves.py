@@ -171,7 +171,7 @@ def load(g: Ground, s: PlanState, k: int) -> float:
 def energy(g: Ground, s: PlanState, out: FloatArray) -> None:
     """Write the largest load, inf where memory is too small, and the sum of the loads' 12th powers.
 
-    A stage too large for its memory counts as so many times heavier, and one more.
+    A stage too large for its memory counts as heavier by the same factor, plus one.
     """
     out[0], out[1] = 0.0, 0.0
     for k in range(len(s.cores)):

@@ -1,6 +1,6 @@
 """Routes for the flows that lost theirs; the others stay as they are wherever that is possible.
 
-The order of channels is built anew from the dependencies that the remaining routes make, the most used first (:mod:`.order`).
+The order of channels is rebuilt from the dependencies that the remaining routes make, the most used first (:mod:`.order`).
 Flows without a route, and those whose dependencies the order does not keep, are led along rising channels. For a flow that finds
 no such way the order first takes the dependencies of its way along a spanning tree, up towards the root and then down (Schroeder
 et al. 1991, Autonet): these never close a cycle among themselves, so in the end every flow has a way if the network is connected.
@@ -117,7 +117,7 @@ def _until_all_led(nets: Nets, state: RoutingState, work: Open, forest: Forest) 
 
 
 def _cool(nets: Nets, state: RoutingState, work: Open, search: Search, ceiling: float) -> None:
-    """Lead the nets on the hottest links anew, link by link, until none is above the ceiling or nothing helps."""
+    """Reroute the nets on the hottest links, link by link, until none is above the ceiling or nothing helps."""
     idle, hottest = 0, float(state.load.max(initial=0.0))
     while idle < IDLE and hottest > ceiling:
         link = int(np.argsort(-state.load, kind="stable")[idle])
@@ -163,7 +163,7 @@ def _price(nets: Nets, state: RoutingState) -> Price:
 def _load(
     problem: RoutingProblem, nets: Nets, state: RoutingState, work: Open, routes: Routes, kept: BoolArray
 ) -> None:
-    """Put the nets on the machine of which every flow is kept."""
+    """Put the nets on the machine whose flows are all kept."""
     first, last, channel = routes.indptr[:-1], routes.indptr[1:], routes.channel
     if nets.per_core:  # mirrored: the last channel comes first
         first, last = len(channel) - last, len(channel) - first
@@ -225,7 +225,7 @@ def _drop(nets: Nets, state: RoutingState, work: Open) -> None:
 
 @plain
 def _lead(nets: Nets, state: RoutingState, work: Open, price: Price, search: Search, todo: IntArray) -> None:
-    """Lead the nets ``todo`` anew within the order; those that find no way keep what they have."""
+    """Reroute the nets ``todo`` within the order; those without a route keep the old one."""
     for n in todo:
         open_tree(nets, state, work, n)
         had, built = state.size[n] > 0, True

@@ -1,4 +1,4 @@
-"""Sweeps over all nets: each is taken off the machine and led anew along the cheapest ways."""
+"""Sweeps over all nets: each is taken off the machine and rerouted along the cheapest links."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 @plain
 def sweep(nets: Nets, state: RoutingState, work: Open, price: Price, order: IntArray, rng: AnyArray) -> int:
-    """Lead the nets ``order`` anew, one after the other; how many are without a complete tree.
+    """Reroute the nets in ``order``, one at a time; return how many lack a complete tree.
 
     A net of one leg takes the cheapest route there is. Of a net of several, some legs are torn out and led back in; the new
     tree stays if it is not dearer.

@@ -97,13 +97,13 @@ def check_conservation(state: FlitState) -> None:
 
 
 def find_deadlock(state: FlitState) -> tuple[Waiting, ...]:
-    """A ring of packets of which none can ever move again, () if there is none.
+    """A ring of packets none of which can ever move again, () if there is none.
 
     A buffer *can move* if its front flit has a credit (or one is on its way) at every output it still has to take, or the buffer
     behind can move; a head that waits for a virtual channel, if one it may take is free or belongs to a buffer that can
     move; an empty buffer whose packet is still arriving, if the buffer it comes from can. What is left after all that can move
     has been found (in however many rounds) stays where it is for ever, whatever else the network does. Of a packet that
-    lies in several buffers, the one nearest to its head is named.
+    is in several buffers, the one nearest to its head is given.
     """
     moves, blocker = np.zeros((2, len(state.inputs)), np.int64)
     flying = np.bincount(_entries(state.flying), minlength=len(moves))

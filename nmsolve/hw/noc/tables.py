@@ -59,7 +59,7 @@ def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: I
     """
     if machine.size > MOST_CORES:
         raise InputError(
-            f"{machine.size} cores with routes by turns", machine.name, f"at most {MOST_CORES} cores"
+            f"routes by turns on {machine.size} cores", machine.name, f"at most {MOST_CORES} cores"
         )
     if len(turns.allowed) != machine.size:
         raise InputError(f"turns for {len(turns.allowed)} cores", machine.name, f"{machine.size} cores")
@@ -69,7 +69,9 @@ def turn_tables(machine: Machine, turns: TurnSet, source: Int32Array, targets: I
     lost = np.flatnonzero((table[source, targets] >> 4 * CORE == 0) & (source != targets))
     if len(lost):
         a, b = int(source[lost[0]]), int(targets[lost[0]])
-        raise InputError(f"no path from core {a} to core {b}", turns.name or "turns", "turns that leave one")
+        raise InputError(
+            f"no path from core {a} to core {b}", turns.name or "turns", "turns that leave a path"
+        )
     found = np.flatnonzero(np.bincount(table.reshape(-1), minlength=1 << 20))
     number = np.zeros(1 << 20, np.min_scalar_type(len(found) - 1))
     number[found] = np.arange(len(found))

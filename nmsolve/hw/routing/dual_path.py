@@ -27,7 +27,7 @@ def snake(machine: Machine) -> IntArray:
 
 
 def dual_paths(machine: Machine, flows: Flows) -> Routes:
-    """Two paths for every flow (one if all targets lie on the same side of the source); one channel per link.
+    """Two paths for every flow (one if all targets are on the same side of the source); one channel per link.
 
     Between one target and the next a path is a shortest one within its half of the links; without dead links that is a shortest
     one of the mesh.
@@ -99,7 +99,7 @@ def _distances(
     works: BoolArray,
     far: IntArray,
 ) -> bool:
-    """Links to ``goal`` from every core whose number lies between (-1: no way); False if there is none from ``core``."""
+    """Links to ``goal`` from every core whose number is between (-1: no way); False if there is none from ``core``."""
     step = 1 if label[goal] > label[core] else -1
     far[goal] = 0
     for at in range(

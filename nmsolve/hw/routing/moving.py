@@ -1,7 +1,7 @@
 """Link loads that are kept up to date while parts move.
 
 The lines of :mod:`nmsolve.hw.routing.lines` are kept: a flow that moves changes four of their places, and only lines that changed
-are summed anew when the largest load is asked for.
+are summed again when the largest load is asked for.
 """
 
 from __future__ import annotations
@@ -167,22 +167,24 @@ class MovingLoads:
         return self.moves.loads
 
     def refresh(self) -> None:
-        """Compute everything anew from the cores of the parts."""
+        """Recompute everything from the cores of the parts."""
         m = self.moves
         m.x[:], m.y[:], m.x_stale[:], m.y_stale[:] = 0.0, 0.0, True, True
         add_flows(self.core, m.source, m.target, m.rate, m.way, m.x, m.y)
         self.total = float(self.loads.sum())
 
     def move(self, part: int, to: int) -> float:
-        """Put a part on core ``to``; returns the largest load then. Moving it back undoes that."""
+        """Put a part on core ``to``; return the largest load then. Moving it back undoes that. InputError for unknown numbers."""
         if not (0 <= part < len(self.core) and 0 <= to < len(self.moves.loads) // 4):
-            raise InputError(f"part {part} to core {to}", "placement", "a part and a core that exist")
+            raise InputError(
+                f"cannot move part {part} to core {to}", "placement", "a part and a core that exist"
+            )
         self.total += move_part(self.moves, self.core, part, to)
         return self.max
 
     def swap(self, a: int, b: int) -> float:
         """Exchange the cores of two parts; returns the largest load then."""
         if not 0 <= min(a, b) <= max(a, b) < len(self.core):
-            raise InputError(f"parts {a} and {b}", "placement", "parts that exist")
+            raise InputError(f"cannot exchange parts {a} and {b}", "placement", "parts that exist")
         self.total += swap_parts(self.moves, self.core, a, b)
         return self.max

@@ -268,7 +268,7 @@ def _grow(
 
 @callee
 def _reorder(number: IntArray, behind: IntArray, ahead: IntArray) -> None:  # pragma: no cover - compiled
-    """Give the numbers of both sets to them anew: first those ``behind``, then those ``ahead``, each in its old order."""
+    """Redistribute the numbers of both sets: first those ``behind``, then those ``ahead``, each in its old order."""
     one = behind[np.argsort(number[behind], kind="mergesort")]
     two = ahead[np.argsort(number[ahead], kind="mergesort")]
     both = np.concatenate((one, two))

@@ -103,7 +103,7 @@ class RoutedLoads:
         if not (0 <= flow < len(self._links)) or (
             len(new) and not 0 <= new.min() <= new.max() < len(self.loads)
         ):
-            raise InputError(f"a new route of flow {flow}", "routes", "a flow and channels that exist")
+            raise InputError(f"cannot reroute flow {flow}", "routes", "a flow and channels that exist")
         old, w = self._links[flow], float(self._rate[flow])
         _change_links(self._state, old, -w)
         _change_links(self._state, new, w)

@@ -40,7 +40,7 @@ class Work(NamedTuple):
 
 
 def work_of(cores: int) -> Work:
-    """Arrays for a mesh of so many cores, no traffic, no tree."""
+    """Arrays for a mesh of this many cores, no traffic, no tree."""
     links = 4 * cores
     return Work(
         np.zeros(links), np.full(cores, NONE), np.full(links, -1), np.empty(links, np.int64), np.empty(links, np.int64),

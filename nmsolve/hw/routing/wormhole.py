@@ -98,7 +98,7 @@ def number_worms(worms: Worms) -> tuple[IntArray, IntArray]:
 def _waiting(worms: Worms) -> tuple[IntArray, IntArray]:
     """An entry waits for what any *other* worm with the same channel waits for.
 
-    Nodes: ``e`` waits, ``n + e`` holds. Sorted by channel, node ``2 n + i`` stands for the holders up to place ``i`` of the same
+    Nodes: ``e`` waits, ``n + e`` holds. Sorted by channel, node ``2 n + i`` represents the holders up to place ``i`` of the same
     channel, ``3 n + i`` for those from ``i`` on, so that all but one are reached over two nodes.
     """
     n = len(worms.channel)

@@ -14,7 +14,7 @@ OK, NOT_WHOLE, NOT_NUMBER, COLUMNS = range(4)
 POWERS = 10.0 ** np.arange(23)
 EXACT_DIGITS, MOST_POWER = 15, 22
 
-#: Node numbers have at most so many digits (they fit in 63 bits).
+#: Most digits of a node number (it fits in 63 bits).
 DIGITS = 18
 
 

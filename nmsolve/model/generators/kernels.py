@@ -69,7 +69,7 @@ def merged(
 
     Parameters
     ----------
-    degree : (k,) synapses of each node, which stand one node after the other in ``target``
+    degree : (k,) synapses of each node, stored node by node in ``target``
     target : (sum(degree),) the receiver of every synapse; a node's own synapses are left out
     rate : (n,) of all nodes
     each_synapse : several synapses to one target weigh the rate times their number

@@ -32,7 +32,7 @@ class RoutingProblem:
     objective : of ``ROUTING_OBJECTIVES``, minimised one after the other
     form : ``flow``: every flow has its own route; ``source``: the flows of one core use one tree (no core is entered over two
         links by what one core sends); ``destination``: all that goes to one core leaves a router over one link
-    detour : a route may be so many links longer than a shortest one (0: shortest routes only)
+    detour : number of links by which a route may exceed a shortest one (0: shortest routes only)
     table_limit : most entries in the routing table of any core (:func:`nmsolve.model.routing.check.table_entries`)
     turns : turns that routes may take, or None: any, as long as no cycle of channels comes of it
     channels : virtual channels per link, V; channel ``V * link + v``

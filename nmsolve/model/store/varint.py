@@ -20,9 +20,9 @@ WORDS = {
     LONG: "a number of more than 10 bytes, or above 2^64 - 1",
     COUNT: "the connections are more or fewer than the manifest says",
     RISING: "neighbours of a vertex that do not rise",
-    NEIGHBOUR: "a neighbour that is no other vertex",
-    TAG: "tags of a vertex that fall, or a tag that cannot be",
-    SIZE: "a connection of a size that cannot be",
+    NEIGHBOUR: "a neighbour that is not another vertex",
+    TAG: "tags of a vertex that fall, or an impossible tag",
+    SIZE: "a connection of an impossible size",
     WEIGHT: "a weight that is negative, not finite or above 2^51 units",
     REST: "bytes after the last vertex",
 }

@@ -71,7 +71,7 @@ def empty_room(
     domains: BoolArray,
     apart: tuple[IntArray, Int32Array],
 ) -> Room:
-    """Nobody is anywhere. Tables are copied, because numba compiles anew for read-only ones."""
+    """No node is placed. Tables are copied, because numba compiles again for read-only ones."""
     return Room(
         sizes=np.array(sizes),
         capacity=np.array(capacity),
@@ -136,7 +136,7 @@ def seat(s: Room, u: int, p: int) -> None:
 
 @plain
 def refill(s: Room) -> None:
-    """Loads and rings anew, from ``core``; everybody is somewhere."""
+    """Recompute loads and rings from ``core``; every node is placed."""
     s.load[:] = 0
     s.head[:] = -1
     for u in range(len(s.core)):

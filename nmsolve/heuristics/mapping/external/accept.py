@@ -123,7 +123,7 @@ def accept(
 
 @kernel
 def reprice(s: Placement, temperature: float, grain: float) -> None:
-    """Set the prices so that about as much volume wants to come as there is room for, and start counting anew.
+    """Set the prices so that about as much volume wants to come as there is room for, and start counting again.
 
     Both flows change by a factor ``exp(-+ price / T)``, so half the logarithm of their ratio would balance a core at
     once; ``grain`` (a node's volume) keeps the logarithm of small counts small. What a core holds too much counts as

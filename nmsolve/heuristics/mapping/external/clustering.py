@@ -14,7 +14,7 @@ from nmsolve.heuristics.mapping.external.sweep import Crew, parts
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
-#: Every so many-th run of nodes of a block decides at the same time. More than in refinement: all clusters start as single nodes.
+#: Every n-th run of nodes of a block decides at the same time. More than in refinement: all clusters start as single nodes.
 STRIDE = 16
 
 

@@ -50,7 +50,7 @@ def _mark(
 
 @plain
 def count_entries(t: NetTables) -> None:
-    """Count all tables anew from hits, origins and ``inner``."""
+    """Recount all tables from hits, origins and ``inner``."""
     t.used[:] = 0
     t.excess[0] = 0
     hits, used = t.hits, t.used
@@ -173,7 +173,7 @@ def newcomers(t: NetTables, s: Work, rows: Int32Array) -> None:
 
 @plain_callee
 def outgoing(t: NetTables, v: int) -> int:
-    """Outgoing entries that move with vertex ``v``, but for one per message."""
+    """Outgoing entries that move with vertex ``v``, except one per message."""
     sent = 0
     for i in range(t.out_ptr[v], t.out_ptr[v + 1]):
         sent += t.fan[t.out_row[i]]

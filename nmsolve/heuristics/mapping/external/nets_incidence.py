@@ -1,7 +1,7 @@
 """Which messages reach each vertex of a level: the graph's transpose, about one byte per connection.
 
 Built from the graph's blocks alone, in two passes (measure, then write) for each part that fits in memory, so that the
-graph may lie on disk; a part too many goes to a scratch file. Contraction is the same thing with fewer vertices:
+graph may be on disk; a part that is too large goes to a scratch file. Contraction is the same thing with fewer vertices:
 messages come one after another, so a vertex that a message reached already is seen at once.
 """
 
@@ -46,7 +46,7 @@ class Incidence:
     ----------
     at : (n + 1,) int64, where each vertex's list begins, in bytes
     entries : number of (vertex, row) pairs
-    data : the bytes, or None where they lie in ``file``, an open scratch file
+    data : the bytes, or None where they are in ``file``, an open scratch file
     """
 
     at: IntArray
@@ -200,7 +200,7 @@ def _write(
     first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
     begin: int, end: int, seen: Int32Array, free: IntArray, data: AnyArray, part: int,
 ) -> None:  # fmt: skip
-    """Append a block's rows to the lists of vertices ``begin`` to ``end - 1``; ``free`` is where each goes on."""
+    """Append a block's rows to the lists of vertices ``begin`` to ``end - 1``; ``free`` is where each continues."""
     for i in range(len(source)):
         row = first + i
         if not charged[row]:

@@ -3,7 +3,7 @@
 A message (row) from core ``o`` costs ``rate * (step * remote destination cores + length of its XY-route union)``. Kept
 for every row: how many vertices of each core it reaches (``hits``), the lines it reaches in every board column, and the
 *price* of every core, what the row would pay on top if it had to reach that core, too. A core that is reached already
-has price 0. Moving a vertex then costs the sum of the prices of its rows, but for rows that reach nothing else on the
+has price 0. Moving a vertex then costs the sum of the prices of its rows, except for rows that reach nothing else on the
 vertex's old core: their trees get shorter.
 """
 
@@ -21,7 +21,7 @@ from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, Int
 
 #: Prices are kept in bytes: multiples of ``unit``. They choose moves; whether a move pays is computed exactly.
 TOP = 255
-#: Prices per row are padded to a multiple of so many cores (whole vectors).
+#: Prices per row are padded to a multiple of this many cores (whole vectors).
 PAD = 32
 #: Bits of ``busy``: some price is not 0; some core holds just one destination.
 PRICED, LONE = np.uint8(1), np.uint8(2)

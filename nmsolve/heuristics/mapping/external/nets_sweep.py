@@ -41,7 +41,7 @@ from nmsolve.heuristics.mapping.external.nets_state import (
 from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
-#: A batch has about so many (vertex, row) pairs, and at most this share of the level's vertices.
+#: A batch has about this many (vertex, row) pairs, and at most this share of the level's vertices.
 BATCH, SHARE = 400_000, 0.01
 #: Partners tried for a vertex that wants to go to a full core.
 PARTNERS = 2
@@ -273,7 +273,7 @@ class Sweeper:
         return True
 
     def refresh(self) -> None:
-        """Work out all prices and the cost anew."""
+        """Recompute all prices and the cost."""
         rows = len(self.tables.rate)
         cuts = np.linspace(0, rows, min(rows, 64) + 1).astype(np.int64).tolist()
         groups = [range(k, len(cuts) - 1, self.workers) for k in range(self.workers)]

@@ -23,7 +23,7 @@ ROWS = 1000
 
 
 def sampled(rate: FloatArray, seed: int) -> FloatArray:
-    """(rows,) the rates of :data:`ROWS` random messages, raised to stand for all; 0 for the others.
+    """(rows,) the rates of :data:`ROWS` random messages, scaled up to represent all; 0 for the others.
 
     Messages from one core to the same cores are alike as far as whole cores are concerned.
     """

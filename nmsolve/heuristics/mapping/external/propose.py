@@ -7,7 +7,7 @@ connections and kept nowhere. Its new core is drawn from the exact Boltzmann dis
   a distance matrix (one row of P columns);
 * the cores of its neighbours, where only being on the same core counts (cut).
 
-Full cores have a *price* per volume (:mod:`.accept`), which stands for what a place there is worth to others. Random
+Full cores have a *price* per volume (:mod:`.accept`), which represents what a place there is worth to others. Random
 numbers are a hash of the pass and the node, so that no answer depends on the number of threads.
 """
 

@@ -15,7 +15,7 @@ from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 def _may(
     s: Placement, sizes: IntArray, apart_ptr: IntArray, apart: Int32Array, allowed: BoolArray, u: int, p: int
 ) -> bool:
-    """True if node ``u`` may go to core ``p`` as things stand."""
+    """True if node ``u`` may go to core ``p`` at present."""
     if not allowed[p]:
         return False
     for r in range(sizes.shape[1]):

@@ -50,7 +50,7 @@ def new_state(net: Net, board: Board, pos: Int32Array, limit: IntArray, with_lin
 
 @plain
 def lay_out(s: State) -> None:
-    """Lay the member lists out anew, each with half as much spare room as it has members, and 8."""
+    """Lay the member lists out again, each with half as much spare room as it has members, and 8."""
     cores = len(s.held)
     s.held[:] = 0
     for u in range(len(s.pos)):

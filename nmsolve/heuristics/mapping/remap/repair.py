@@ -18,7 +18,7 @@ def stay_put(
 ) -> IntArray | None:
     """A feasible mapping that differs from ``wish`` in few nodes, or None if none was found.
 
-    Where a core is overfull, small nodes and those that stand for many stay, which keeps most of them (exactly the most
+    Where a core is overfull, small nodes and those that represent many stay, which keeps most of them (exactly the most
     where there is one resource and no ``apart``). The others go to the nearest core with room, the largest first; one
     that finds none pushes others along a shortest chain.
 

@@ -88,7 +88,7 @@ def _change(s: RewardState, key: int, by: int) -> int:
 
 @plain_callee
 def rebuild(s: RewardState) -> None:
-    """Make the table of flows anew, without those that no message has any more."""
+    """Rebuild the table of flows without those that no message has any more."""
     s.keys[:] = np.uint64(0)
     s.many[:] = 0
     s.filled[0] = 0

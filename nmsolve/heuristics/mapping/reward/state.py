@@ -25,7 +25,7 @@ class RewardState(NamedTuple):
     Messages: ``nets`` as in the graph, ``casts`` if any is multicast;
     ``row_ptr``/``rows`` the rows that each node takes part in; ``pair_ptr``/``other``/``sent``/``received`` what a node sends
     and receives edge by edge (rows that are not multicast). Board: ``lines`` = [columns, rows, columns if they are a ring
-    else 0, rows likewise]; ``links`` its routes. ``price`` =
+    else 0, the same for rows]; ``links`` its routes. ``price`` =
     [weight of what goes along rows, along columns, prohibited turns times their weight].
 
     What changes: ``room``, ``side`` (P, 4) exchanged to the right, left, down and up, ``total``; of every multicast

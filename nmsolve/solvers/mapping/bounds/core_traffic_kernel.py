@@ -55,7 +55,7 @@ def cheapest_set(
     Notes
     -----
     Depth first, the most promising node in, then out. A net not yet touched charges each open node at least
-    ``rate / min(places left, open nodes of the net)``: among the open nodes at most so many can share it. The
+    ``rate / min(places left, open nodes of the net)``: at most this number of open nodes can share it. The
     cheapest places-left of these charges less prices, where negative or needed, bound all that can follow.
     """
     n = len(price)

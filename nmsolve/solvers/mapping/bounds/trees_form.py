@@ -25,7 +25,7 @@ from nmsolve.solvers.mapping.bounds.ascent import laplacian_of
 from nmsolve.solvers.mapping.bounds.chebyshev import chebyshev_step
 from nmsolve.solvers.mapping.bounds.nets import message_rows
 
-#: Messages with up to so many terminals are written as pairs.
+#: Messages with up to this many terminals are written as pairs.
 AS_PAIRS = 3
 
 

@@ -32,9 +32,9 @@ from nmsolve.solvers.mapping.branch_bound.relaxation import (
 #: Momentum, weight of a row's step against a matrix entry's, first share of the Polyak step, steps without progress until it
 #: shrinks, and by what.
 MOMENTUM, ROW_STEP, FIRST, PATIENCE, SHRINK = 0.7, 0.25, 0.5, 5, 0.7
-#: Rows are looked for every so many steps, in distances averaged with this weight.
+#: Steps between two searches for rows, in distances averaged with this weight.
 LOOK, AVERAGE = 10, 0.1
-#: Eigenvalues are renewed every so many steps.
+#: Steps between two updates of eigenvalues.
 RENEW = 2
 #: Below this an eigenvalue of the distances counts as 0 in directions (never in values).
 TINY = 1e-9

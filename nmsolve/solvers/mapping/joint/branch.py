@@ -164,7 +164,7 @@ def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
 
 @plain_callee
 def _take(s: TreeState, b: Branching, u: int) -> None:
-    """Undo :func:`_place`; sets are made anew from the nodes that stay."""
+    """Undo :func:`_place`; sets are rebuilt from the nodes that stay."""
     p = s.core[u]
     s.core[u] = -1
     b.placed[u] = False

@@ -80,13 +80,13 @@ def climbing_routes(problem: JointProblem, climbs: list[Climb], core: IntArray) 
             used[m, _links(climbs[k], goals, len(climbs[k].weight) + home)] = True
         if (
             problem.complaint(core, used) is None
-        ):  # a tree along links may enter a core twice: then it is no tree of cores
+        ):  # a tree along links may enter a core twice: then it is not a tree of cores
             return used
     return None
 
 
 def _links(climb: Climb, goals: int, state: int) -> list[int]:
-    """Links of the tree that the table stands for."""
+    """Links of the tree that the table represents."""
     out, left = [], [(goals, state)]
     while left:
         goals, state = left.pop()

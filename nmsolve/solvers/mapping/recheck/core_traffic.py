@@ -55,7 +55,7 @@ def recheck_core_traffic(problem: MappingProblem, certificate: Mapping[str, Any]
     low, steps = cheapest(ptr, nets, rate, price[order], room, least, most)
     if steps < 0:
         raise CertificateError(f"'price' cannot be checked within {most} steps")
-    # A set's cost, and the promise that drops it, go through at most so many additions of numbers that sum to ``size``.
+    # A set's cost, and the promise that drops it, go through at most this many additions of numbers that sum to ``size``.
     size = whole + fsum(np.abs(price))
     roundings = (room + 2) * (int(np.diff(ptr).max(initial=0)) + 3) + 8
     slack = (2 * cores * roundings + 4 * (cores + 2)) * EPS * size

@@ -29,7 +29,7 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
     """Sum over messages of rate x (what the least possible number of remote cores must cost).
 
     Messages that are paid edge by edge count their edges, the heaviest to the nearest cores. The certificate holds
-    nothing: everything follows from the problem, whose messages may lie on disk.
+    nothing: everything follows from the problem, whose messages may be on disk.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Least cost of a few nodes on an unbounded grid, searched anew: the checker's own, sharing nothing with the finder.
+"""Least cost of a few nodes on an unbounded grid, searched again: the checker's own search, which shares nothing with the finder.
 
 Plain depth-first search over cells with a table of costs per node and cell. A state is cut off by what it has cost,
 plus the cheapest free cell of every node left, plus the least cost of the nodes left among themselves, which the same

@@ -103,7 +103,7 @@ def _pass(
     at: int,
     budget: int,
 ) -> tuple[float, int]:
-    """Visit ``order[at:]`` until ``budget`` is used up; the modularity gained and where to go on."""
+    """Visit ``order[at:]`` until ``budget`` is used up; the modularity gained and where to continue."""
     volume, load, label = s.volume, s.load, s.label
     pull = np.zeros(len(label))
     touched = np.empty(len(label), np.int64)

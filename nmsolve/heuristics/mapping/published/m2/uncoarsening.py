@@ -83,7 +83,7 @@ def _refine(
     relieve: bool,
     budget: int,
 ) -> int:
-    """Visit ``order[at:]``, counted from vertex ``first`` on, until ``budget`` is used; returns where to go on.
+    """Visit ``order[at:]``, counted from vertex ``first`` on, until ``budget`` is used; returns where to continue.
 
     With ``relieve`` only vertices of overfull parts are visited, and they leave even at a positive cost.
     """

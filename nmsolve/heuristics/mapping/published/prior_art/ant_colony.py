@@ -22,9 +22,9 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray
 
-#: Ants per iteration, evaporation, steps of the local search per node; every so many iterations the best ever lays trail.
+#: Ants per iteration, evaporation, steps of the local search per node; every n iterations the best ever lays trail.
 ANTS, EVAPORATION, STEPS_PER_NODE, ELITE = 5, 0.2, 60, 5
-#: Iterations without a new best before all trails start anew.
+#: Iterations without a new best before all trails start again.
 STALE = 50
 #: Most trails (nodes x cores).
 MOST_TRAILS = 20_000_000

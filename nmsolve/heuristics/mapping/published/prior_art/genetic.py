@@ -24,7 +24,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray
 
-#: Members of the population; share of children that are improved, by so many steps per node; share that mutate.
+#: Members of the population; share of children that are improved, and steps per node for that; share that mutate.
 POPULATION, IMPROVED, STEPS_PER_NODE, MUTATED = 50, 0.2, 20, 0.2
 #: Children in a row that were not taken in before the worse half is replaced by immigrants.
 STALE = 100

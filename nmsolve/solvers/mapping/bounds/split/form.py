@@ -32,7 +32,7 @@ class SplitForm:
     forbidden : (k, k) node may not be on core; (0, 0) if every node may be anywhere
     detour : least of d_ac + d_cb - d_ab over all cores: 0 on meshes, the right-hand side of triangle rows
     embeddable : the distances are L1 distances (mesh or torus), so all hypermetric rows hold
-    clique : (LARGEST_CLIQUE + 1,) least sum of distances inside any set of so many cores; 0 if not known
+    clique : (LARGEST_CLIQUE + 1,) least sum of distances inside any set of this many cores; 0 if not known
     lattice : the objective is a multiple of this; 0 if unknown
     """
 
@@ -96,9 +96,9 @@ def least_gap(position: FloatArray) -> float:
 def least_clique(size: int, across: float, along: float, cols: int, rows: int) -> float:
     """Less than or equal to the sum of distances of any ``size`` different cores of a mesh.
 
-    A set lies in some number c of columns and r of rows, c r >= size, with 1..r cores in each of its columns and 1..c
+    A set is within some number c of columns and r of rows, c r >= size, with 1..r cores in each of its columns and 1..c
     in each row. The sum of column distances depends on the counts alone and is least if the columns are neighbours at
-    the least gap ``across``; rows likewise. Both are minimised on their own: 4, 8, 16, 25, 38, 54, 72, 96 for
+    the least gap ``across``; the same for rows. Both are minimised on their own: 4, 8, 16, 25, 38, 54, 72, 96 for
     sizes 3..10 and gaps 1.
     """
     least = np.inf

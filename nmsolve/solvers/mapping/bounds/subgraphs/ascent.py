@@ -204,7 +204,7 @@ def _norm(
     crowd: FloatArray,
     rate: float,
 ) -> float:
-    """Square of the length of a step: of multipliers, shares and prices, but for those at a limit that stay there."""
+    """Square of the length of a step: of multipliers, shares and prices, except for those at a limit that stay there."""
     share, tau, price, ptr, entry = point.share, point.tau, point.price, parts.pair_ptr, parts.entry
     norm = 0.0
     for t in range(len(tau)):

@@ -21,7 +21,7 @@ MAX_CORES, MAX_PAIRS, MAX_ROWS = 4096, 60_000, 700_000
 PAIRS_PER_NODE = 50
 #: Costs stay below 2 ** COST_BITS, the largest weight gets at most UNIT_BITS binary places.
 COST_BITS, UNIT_BITS, DISTANCE_BITS = 46, 24, 10
-#: Slots round a core that are told apart; later ones count as the last.
+#: Slots around a core that are distinguished; later ones count as the last.
 MAX_SLOTS = 128
 
 

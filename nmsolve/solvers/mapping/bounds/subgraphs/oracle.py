@@ -59,7 +59,7 @@ def _attach(
     """Bounds on the cost between the ``d`` placed nodes and the others: (all of them, all but node ``d``).
 
     No two of them use one cell: of two that want the same, the one that loses less takes its second best. The two
-    best cells lie in the box of the placed nodes or at most two beyond.
+    best cells are in the box of the placed nodes or at most two beyond.
     """
     side = taken.shape[0]
     x0, x1, y0, y1 = box[d, 0] - 2, box[d, 1] + 3, box[d, 2] - 2, box[d, 3] + 3
@@ -130,7 +130,7 @@ def _candidates(
 def _reach(d: int, k: int, mid: int, grid: IntArray, box: IntArray, same: BoolArray, reach: IntArray) -> None:
     """The box that node ``d`` may be put in: (x0, x1, y0, y1), one of every set of mirror images.
 
-    ``same[d]`` says whether all placed nodes lie on the vertical, the horizontal, the diagonal line through the first.
+    ``same[d]`` says whether all placed nodes are on the vertical, the horizontal, the diagonal line through the first.
     """
     left = k - d
     rows, cols = min(k, grid[2]), min(k, grid[3])
