@@ -41,11 +41,11 @@ class Bound:
 
 @dataclass(frozen=True)
 class Stage:
-    """One problem of a run with several objectives, and what was found to be proved of it.
+    """One problem of a run with several objectives, and the bounds that were proved for it.
 
     Attributes
     ----------
-    objective, ceilings : of that problem (:class:`nmsolve.model.mapping.problem.MappingProblem`); all else is as in the others
+    objective, ceilings : of that problem (:class:`nmsolve.model.mapping.problem.MappingProblem`); the rest is equal
     problem : its hash
     """
 
@@ -68,7 +68,7 @@ class BoundCheck(NamedTuple):
 
     @property
     def trusted(self) -> bool:
-        """True if the claim rests on somebody's word."""
+        """Return True if the claim rests on a solver's word."""
         return bool(self.word)
 
 
@@ -86,9 +86,9 @@ ROUNDING = 4e-9
 
 
 def meets(bound: float, objective: float, step: float = 0.0) -> bool:
-    """True if no better objective is between ``bound`` and ``objective``, except for rounding.
+    """Return True if no better objective is between ``bound`` and ``objective``, except for rounding.
 
-    The one notion of a closed gap: of the search, which then states the objective as its bound, and of ``verify``.
+    The one definition of a closed gap, for the search (which then states the objective as its bound) and for ``verify``.
 
     Parameters
     ----------
@@ -153,12 +153,12 @@ class Result(Generic[S]):
     solution : what was decided, or None: (n,) core of every node, a plan, routes
     objective, bound, gap : of the whole problem; None where there is none
     bounds : the best bound of every method and scope
-    placement_bound, placement_gap : for the parts of ``core``, many nodes per core only
+    placement_bound, placement_gap : for mappings that keep the parts of ``solution``; only with several nodes per core
     scores : all objectives by name, recomputed by the evaluator
-    stages : by name and in order, where objectives were minimised one after the other: the last run of each, which held those
-        before at what was reached; ``objective``, ``bound``, ``gap`` and ``bounds`` are then of the first one
+    stages : by name and in order, where objectives were minimised in order: the last run of each, which kept the earlier
+        ones at the values reached; ``objective``, ``bound``, ``gap`` and ``bounds`` are then of the first one
     memory_budget : most bytes that all processes were allowed to hold, or None
-    memory_peak : most bytes that they did hold, as far as was looked; 0 if nobody looked
+    memory_peak : most bytes that they held, as far as measured; 0 if not measured
     """
 
     status: str

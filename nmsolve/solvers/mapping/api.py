@@ -70,7 +70,7 @@ def map(
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result[IntArray]:
-    """Map ``graph`` onto ``machine``: the best mapping found in the time given, and a proven bound on any other.
+    """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
 
     Parameters
     ----------
@@ -82,18 +82,18 @@ def map(
     engines : names of the engines to run, in this order; chosen by the kind and size of the problem if not given
     constraints : pin, region, together, apart, forbid
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
-        names a capacity, 0.03 (0 where there is a core for every node)
+        states a capacity, 0.03 (0 where there is a core for every node)
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
     migration_budget : most nodes that may be on another core than in ``warm_start``
     memory : most bytes that all processes together may hold (resident); the run ends before it holds more
     scratch : where to put what does not fit in memory, and whether to continue from what a killed run left there
     observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
-    mip_solver : the solver Pyomo uses for engine ``mip``
+    mip_solver : the solver that Pyomo calls for the engine ``mip``
 
     Returns
     -------
     Result
-        ``core`` is the core of every node; every number was recomputed by the evaluator
+        ``solution`` (nodes,) int64 is the core of every node; every number was recomputed by the evaluator
 
     Raises
     ------
@@ -154,7 +154,7 @@ def solve(
     observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
 ) -> Result[IntArray]:
-    """:func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
+    """Do the same as :func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
     options = Options(time_limit, started, gap, seed, workers, engines, memory, scratch, observers)
     return solve_with(problem, options, warm_start, mip_solver)
 
@@ -162,7 +162,7 @@ def solve(
 def solve_with(
     problem: MappingProblem, options: Options, warm_start: AnyArray | None = None, mip_solver: str = "highs"
 ) -> Result[IntArray]:
-    """The same with the options of any run, as bounds that are known from before."""
+    """Do the same with all options of a run, such as bounds that are known from before."""
     require_own_routes(problem)
     Memory(options.memory).require(search_bytes(problem, options.workers), advice(problem))
     return run(MappingTask(problem, warm_start, mip_solver), options)

@@ -36,7 +36,7 @@ def plan(
     observers: Sequence[Observer] = (),
     known: Sequence[Bound] = (),
 ) -> Result[PipelinePlan]:
-    """The plan with the least largest load found in the time given, and a proven bound.
+    """Return the plan with the smallest largest load found in the time given, and a proven bound.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def plan(
 
 
 def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) -> Bounded[PipelinePlan]:
-    """How far the ``given`` plan can be from the best one: only the bound is raised.
+    """Bound how far the ``given`` plan is from the best one.
 
     Raises
     ------
@@ -100,15 +100,15 @@ class PipelineTask(Task[PipelinePlan]):
         return PipelinePlan.unpacked(self.problem, np.array(lifted)), {}
 
     def provers(self, seconds: float) -> list[str]:
-        """Those that a run without ``--engines`` would use, too."""
+        """Return those that a run without ``--engines`` would also use."""
         return provers(REGISTRY, self.problem, may=lambda name: REGISTRY[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
-        """By other code than that which found it, in fractions."""
+        """Re-check with code that did not find the bound, in fractions."""
         return check_plan_bound(self.problem, bound, seconds=seconds)
 
     def _packed(self, start: PipelinePlan) -> IntArray:
-        """The warm start as engines offer it.
+        """Return the warm start as engines offer it.
 
         Raises
         ------

@@ -47,9 +47,9 @@ def route(
     observers: Sequence[Observer] = (),
     known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
 ) -> Result[ChosenRoutes]:
-    """The best routes found in the time given, free of deadlock, and a proven bound on any others.
+    """Return the best deadlock-free routes found in the time given, and a proven bound on all others.
 
-    Objectives are minimised one after the other, each with those before held at what was reached.
+    Objectives are minimised in order; each keeps the earlier ones at the values reached.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def route(
     engines : names from :data:`nmsolve.solvers.routing.registry.REGISTRY`, in this order; all that fit if not given
     warm_start : routes to start from
     observers : called with every event; every objective begins with an event ``start``
-    known : by objective, bounds from before; those count that can be recomputed
+    known : bounds from before, by objective; those that can be recomputed count
 
     The other arguments are those of :class:`nmsolve.solvers.run.Options`.
 
@@ -86,11 +86,11 @@ def bound_routes(
     numbering: IntArray | None = None,
     known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
 ) -> Bounded[ChosenRoutes]:
-    """How far ``given`` routes can be from the best ones in each objective, among those as good in all before; only bounds rise.
+    """Bound how far ``given`` routes are from the best in each objective, among routes as good in all earlier ones.
 
     Parameters
     ----------
-    numbering : (4 * P * V,) numbers of the channels that say which turns the routes prohibit; made from the routes if not given
+    numbering : (4 * P * V,) numbers of the channels, which decide the prohibited turns; made from the routes if not given
     known : as of :func:`route`
 
     Raises
