@@ -1,4 +1,4 @@
-"""What every run leaves behind: its files in two goes, the last words, and the exit code."""
+"""The end of every run: its files, written twice, the last lines of output, and the exit code."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _require_writable(folder: Path) -> None:
 
 
 class Answer:
-    """The files of one run in a folder, in two goes: what was found, and what checks and pictures add to it.
+    """The files of one run in a folder, written twice: what was found, then with checks and pictures.
 
     The files of each go appear all at once and are signed with the run's id. What happens in between costs no more than checks
     and page.
@@ -105,9 +105,9 @@ def event_lines(events: Iterable[Event]) -> str:
 def last_words(
     out: Path, report: msgspec.Struct, json_too: bool, words: Iterable[str], files: Sequence[str]
 ) -> None:
-    """Say what was found: on standard output, or the report as JSON there and the words on standard error.
+    """Print what was found to standard output; with JSON, the report there and the text to standard error.
 
-    ``files`` : page and report; the first that is there is named last.
+    ``files`` : page and report; the first that exists is printed last.
     """
     if json_too:
         print(json.dumps({"type": "result", **msgspec.to_builtins(report), "out": str(out)}), flush=True)

@@ -1,4 +1,4 @@
-"""What the certificates of a run prove: recomputed where they can be, on whose word where not."""
+"""What the certificates of a run prove: recomputed where possible, else with the solver whose word they rest on."""
 
 from __future__ import annotations
 

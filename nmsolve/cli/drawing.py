@@ -1,4 +1,4 @@
-"""What all pictures share: colours, a bare figure in the report's style, the board, SVG text without anything that changes."""
+"""What all pictures share: colours, a bare figure in the report's style, the board, SVG text without timestamps or random ids."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Run:
     known: Sequence[Bound] = ()
 
     def left(self) -> float:
-        """Seconds that are left of those that are the mapping's."""
+        """Return the seconds that are left for the mapping."""
         return clock.left(mapping_time(self.o, self.limit))
 
     def stage(self, problem: MappingProblem, seconds: float, start: IntArray | None) -> Result:
@@ -82,7 +82,7 @@ class Run:
     def leave(
         self, problem: MappingProblem, result: Result, more: dict[str, Any] | None = None, beside: Beside = ALONE
     ) -> Report:  # fmt: skip
-        """Write the answer and say it; ``more`` goes to the inputs in the report."""
+        """Write and print the answer; ``more`` goes to the inputs in the report."""
         o, inputs = self.o, _inputs(self.o, problem) | (more or {})
         report = write_answer(o.out, problem, result, inputs, o.prohibit_turns, self.patience, beside)
         say(o.out, report, o.json)
@@ -106,12 +106,12 @@ class Run:
         return report, self.o.route not in AFTER or result.core is None or mapped is not None
 
     def tell(self, text: str) -> None:
-        """One more sentence for people."""
+        """Print one more sentence for people."""
         print(text, file=sys.stderr if self.o.json else sys.stdout)
 
 
 def run_map(o: MapOptions, begin: Start | None = None) -> int:
-    """Run the command, going on from an earlier run where there is one to ``begin`` with; returns the exit code.
+    """Run the command, from an earlier run if there is one to ``begin`` with; return the exit code.
 
     Raises
     ------
@@ -162,7 +162,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
 
 
 def _map_once(run: Run) -> int:
-    """One objective, and routes after it where asked for; returns the exit code."""
+    """Minimise one objective, then choose routes if asked for; return the exit code."""
     from nmsolve.solvers.mapping.api import solve_with
     from nmsolve.solvers.run import Options
 
@@ -180,7 +180,7 @@ def _map_once(run: Run) -> int:
 
 
 def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
-    """One objective after the other; the files are those of the last one. Returns the exit code."""
+    """Minimise several objectives in order; the files are those of the last one. Return the exit code."""
     from nmsolve.solvers.mapping.multi_objective import lexicographic, stage_of
 
     stages = lexicographic(run.problem, names, run.left(), run.stage)
@@ -197,12 +197,12 @@ def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
 
 
 def _code(code: int, whole: bool) -> int:
-    """The exit code; a mapping without the routes that were asked for is only a part of the answer."""
+    """Return the exit code; a mapping without the routes that were asked for is only a part of the answer."""
     return code if whole or code not in (OK, FEASIBLE) else UNKNOWN
 
 
 def _front_names(text: str, points: int) -> tuple[str, str]:
-    """The two objectives of ``--pareto``; InputError for others, or a number of points that makes no front."""
+    """Return the two objectives of ``--pareto``. InputError for others, or for a wrong number of points."""
     names = objective_names(text, "--pareto")
     if len(names) != 2:
         raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
@@ -212,7 +212,7 @@ def _front_names(text: str, points: int) -> tuple[str, str]:
 
 
 def _map_front(run: Run, names: tuple[str, str]) -> int:
-    """The front of two objectives; returns the exit code."""
+    """Compute the front of two objectives; return the exit code."""
     from nmsolve.cli.pareto import say_front, write_front
     from nmsolve.solvers.mapping.multi_objective import pareto_front
 
@@ -227,7 +227,7 @@ def _map_front(run: Run, names: tuple[str, str]) -> int:
 
 
 def _map_with_routes(run: Run) -> int:
-    """Partition, placement and routes at once; returns the exit code."""
+    """Decide partition, placement and routes at once; return the exit code."""
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
     with watching(run.o.json) as observers:
@@ -243,7 +243,7 @@ def _map_with_routes(run: Run) -> int:
 
 
 def _map_in_turns(run: Run) -> int:
-    """Placement and routes in turns, or one after the other where that cannot be; returns the exit code."""
+    """Alternate placement and routes, or decide one after the other where that is impossible; return the exit code."""
     from nmsolve.cli.map_in_turns import Taken, in_turns_words, map_in_turns
 
     found = map_in_turns(run)
@@ -318,7 +318,7 @@ def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:
 
 
 def _inputs(o: MapOptions, problem: MappingProblem) -> dict[str, Any]:
-    """What ``verify`` needs to load the same problem again."""
+    """Return what ``verify`` needs to load the same problem again."""
     return {
         "graph": opt.whole(o.graph),
         "machine": opt.machine(o.machine),

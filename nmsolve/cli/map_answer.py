@@ -1,4 +1,4 @@
-"""What a run leaves of a mapping: its files, checks and page, the last words, and the exit code."""
+"""The end of a mapping run: its files, checks and page, the last lines of output, and the exit code."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def write_answer(
 
 
 def _write_found(folder: Path, problem: MappingProblem, result: Result, beside: Beside) -> None:
-    """Everything but the report."""
+    """Write everything except the report."""
     from nmsolve.cli.map_routes import write_mapped_routes
     from nmsolve.model.mapping.files import write_mapping
     from nmsolve.model.mapping.routes import write_routes
@@ -125,7 +125,7 @@ def _checks(
     out: Path, problem: MappingProblem, result: Result, turns: str | None, patience: Patience, between: BetweenCores,
     beside: Beside,
 ) -> tuple[list[CheckPart], list[str]]:  # fmt: skip
-    """What the files in ``out`` are checked for, and what was left out."""
+    """Return the checks of the files in ``out``, and what was left out."""
     from nmsolve.cli.check import independent_checks, routed_claims
     from nmsolve.cli.map_routes import mapped_checks
     from nmsolve.model.mapping.routes import read_routes
@@ -148,7 +148,7 @@ def _page(
     out: Path, problem: MappingProblem, result: Result, report: Report, patience: Patience, between: BetweenCores | None,
     mapped: MappedRoutes | None,
 ) -> str:  # fmt: skip
-    """report.html, without pictures for whoever lost patience."""
+    """Write report.html, without pictures if time is up."""
     from nmsolve.cli.html import render_html
 
     command = f"nmsolve verify {out} --bound"
@@ -160,7 +160,7 @@ def _page(
 
 
 def say(out: Path, report: Report, as_json: bool) -> None:
-    """The last words: JSON result on stdout, or a summary for people."""
+    """Print the result: JSON on stdout, or a summary for people."""
     last_words(out, report, as_json, _words(report), ("report.html", "report.json"))
 
 
@@ -188,6 +188,6 @@ def _words(report: Report) -> Iterator[str]:
 
 
 def _memory(report: Report) -> str:
-    """The memory used, and of how much where there is a budget."""
+    """Return the memory used, and the budget if there is one."""
     peak = f"peak memory {-(-report.memory.peak // 2**20)}"
     return f"{peak} MiB" if report.memory.budget is None else f"{peak} of {report.memory.budget // 2**20} MiB"

@@ -1,4 +1,4 @@
-"""``nmsolve map --route RULE``: routes for the mapping that was found, by a rule with a name or chosen after it."""
+"""``nmsolve map --route RULE``: routes for the mapping that was found, by a named rule or chosen for it."""
 
 from __future__ import annotations
 

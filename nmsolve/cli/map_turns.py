@@ -1,4 +1,4 @@
-"""``--prohibit-turns``: the routes of the answer obey it, or the run ends before it has begun."""
+"""``--prohibit-turns``: the routes of the answer obey it, or the run is refused."""
 
 from __future__ import annotations
 

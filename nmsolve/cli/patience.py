@@ -1,4 +1,4 @@
-"""What may still be done when time is up, or somebody has asked for the end: the answer is written, with less about it."""
+"""What is still done once time is up or the user has interrupted: the answer is written, with fewer checks and pictures."""
 
 from __future__ import annotations
 

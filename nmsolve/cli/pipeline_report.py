@@ -197,7 +197,7 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
 
 
 def pipeline_words(report: PipelineReport) -> list[str]:
-    """What is proved, and what simpler plans lose, in sentences."""
+    """Describe in sentences what is proved, and how much worse simpler plans are."""
     if report.status == "infeasible":
         return ["Proved: no plan keeps all these rules."]
     if report.objective is None:
@@ -240,7 +240,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
 
 
 def _by_word(report: PipelineReport) -> str:
-    """Whose word the bound rests on, where no bound that was recomputed comes up to it."""
+    """Return the solver on whose word the bound rests, if no recomputed bound reaches it."""
     words = {c.name: c.word for c in report.checks if c.word}
     checked = {c.name for c in report.checks if c.ok and not c.word}
     recomputed = [b.value for b in report.bounds if f"bound {b.method}" in checked]

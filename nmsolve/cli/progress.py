@@ -142,7 +142,7 @@ class ProgressTable:
 
 @contextmanager
 def watching(as_json: bool) -> Iterator[list[Observer]]:
-    """Who listens to the events of a run: the table on standard error, and JSON lines on standard output if asked for."""
+    """Return the observers of a run: the table on standard error, and JSON lines on standard output if asked for."""
     table = ProgressTable(sys.stderr)
     try:
         yield [table, JsonLines(sys.stdout)] if as_json else [table]

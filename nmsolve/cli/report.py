@@ -190,7 +190,7 @@ def build_report(
 
 
 def in_words(report: Report) -> list[str]:
-    """The gap in sentences that say neither more nor less than what is proved."""
+    """Describe the gap in sentences that claim exactly what is proved."""
     name = report.objective_name
     if report.status == "infeasible":
         return ["Proved: no mapping meets all limits and constraints."]
@@ -218,7 +218,7 @@ def in_words(report: Report) -> list[str]:
 
 
 def _among(report: Report) -> str:
-    """What a bound leaves out of sight: mappings that earlier objectives or a migration budget rule out."""
+    """Describe the mappings that a bound covers, if earlier objectives or a migration budget rule out others."""
     limits = [f"{b['objective']} at most {number(b['value'])}" for b in report.inputs.get("before", ())]
     if report.inputs.get("migration_budget") is not None:
         limits.append(f"at most {report.inputs['migration_budget']} nodes moved")
@@ -226,7 +226,7 @@ def _among(report: Report) -> str:
 
 
 def routing_words(routing: RoutingPart) -> str:
-    """The routes' figures with their bounds, in one line."""
+    """Return the routes' figures with their bounds, in one line."""
     parts = []
     for o in routing.objectives:
         known = ""

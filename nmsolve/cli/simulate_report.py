@@ -1,4 +1,4 @@
-"""simulation.json: what a simulation found, and how it is said."""
+"""simulation.json: what a simulation found, and how it is printed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``nmsolve simulate`` is to simulate: machine, router, routes or turns, and traffic, from the options."""
+"""The setting of ``nmsolve simulate``: machine, router, routes or turns, and traffic, from the options."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names in files cannot do to the terminal: characters that steer it or turn text around are shown, not obeyed."""
+"""Names in files cannot control the terminal: control characters and marks of direction are shown, not obeyed."""
 
 from __future__ import annotations
 

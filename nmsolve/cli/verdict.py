@@ -1,4 +1,4 @@
-"""The last words of ``nmsolve verify``: one line per check, and what they come to."""
+"""The output of ``nmsolve verify``: one line per check, and the verdict."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def label(check: CheckPart) -> str:
 
 
 def verdict(checks: Sequence[CheckPart], bound: bool, trust: bool, as_json: bool) -> int:
-    """Print all checks and say what they come to.
+    """Print all checks and the verdict.
 
     Parameters
     ----------

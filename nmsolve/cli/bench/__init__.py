@@ -1,1 +1,1 @@
-"""``nmsolve bench``: many runs of many methods on many instances, kept in a database, and what they say together."""
+"""``nmsolve bench``: many runs of many methods on many instances, kept in a database and compared."""

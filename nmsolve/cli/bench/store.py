@@ -1,4 +1,4 @@
-"""Where the runs of a benchmark are kept: one SQLite file, one row per finished run."""
+"""The store of a benchmark's runs: one SQLite file, one row per finished run."""
 
 from __future__ import annotations
 

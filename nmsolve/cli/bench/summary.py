@@ -1,4 +1,4 @@
-"""What the runs of one suite say together: tables of text, the same for Markdown and HTML."""
+"""The comparison of the runs of one suite: tables of text, the same for Markdown and HTML."""
 
 from __future__ import annotations
 

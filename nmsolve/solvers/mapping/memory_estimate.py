@@ -1,4 +1,4 @@
-"""How much memory a search needs, as measured: what decides whether a graph is loaded or stays on disk.
+"""The memory that a search needs, as measured: it decides whether a graph is loaded or stays on disk.
 
 In memory the connections take 12 bytes each (target and weight); symmetric traffic and coarse levels take the rest. On
 disk a search needs its vertex arrays and a few decoded shards; with more memory it reads the disk less often.

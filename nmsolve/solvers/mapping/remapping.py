@@ -1,4 +1,4 @@
-"""Continuing from a mapping that is not legal any more: repaired by few moves, within a migration budget if there is one."""
+"""Continuing from a mapping that is no longer legal: few moves repair it, within a migration budget if there is one."""
 
 from __future__ import annotations
 

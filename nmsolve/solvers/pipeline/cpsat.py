@@ -1,4 +1,4 @@
-"""The CP-SAT model of a pipeline (:mod:`.rules`): whole numbers, ceilings, stages divided anew, hints."""
+"""The CP-SAT model of a pipeline (:mod:`.rules`): whole numbers, ceilings, stages divided again, hints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no plan can do, said before any search."""
+"""Limits that no plan can keep, reported before any search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a run may take, and who stopped it."""
+"""The time that a run may take, and what stopped it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine in a freshly started process that streams its finds out and can be killed."""
+"""An engine in a freshly started process that streams its results out and can be killed."""
 
 from __future__ import annotations
 

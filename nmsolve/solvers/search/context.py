@@ -1,4 +1,4 @@
-"""The context an engine gets when it runs in this process, and the guard round every engine's run."""
+"""The context of an engine that runs in this process, and the guard around every engine's run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which engines there are for a problem, and which of them a run uses: every problem gives a table of entries."""
+"""The registry of engines of a problem, and the engines that a run uses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A native solver in a thread, its news in the caller's: engines may be called from one thread only."""
+"""A native solver in a thread, with its callbacks in the caller's thread: engines may be called from one thread only."""
 
 from __future__ import annotations
 

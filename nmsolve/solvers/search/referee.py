@@ -1,4 +1,4 @@
-"""What the search must know of a problem, and nothing more."""
+"""All that the search needs to know of a problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asked for the end of a run, and when: the first signal ends everything that remains with the best answer."""
+"""Requests to stop a run: the first signal ends all remaining stages with the best answer."""
 
 from __future__ import annotations
 

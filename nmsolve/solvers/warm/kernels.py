@@ -1,4 +1,4 @@
-"""Which kernels are compiled."""
+"""The kernels that are compiled."""
 
 from __future__ import annotations
 

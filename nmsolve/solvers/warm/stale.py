@@ -1,4 +1,4 @@
-"""Kernels that were compiled from other code than there is now.
+"""Kernels that were compiled from older code than the present one.
 
 Numba recompiles a kernel if its own file has changed. It does not look at the files of the kernels and constants that this one
 uses: after an update of a checkout these would stay as they were, with wrong results.

@@ -1,4 +1,4 @@
-"""Solve partition, placement and routes at once, starting from the answer of one after the other."""
+"""Solve partition, placement and routes at once, starting from the answer of deciding them in sequence."""
 
 from __future__ import annotations
 

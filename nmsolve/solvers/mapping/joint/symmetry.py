@@ -1,4 +1,4 @@
-"""Symmetries of the board that keep routes, too."""
+"""Symmetries of the board that also keep routes."""
 
 from __future__ import annotations
 
