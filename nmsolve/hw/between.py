@@ -1,4 +1,4 @@
-"""A mapping's messages as messages to cores; for verification, and for what is drawn of it.
+"""A mapping's messages as messages to cores; for verification and pictures.
 
 Nothing here holds more than a piece of the graph, so a graph on disk is verified as it is read, once.
 """

@@ -1,4 +1,4 @@
-"""Shortest routes round dead links, and the distance matrices that follow from them.
+"""Shortest routes around dead links, and the distance matrices that follow from them.
 
 On a healthy mesh distances have a closed form (:mod:`nmsolve.hw.cost`) and routes are XY. With dead links
 every core gets a *route tree*: a shortest route to every other core, chosen so that it is the XY route

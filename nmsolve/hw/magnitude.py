@@ -1,4 +1,4 @@
-"""What is refused before a search because no arithmetic would bear it, and scores that a machine has no numbers for."""
+"""Problems that are refused before a search because their numbers are too large, and scores without figures."""
 
 from __future__ import annotations
 

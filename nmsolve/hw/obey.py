@@ -1,4 +1,4 @@
-"""Which routes obey prohibited turns (M1.9): the machine's own, those of a rule with a name, any shortest ones."""
+"""Which routes obey prohibited turns (M1.9): the machine's own, those of a named rule, any shortest ones."""
 
 from __future__ import annotations
 

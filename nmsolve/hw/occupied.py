@@ -1,4 +1,4 @@
-"""What other networks hold of a machine already: a network beside them has what they leave."""
+"""Resources that other networks already use: the next network has what they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries that a mapping takes in the routers' tables, counted as SpiNNaker does.
+"""Entries that a mapping takes in routing tables, counted as SpiNNaker does.
 
 Every message (a row of the graph, whatever its rate) has a key, and one entry serves its key in a router. Where no entry matches,
 a packet goes straight on (default routing), so a router needs none for messages that only pass straight through. It needs one

@@ -1,4 +1,4 @@
-"""Messages between the same two cores taken together: where there are many, most of what is asked about them needs no more."""
+"""Messages between the same two cores added up: with many messages, most scores need only these sums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries of routers' tables recounted for verification, message by message on walked routes.
+"""Entries of routing tables recounted for verification, message by message on walked routes.
 
 Shares no code with :mod:`nmsolve.hw.router_tables`; the rule is in docs/machines.md.
 """

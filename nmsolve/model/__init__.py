@@ -1,1 +1,1 @@
-"""What is asked and what is answered: frozen data, validated once, with no solver in sight."""
+"""Problems and answers: frozen data, validated once, without any solver."""

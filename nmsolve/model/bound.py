@@ -1,4 +1,4 @@
-"""Bounds, gaps and results: what a run claims, and on what ground."""
+"""Bounds, gaps and results: what a run claims, and why."""
 
 from __future__ import annotations
 

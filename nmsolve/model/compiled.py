@@ -1,4 +1,4 @@
-"""How kernels are compiled: each once, and with no more around it than it needs.
+"""How kernels are compiled: each once, without wrappers that it does not need.
 
 * For every function numba makes the machine code itself, a wrapper that Python calls and one that C calls. Nothing calls a kernel
   from C here, and one that only other kernels call needs no wrapper for Python either.

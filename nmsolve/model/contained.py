@@ -1,4 +1,4 @@
-"""Work on a file in a process of its own: what a damaged or hostile file does to a library ends there.
+"""Reading a file in a separate process, so that a damaged or hostile file can only harm that process.
 
 The process has limits of memory and time, cannot write to the terminal, and dies with this one, however this one goes.
 What it finds comes back through a pipe as JSON and plain arrays; nothing of it is ever unpickled.

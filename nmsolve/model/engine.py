@@ -1,4 +1,4 @@
-"""The seam between engines and the search: two protocols of few methods."""
+"""The interface between engines and the search: two small protocols."""
 
 from __future__ import annotations
 

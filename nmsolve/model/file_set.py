@@ -1,4 +1,4 @@
-"""Files that become a folder's all at once: the answer of one run, which a crash leaves old or new, never mixed.
+"""Files that appear in a folder all at once: the answer of one run, which is old or new after a crash, never mixed.
 
 The files are written into a hidden folder inside the target. One ``rename`` of it is the moment from which they count; then each
 is moved to its place. A process that is killed while it moves them leaves the hidden folder, and whoever opens the target next

@@ -1,4 +1,4 @@
-"""Reading and writing whole files, so that every way a file can go wrong is one clear line."""
+"""Reading and writing whole files, with one clear line for every error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table names instead of importing it, so that tables stay light and rooms import in one direction."""
+"""Objects that tables refer to by name instead of importing them, so that rooms import in one direction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A graph in blocks of messages, so that one of any size can be made: put together in memory, or stored.
+"""A graph in blocks of messages, so that one of any size can be made in memory or stored.
 
 Generators of large networks and readers of large files describe what they have as a :class:`Network`. :func:`graph` and
 :func:`store` take the same blocks, so what is written to an ``.nmz`` file is the graph that memory would have held.

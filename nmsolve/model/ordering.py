@@ -1,4 +1,4 @@
-"""Topological order, or a circle where there is none."""
+"""Topological order, or a cycle where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Raise the bound of an answer that is given and stays as it is (``nmsolve gap``), whatever the problem."""
+"""Raise the bound of a given answer, which stays as it is (``nmsolve gap``), for any problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline problem as the downset search sees it: a partial order of parts, and nets whose cut costs.
+"""A pipeline problem in the form of the downset search: a partial order of parts, and nets whose cut costs.
 
 A tensor costs a stage its time if the stage holds some of the layers that make or use it, and not all of them; it does not
 matter which. So a tensor is a *net*, the set of those layers, and all loads are whole numbers of ticks.

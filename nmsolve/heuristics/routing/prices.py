@@ -1,4 +1,4 @@
-"""What it costs to send one more flow over a link, against the order of channels, or through a full routing table."""
+"""The price of one more flow over a link, against the order of channels, or through a full routing table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The clock: cycle after cycle, only what has something to do is looked at."""
+"""The clock: cycle after cycle, only active parts are visited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks that run beside every simulation: no flit is lost or made, no credit either; and who waits for whom."""
+"""Checks that run beside every simulation: no flit or credit is lost or created; and who waits for whom."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loads that no network can carry, whatever its queues: what links, buffers and the ports of cores take at most.
+"""Loads that no network can carry, whatever its queues: the most that links, buffers and the ports of cores can take.
 
 Flits per cycle, for packets of P flits and V virtual channels of D flits (:class:`nmsolve.hw.noc.config.RouterConfig`):
 

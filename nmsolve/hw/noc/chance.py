@@ -1,4 +1,4 @@
-"""Random numbers inside kernels: one word of state, so that a run is the same however it is cut into pieces."""
+"""Random numbers inside kernels: one word of state, so that a run does not depend on how it is split."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A second look at the optimum of a chain, in plain NumPy: that no plan of runs of layers has a load below a value.
+"""A second proof of the optimum of a chain, in plain NumPy: no plan of runs of layers has a load below a value.
 
 Written from the definition of loads, apart from the solver: transfers of all runs from rectangles in the (begin, end) plane, then
 for one ceiling the fewest cores per prefix, number of stages and number of hosts, for all begins of the last stage at once.

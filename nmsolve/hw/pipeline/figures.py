@@ -1,4 +1,4 @@
-"""What a core can do, for the times of layers and tensors: a machine's figures, or those of an assumed core."""
+"""The speed of a core, for the times of layers and tensors: a machine's figures, or those of an assumed core."""
 
 from __future__ import annotations
 

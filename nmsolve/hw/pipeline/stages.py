@@ -1,4 +1,4 @@
-"""What a pipeline plan is worth: the load of every stage, recomputed from the plan alone.
+"""The value of a pipeline plan: the load of every stage, recomputed from the plan alone.
 
 A group of c cores takes ``compute`` = the sum of its layers' times on c cores, and ``transfer`` = the time of every tensor that
 comes in from another stage plus that of every tensor that goes out to one, each tensor once. Its load is the sum of both, or

@@ -1,4 +1,4 @@
-"""The loads of a plan once more, in plain Python from the definition in :mod:`nmsolve.hw.pipeline.stages`, without its code."""
+"""The loads of a plan recomputed in plain Python from the definition in :mod:`nmsolve.hw.pipeline.stages`, without its code."""
 
 from __future__ import annotations
 

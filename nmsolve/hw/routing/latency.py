@@ -1,4 +1,4 @@
-"""What latency flows can expect: an empty network's, and an estimate of the queues that other traffic makes.
+"""The latency of flows: that of an empty network, and an estimate of the queues that other traffic causes.
 
 The queues are those of :mod:`nmsolve.hw.routing.queues`. Back pressure of full buffers is left out: near saturation the
 estimate is too low. ``trusted`` says whether it may be believed; docs/energy.md has the derivation and measured errors.

@@ -1,4 +1,4 @@
-"""Is a deadlock possible on these routes? A numbering that says no, checked, or a ring in words."""
+"""Is a deadlock possible on these routes? A checked numbering that excludes it, or a ring in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long packets wait in routers, every router looked at alone; times of service are fixed, packets have one length.
+"""How long packets wait in routers, each router on its own; service times are fixed, packets have one length.
 
 * One virtual channel: a packet waits behind others in its input buffer, and, once at the front, for packets of other inputs that
   hold its output; while it waits it holds up its buffer.

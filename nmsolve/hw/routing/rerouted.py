@@ -1,4 +1,4 @@
-"""Link loads that are kept up to date while single flows are sent another way.
+"""Link loads that are kept up to date while single flows are rerouted.
 
 The largest load is found without looking at all links: links are kept in blocks of 64 with the largest load of each. A load that
 grows can only raise its block's largest; one that falls makes the block *stale* if it was the largest, and only stale blocks
@@ -74,7 +74,7 @@ def largest(state: LoadState) -> float:
 
 
 class RoutedLoads:
-    """Loads of flows with routes of their own, kept up to date while single flows are sent another way.
+    """Loads of flows with routes of their own, kept up to date while single flows are rerouted.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What routes are worth: the objectives of the routing problem."""
+"""The objectives of the routing problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes both files and says what SANA-FE will count and what the files cannot say."""
+"""Write both files, with what SANA-FE will count and what the files cannot express."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the readers of HDF5 files share: the optional package, damage as one line, sizes that are believed, no other files.
+"""What the readers of HDF5 files share: the optional package, damage as one line, limits on sizes, no other files.
 
 The library is native code that trusts what it reads: use all of this in a contained process only
 (:mod:`nmsolve.model.contained`).

@@ -1,4 +1,4 @@
-"""Sizes of the nodes of a node-link file: one rule (``docs/files.md``), and whatever has two readings is refused.
+"""Sizes of the nodes of a node-link file: one rule (``docs/files.md``); anything ambiguous is refused.
 
 A node names a resource at top level, in ``sizes``, or, ``neurons`` alone, as ``size``. What it does not name counts 0,
 unless another reading is as likely.

@@ -1,4 +1,4 @@
-"""Members of NumPy archives: whole arrays, or one piece after the other; none unpacks to more than it promises."""
+"""Members of NumPy archives: whole arrays, or piece by piece; none unpacks to more than it promises."""
 
 from __future__ import annotations
 

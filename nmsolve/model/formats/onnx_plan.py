@@ -1,4 +1,4 @@
-"""A copy of an ONNX model that says which stage of the pipeline every operator belongs to.
+"""A copy of an ONNX model that states the pipeline stage of every operator.
 
 IR version 11 has a place for that: a *device configuration* of the model, to which every node may refer with the number of its
 stage (``NodeDeviceConfigurationProto.pipeline_stage``, https://github.com/onnx/onnx/blob/main/onnx/onnx.proto). Where the

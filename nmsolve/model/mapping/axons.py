@@ -1,4 +1,4 @@
-"""Axon tables: what cores hold of messages rather than of nodes, and the limits on that.
+"""Axon tables: the entries that messages take on cores, and the limits on them.
 
 A core needs one *incoming* entry for every distinct message that reaches a node on it, and one *outgoing* entry for every
 pair of a message sent from it and a core that this message reaches. Messages between nodes of one core take both entries,

@@ -1,4 +1,4 @@
-"""Side constraints that contradict each other, with the names of a smallest set that does."""
+"""Side constraints that contradict each other, and a smallest set of them that does."""
 
 from __future__ import annotations
 

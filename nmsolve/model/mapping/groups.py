@@ -1,4 +1,4 @@
-"""What the fit checks look at: ``together`` groups as single items, with sizes, allowed cores and names."""
+"""The items of the fit checks: ``together`` groups as single items, with sizes, allowed cores and names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The migration budget: how many nodes may sit elsewhere than in a reference mapping."""
+"""The migration budget: how many nodes may be on another core than in a reference mapping."""
 
 from __future__ import annotations
 

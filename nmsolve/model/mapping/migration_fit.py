@@ -1,4 +1,4 @@
-"""How many nodes must leave their old core, whatever else is done: by counting, before any search."""
+"""The least number of nodes that must leave their old core, counted before any search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be minimised: one record for every objective, which everything else asks.
+"""What can be minimised: one record for every objective, used everywhere else.
 
 A sum needs only its record: evaluator, engines, exact models, bounds and their re-checks take it from there. Any other objective
 names a formula and a second one for ``nmsolve verify``, which shares no code with the first.

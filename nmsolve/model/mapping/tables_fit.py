@@ -1,4 +1,4 @@
-"""Why routers' tables cannot suffice, found by counting; every statement is a proof on its own."""
+"""Why routing tables cannot suffice, found by counting; every statement is a proof on its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor or scalar (M3.1): which operators are work for an accelerator, and which steer it."""
+"""Tensor or scalar (M3.1): which operators are work for an accelerator, and which control it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a plan, in plain Python, from the rules as they are stated; no engine uses this."""
+"""The rules of a plan checked in plain Python, as they are stated; no engine uses this."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which layers must not come later than which: what ``chain`` and ``contiguous`` ask of a plan."""
+"""Which layers must not come after which others: the rules of ``chain`` and ``contiguous``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traffic between cores: what is left of messages once nodes have their places."""
+"""Traffic between cores: the messages of a graph whose nodes are mapped."""
 
 from __future__ import annotations
 

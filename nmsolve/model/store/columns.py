@@ -1,4 +1,4 @@
-"""What a ``.nmz`` file says of vertices and messages, in memory and as members of the archive."""
+"""The columns of a ``.nmz`` file about vertices and messages, in memory and as members of the archive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scratch folder of a run: what does not fit in memory lies here, and is gone when the run ends.
+"""The scratch folder of a run: data that does not fit in memory; removed when the run ends.
 
 A run holds a lock (``flock``) on a file in its folder. The system releases it however the run ends, so a folder whose
 lock is free was left by a killed run; the next run removes it, or continues from it (``--resume``).

@@ -1,4 +1,4 @@
-"""Raise the bound of a mapping that is given and stays as it is (``nmsolve gap``)."""
+"""Raise the bound of a given mapping, which stays as it is (``nmsolve gap``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a mapping within the limits on axon tables: annealing on the entries that are too many."""
+"""Bringing a mapping within the limits on axon tables: annealing on the excess entries."""
 
 from __future__ import annotations
 

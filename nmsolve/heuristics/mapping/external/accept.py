@@ -1,4 +1,4 @@
-"""Taking proposals: one after the other in a fixed order against live capacities, and the prices of full cores."""
+"""Accepting proposals one at a time in a fixed order against live capacities, and the prices of full cores."""
 
 from __future__ import annotations
 

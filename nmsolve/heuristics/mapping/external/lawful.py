@@ -1,4 +1,4 @@
-"""Placements that keep capacities and rules: from the order of the nodes, or near a placement that does not quite."""
+"""Placements that keep capacities and rules: from the order of the nodes, or near a placement that nearly does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections in a store: read block by block, as many as there is memory for held decoded."""
+"""Connections in a store: read block by block, with as many held decoded as memory allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Getting overfull cores within their capacities at once, with a look at the connections of only those who must go."""
+"""Getting overfull cores within their capacities at once, reading the connections only of nodes that must move."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages as the net kernels see them, and the tables that make the change of a move exact and cheap."""
+"""Messages in the form of the net kernels, and the tables that make the change of a move exact and cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Under limits on axon tables: a good mapping without regard to them, then within them at a rising price."""
+"""Under limits on axon tables: a good mapping that ignores them, then annealing with a rising price on excess entries."""
 
 from __future__ import annotations
 

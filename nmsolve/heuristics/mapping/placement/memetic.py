@@ -1,4 +1,4 @@
-"""A small population for tabu search: members are crossed, their children searched, the best and most unlike stay.
+"""A small population for tabu search: members are crossed, their children searched, the best and most different ones stay.
 
 Memetic search in the manner of Benlic and Hao (2015), with two differences: crossing is by permitted swaps, so that side
 constraints hold throughout, and the second parent is first turned and mirrored onto the first by whatever symmetry of the

@@ -1,4 +1,4 @@
-"""Dense matrices over the usable cores for tabu search, and one search after another on them."""
+"""Dense matrices over the usable cores for tabu search, and repeated searches on them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An old mapping made legal by few moves: everybody who may stay does."""
+"""An old mapping made legal by few moves: every node that may stay stays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From bytes to a checked protocol buffer: every way the file can be wrong is one line."""
+"""From bytes to a checked protocol buffer: one clear line for every error."""
 
 from __future__ import annotations
 

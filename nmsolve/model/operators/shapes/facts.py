@@ -1,4 +1,4 @@
-"""What is known of a tensor, what a rule is asked, and the register of rules."""
+"""What is known about a tensor, the input of a shape rule, and the table of rules."""
 
 from __future__ import annotations
 

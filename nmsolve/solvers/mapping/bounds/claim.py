@@ -1,4 +1,4 @@
-"""What an engine may claim: no more than a re-check of its certificate will say.
+"""What an engine may claim: no more than a re-check of its certificate proves.
 
 Engines round with margins that fit ordinary problems. Where weights lie many powers of ten apart, large terms cancel in a
 small bound, and what their rounding is charged in a re-check is more than such a margin. So there the engine asks first.

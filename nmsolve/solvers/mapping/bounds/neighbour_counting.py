@@ -1,4 +1,4 @@
-"""The neighbour-counting bound (engine ``star``): every node's neighbours sit as near to it as they fit.
+"""The neighbour-counting bound (engine ``star``): every node's neighbours are as near to it as they fit.
 
 ``cost >= 1/2 sum_u min_{p in domain(u)} sum_j w_(j) near_p(slot(j))`` with the weights of u falling and the slots of p
 rising. Valid for every mapping: each node's share is bounded on its own. The minimum over p is taken slot by slot,

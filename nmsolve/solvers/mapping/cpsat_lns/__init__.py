@@ -1,1 +1,1 @@
-"""Exact repair of a few nodes at a time by CP-SAT, for problems that the dedicated moves do not know."""
+"""Exact repair of a few nodes at a time by CP-SAT, for problems that the dedicated moves do not support."""

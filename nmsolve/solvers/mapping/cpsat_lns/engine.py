@@ -1,4 +1,4 @@
-"""Engine ``cpsat-lns``: the exact model with all but a few nodes held fast, solved again and again.
+"""Engine ``cpsat-lns``: the exact model with all but a few nodes fixed, solved repeatedly.
 
 A repair takes tens to hundreds of milliseconds, a hundred times what the dedicated moves need, but it holds for whatever the
 exact model can state: several resources, nodes apart, route trees, any sum over pairs or messages. So it is for those.

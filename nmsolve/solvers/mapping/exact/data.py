@@ -1,4 +1,4 @@
-"""The mapping problem as plain integers: one input for every exact model, so that the twins say the same."""
+"""The mapping problem as plain integers: one input for every exact model, so that the twins agree."""
 
 from __future__ import annotations
 

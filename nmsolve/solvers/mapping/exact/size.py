@@ -1,4 +1,4 @@
-"""How large an exact model would be, and from where on an engine says no."""
+"""The size of an exact model, and the size from which on an engine refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Axon tables in the feasibility model: one class for every node, because who talks to whom tells nodes apart."""
+"""Axon tables in the feasibility model: one class for every node, because traffic distinguishes nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes that no limit tells apart, as counts: what keeps a feasibility model of many nodes small."""
+"""Nodes that no limit distinguishes, as counts: this keeps a feasibility model of many nodes small."""
 
 from __future__ import annotations
 

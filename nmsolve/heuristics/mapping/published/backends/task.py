@@ -1,4 +1,4 @@
-"""What a partitioner is asked: a problem as graph or nets with whole weights, a number of parts, and what each holds."""
+"""The input of a partitioner: a problem as graph or nets with whole weights, a number of parts, and the capacity of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four metaheuristics as engines. They never run unasked: they are here to be compared with."""
+"""The four metaheuristics as engines. They run only on request, for comparison."""
 
 from __future__ import annotations
 
