@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import networkx as nx
 import numpy as np
 
+from nmsolve.hw.routing.order import required_order, route_order
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
+from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
+from nmsolve.model.routing.stage import hang_up
+
+
+def mesh(rows: int, cols: int, **more) -> Machine:
+    return Machine(f"mesh {rows}x{cols}", (1, 1), (rows, cols), **more)
 
 
 def some_flows(machine: Machine, rng: np.random.Generator, count: int, most: int) -> Flows:
@@ -78,3 +88,51 @@ def shortest_turning(machine: Machine, allowed: np.ndarray, p: int, q: int) -> l
                     longer[(*path, k)] = None
         paths = [list(path) for path in longer]
     return []
+
+
+def every_tree(problem: RoutingProblem, flow: int) -> list[tuple[int, ...]]:
+    """Every set of links that is a tree of paths short enough, by joining all paths to each target."""
+    graph, ends = links_of(problem.machine), link_ends(problem.machine)
+    link = {(k // 4, int(ends[k])): k for k in range(len(ends)) if ends[k] >= 0}
+    source = int(problem.flows.source[flow])
+    paths = []
+    for goal in problem.flows.of(flow).tolist():
+        most = nx.shortest_path_length(graph, source, goal) + problem.detour
+        some = nx.all_simple_paths(graph, source, goal, cutoff=most)
+        paths.append([tuple(link[ab] for ab in itertools.pairwise(path)) for path in some])
+    out = set()
+    for choice in itertools.product(*paths):
+        union = {c for path in choice for c in path}
+        heads = [int(ends[c]) for c in union]
+        if len(heads) == len(set(heads)):
+            out.add(tuple(sorted(union)))
+    return sorted(out)
+
+
+def every_answer(problem: RoutingProblem):
+    """Every legal choice of routes whose channels depend on each other in no cycle."""
+    before, after = required_order(problem)
+    for choice in itertools.product(*(every_tree(problem, f) for f in range(problem.flows.count))):
+        routes = joined(problem, choice)
+        if routes_complaint(problem, routes) is not None:
+            continue
+        graph = nx.DiGraph(zip(before.tolist(), after.tolist(), strict=True))
+        graph.add_edges_from(zip(*(x.tolist() for x in route_order(routes)), strict=True))
+        if nx.is_directed_acyclic_graph(graph):
+            yield routes
+
+
+def joined(problem: RoutingProblem, choice) -> Routes:
+    """Routes from a set of links per flow, links in order of their distance from the source."""
+    ends = link_ends(problem.machine)
+    flow, channel = [], []
+    for f, links in enumerate(choice):
+        far, todo = {int(problem.flows.source[f])}, list(links)
+        while todo:
+            ready = [c for c in todo if c // 4 in far]
+            assert ready
+            flow += [f] * len(ready)
+            channel += ready
+            far |= {int(ends[c]) for c in ready}
+            todo = [c for c in todo if c not in ready]
+    return hang_up(problem, np.array(flow, np.int64), np.array(channel, np.int64))

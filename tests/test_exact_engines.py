@@ -1,17 +1,16 @@
-"""The exact engines as the search sees them: starts, bounds, infeasibility, stopping, refusing, writing models."""
+"""The exact engines as the search sees them: starts, bounds, infeasibility, stopping, refusing."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
-from pathlib import Path
 
 import numpy as np
 import pytest
 from exact_support import Recorder, optimum, random_graph, small_problem
 
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.errors import BackendError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -22,7 +21,6 @@ from nmsolve.solvers.mapping.exact.data import exact_data
 from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
 from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
 from nmsolve.solvers.mapping.mip.model import build as build_mip
-from nmsolve.solvers.mapping.write_model import FILES, write_model
 from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
 ENGINES = [CpSat, Mip]
@@ -199,44 +197,6 @@ def test_hint_is_complete_and_feasible(kind: str) -> None:
     solver.parameters.fix_variables_to_their_hinted_value = True
     assert solver.solve(built.model) == cp_model.OPTIMAL
     assert solver.objective_value == built.data.value(start)
-
-
-def test_model_files_are_written_and_can_be_read_again(tmp_path: Path) -> None:
-    """LP and MPS have the same optimum as the problem when HiGHS reads them; the protos parse."""
-    import highspy
-    from ortools.sat import cp_model_pb2
-    from ortools.sat.python import cp_model
-
-    problem = square(5, 4)
-    paths = write_model(problem, tmp_path / "models")
-    assert [p.name for p in paths] == list(FILES)
-    best = optimum(problem)
-    for path in paths[:2]:
-        highs = highspy.Highs()
-        highs.silent()
-        assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
-        assert "x(3_8)" in highs.getLp().col_names_
-        highs.run()
-        assert highs.getInfo().objective_function_value == pytest.approx(best)
-    proto = cp_model_pb2.CpModelProto()
-    proto.ParseFromString(paths[2].read_bytes())
-    assert [v.name for v in proto.variables if v.name == "x[3,8]"]
-    again = cp_model.CpModel()
-    assert again.proto.parse_text_format(paths[3].read_text())
-    solver = cp_model.CpSolver()
-    assert solver.solve(again) == cp_model.OPTIMAL
-    assert solver.objective_value == best
-
-
-def test_write_model_refuses_what_it_cannot_state_or_write(tmp_path: Path) -> None:
-    """Too large a problem and a folder that is a file are input errors."""
-    rng = np.random.default_rng(0)
-    big = MappingProblem(random_graph(rng, 200), Machine("m", (1, 1), (16, 16)), node_limit=1)
-    with pytest.raises(InputError, match="no model is written"):
-        write_model(big, tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot write"):
-        write_model(square(), tmp_path / "file")
 
 
 def test_other_solvers_go_through_pyomo() -> None:

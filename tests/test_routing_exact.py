@@ -11,7 +11,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pytest
-from routing_support import links_of, some_flows, trees
+from routing_support import every_answer, every_tree, joined, mesh, some_flows, trees
 
 from nmsolve.hw.reward import exchange_loss
 from nmsolve.hw.routing.loads import route_loads
@@ -21,12 +21,11 @@ from nmsolve.hw.turns import turn_set
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends
-from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint, table_entries
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.stage import RoutingStage, hang_up
+from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.routing.turns import TurnSet, all_turns, possible_turns
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
@@ -41,10 +40,6 @@ from nmsolve.solvers.search.incumbent import Incumbent
 ENGINES = {"cpsat": RouteCpSat, "mip": RouteMip}
 
 
-def mesh(rows: int, cols: int, **more) -> Machine:
-    return Machine(f"mesh {rows}x{cols}", (1, 1), (rows, cols), **more)
-
-
 def solved(stage: RoutingStage, engine, start: Routes | None = None) -> Incumbent:
     """One engine on one stage, in this process."""
     budget = Budget(60)
@@ -55,57 +50,6 @@ def solved(stage: RoutingStage, engine, start: Routes | None = None) -> Incumben
     engine.run(stage, context)
     assert not [e for e in incumbent.events if e.kind == "error"], incumbent.events
     return incumbent
-
-
-# all routes there are, from the definition
-
-
-def every_tree(problem: RoutingProblem, flow: int) -> list[tuple[int, ...]]:
-    """Every set of links that is a tree of paths short enough, by joining all paths to each target."""
-    graph, ends = links_of(problem.machine), link_ends(problem.machine)
-    link = {(k // 4, int(ends[k])): k for k in range(len(ends)) if ends[k] >= 0}
-    source = int(problem.flows.source[flow])
-    paths = []
-    for goal in problem.flows.of(flow).tolist():
-        most = nx.shortest_path_length(graph, source, goal) + problem.detour
-        some = nx.all_simple_paths(graph, source, goal, cutoff=most)
-        paths.append([tuple(link[ab] for ab in itertools.pairwise(path)) for path in some])
-    out = set()
-    for choice in itertools.product(*paths):
-        union = {c for path in choice for c in path}
-        heads = [int(ends[c]) for c in union]
-        if len(heads) == len(set(heads)):
-            out.add(tuple(sorted(union)))
-    return sorted(out)
-
-
-def every_answer(problem: RoutingProblem):
-    """Every legal choice of routes whose channels depend on each other in no cycle."""
-    before, after = required_order(problem)
-    for choice in itertools.product(*(every_tree(problem, f) for f in range(problem.flows.count))):
-        routes = joined(problem, choice)
-        if routes_complaint(problem, routes) is not None:
-            continue
-        graph = nx.DiGraph(zip(before.tolist(), after.tolist(), strict=True))
-        graph.add_edges_from(zip(*(x.tolist() for x in route_order(routes)), strict=True))
-        if nx.is_directed_acyclic_graph(graph):
-            yield routes
-
-
-def joined(problem: RoutingProblem, choice) -> Routes:
-    """Routes from a set of links per flow, links in order of their distance from the source."""
-    ends = link_ends(problem.machine)
-    flow, channel = [], []
-    for f, links in enumerate(choice):
-        far, todo = {int(problem.flows.source[f])}, list(links)
-        while todo:
-            ready = [c for c in todo if c // 4 in far]
-            assert ready
-            flow += [f] * len(ready)
-            channel += ready
-            far |= {int(ends[c]) for c in ready}
-            todo = [c for c in todo if c not in ready]
-    return hang_up(problem, np.array(flow, np.int64), np.array(channel, np.int64))
 
 
 def some_problem(kind: str) -> RoutingProblem:

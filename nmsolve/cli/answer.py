@@ -92,6 +92,14 @@ class Answer:
                     write_atomic(folder / name, content)
 
 
+def write_models(name: str, twins: tuple[Any, Any], folder: Path) -> None:
+    """Write the exact models of ``--write-model``, and say where they are."""
+    from nmsolve.solvers.search.write_model import write_model
+
+    for path in write_model(name, *twins, folder):
+        print(f"wrote {path}", file=sys.stderr)
+
+
 def as_json(report: msgspec.Struct) -> bytes:
     """A report as its file holds it."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2)

@@ -54,6 +54,7 @@ Memory = A[str | None, Option(help="Memory limit for all processes together, e.g
 Residence = A[str | None, Option("--memory", help="Memory limit, e.g. 2GiB; a .nmz graph that is too large stays on disk.")]
 Occupied = A[list[Path] | None, Option(help="Output folder of an earlier run whose network already occupies the "
                                        "machine (repeatable).")]
+WriteModel = A[Path | None, Option(help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.")]
 
@@ -76,7 +77,7 @@ class MapOptions:
     warm_start: A[Path | None, Option(help="Start from this mapping; nodes that now break a rule are moved.")] = None
     migration_budget: A[int | None, Option(help="Most nodes that may leave their core in --warm-start.")] = None
     mip_solver: A[str, Option(help="MIP solver that Pyomo calls.")] = "highs"
-    write_model: A[Path | None, Option(help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder.")] = None
+    write_model: WriteModel = None
     memory: Memory = None
     scratch: A[Path | None, Option(help="Folder for data that does not fit in memory. "
                                    "[default: the system's temporary folder]")] = None
@@ -177,6 +178,7 @@ class RouteOptions(AnswerOptions):
     workers: Workers = 1
     engines: Engines = None
     warm_start: A[Path | None, Option(help="Start from these routes (flow-routes.json, or its folder).")] = None
+    write_model: WriteModel = None
     memory: Memory = None
     out: Out = Path("nmsolve-routes")
     json: Json = False
@@ -206,6 +208,7 @@ class PipelineOptions:
     workers: Workers = 1
     engines: Engines = None
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
+    write_model: WriteModel = None
     memory: Memory = None
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported.")] = 8
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False

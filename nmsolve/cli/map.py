@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder
+from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, write_models
 from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import ALONE, Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER, CHOSEN, mapping_time, require_route, routes_of_answer
@@ -142,12 +142,9 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     if o.scratch is not None:
         prepare_folder(o.scratch)
     if o.write_model is not None:
-        from nmsolve.model.mapping.reduce import merge_together
-        from nmsolve.solvers.mapping.write_model import write_model
+        from nmsolve.solvers.mapping.models import models
 
-        reduced = merge_together(problem).reduced
-        for path in write_model(reduced, o.write_model, free_routes=o.route == "joint"):
-            print(f"wrote {path}", file=sys.stderr)
+        write_models("mapping", models(problem, free_routes=o.route == "joint"), o.write_model)
     with Patience(clock.end(limit)) as patience:
         run = Run(o, problem, start, search_time(limit), gap, memory, patience, known)
         if front is not None:

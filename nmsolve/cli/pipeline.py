@@ -21,6 +21,7 @@ from nmsolve.cli.answer import (
     last_words,
     prepare_file,
     prepare_folder,
+    write_models,
 )
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -59,6 +60,10 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
+    if o.write_model is not None:
+        from nmsolve.solvers.pipeline.exact import models
+
+        write_models("pipeline", models(given.problem), o.write_model)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
     run = new_run()
     with Patience(clock.end(limit)) as patience:

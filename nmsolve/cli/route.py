@@ -10,7 +10,16 @@ from msgspec.structs import replace
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import BETTER, Answer, as_json, event_lines, exit_code, last_words, prepare_folder
+from nmsolve.cli.answer import (
+    BETTER,
+    Answer,
+    as_json,
+    event_lines,
+    exit_code,
+    last_words,
+    prepare_folder,
+    write_models,
+)
 from nmsolve.cli.commands import RouteOptions, VerifyOptions, as_command
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -74,6 +83,10 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     problem = routing_problem(o, loaded)
     search = _search(o, start, problem)
     prepare_folder(o.out)
+    if o.write_model is not None:
+        from nmsolve.solvers.routing.exact import models
+
+        write_models("routes", models(problem), o.write_model)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
             result, better = search(time_limit=search_time(limit), observers=observers, **how)

@@ -17,9 +17,13 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import pipeline_data
+from nmsolve.solvers.pipeline.fit import require_fit
+from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.search import mip as mip_solver
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
+from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.write_model import require_statable
 
 #: Most variables of a model, about, for CP-SAT and for HiGHS.
 MAX_VARIABLES, MAX_MIP_VARIABLES = 100_000, 10_000
@@ -39,6 +43,19 @@ def too_many(problem: PipelineProblem, most: int) -> str | None:
         return f"{problem.slots} stages of up to {problem.largest_group} cores are too many"
     size = pipeline_data(problem).size
     return f"a model of {size} variables, the limit is {most}" if size > most else None
+
+
+def models(problem: PipelineProblem) -> tuple[mip.PipelineMipModel, cpsat.PipelineModel]:
+    """The twin models, to be written to files.
+
+    Raises
+    ------
+    InputError : too large, or counting shows that nothing fits
+    """
+    require_fit(problem)
+    require_statable(too_many(problem, MAX_VARIABLES))
+    data = pipeline_data(problem)
+    return mip.build(data), cpsat.build(data)
 
 
 class PipelineCpSat:
@@ -151,7 +168,9 @@ class PipelineCpSat:
             raise_to(built.claim.bound(end.bound), end.status.lower(), end.by)
             if end.status == "OPTIMAL" and end.core is not None and built.claim.exact:
                 # rounding of the bound must not leave a gap where nothing was rounded
-                raise_to(min(below, context.incumbent()[1]), "optimal", end.by)
+                value = judge(PipelineReferee(problem), end.core)[2]
+                if np.isfinite(value):
+                    raise_to(value, "optimal", end.by)
         return end.status
 
 

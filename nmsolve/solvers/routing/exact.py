@@ -13,15 +13,18 @@ from nmsolve.hw.routing.order import prohibited_turns
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.routing.features import takes
+from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage, leg_lengths
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing import cpsat, mip
 from nmsolve.solvers.routing.data import RouteData
+from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import Worth, run_model, within
 from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.scaling import Scale
+from nmsolve.solvers.search.write_model import require_statable
 
 #: Most variables of legs and trees, for CP-SAT and for HiGHS.
 MAX_VARIABLES, MAX_MIP_VARIABLES = 60_000, 5_000
@@ -38,6 +41,23 @@ def too_many(stage: RoutingStage, most: int) -> str | None:
     least = int(leg_lengths(problem).sum())  # a leg needs a variable for every link of one route at least
     size = least if least > most else RouteData(problem).size
     return f"{size} variables of routes or more, the limit is {most}" if size > most else None
+
+
+#: What the twins both state: HiGHS's own limit of size is no limit for other solvers.
+_refuses_models = takes("-reward -empty", partial(too_many, most=MAX_VARIABLES))
+
+
+def models(problem: RoutingProblem) -> tuple[mip.RouteMipModel, cpsat.RouteModel]:
+    """The twin models of the first objective, to be written to files.
+
+    Raises
+    ------
+    InputError : too large, not linear, or no routes can exist
+    """
+    require_routes(problem)
+    stage = RoutingStage(problem, problem.objective[0])
+    require_statable(_refuses_models(stage))
+    return mip.build(stage), cpsat.build(stage)
 
 
 class RouteCpSat:

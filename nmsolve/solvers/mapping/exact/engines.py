@@ -30,8 +30,8 @@ class _Exact:
             return np.inf if broken_ceiling(problem, core) else objective_value(problem, core)
 
         start, _ = context.incumbent()
-        built = _built(problem, self.solver == "cpsat", start=start, bound=context.bound())
-        run_model(built, self.solver, self.name, context, worth)
+        model = built(problem, self.solver == "cpsat", start=start, bound=context.bound())
+        run_model(model, self.solver, self.name, context, worth)
 
 
 class CpSat(_Exact):
@@ -49,16 +49,14 @@ class Mip(_Exact):
         self.solver = solver
 
 
-def _built(problem: MappingProblem, cpsat: bool, **known: Any) -> Any:
-    """The model; with the loads of links where the objective or a ceiling needs them."""
-    if uses_links(problem) or problem.ceilings:
+def built(problem: MappingProblem, cpsat: bool, *, free: bool = False, **known: Any) -> Any:
+    """The model in one of its twin forms; with loads of links where the objective or a ceiling needs them, or ``free`` routes."""
+    if free or uses_links(problem) or problem.ceilings:
         from nmsolve.solvers.mapping.joint import cpsat as routed_cpsat
         from nmsolve.solvers.mapping.joint import mip as routed_mip
 
-        if cpsat:
-            return routed_cpsat.build(problem, free=False, **known)
-        return routed_mip.build(problem, free=False, scaled=True, **known)
+        return (routed_cpsat if cpsat else routed_mip).build(problem, free=free, **known)
     from nmsolve.solvers.mapping.cpsat import model as plain_cpsat
     from nmsolve.solvers.mapping.mip import model as plain_mip
 
-    return plain_cpsat.build(problem, **known) if cpsat else plain_mip.build(problem, scaled=True, **known)
+    return (plain_cpsat if cpsat else plain_mip).build(problem, **known)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic import (
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
+from nmsolve.solvers.mapping.exact.engines import built
 from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
 from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.partitions import (
@@ -98,7 +98,6 @@ class _JointModel:
 
     def run(self, problem: JointProblem, context: Context) -> None:
         """Solve the model; mappings with routes and bounds are forwarded as the solver tells them."""
-        from nmsolve.solvers.mapping.joint import cpsat, mip
 
         def worth(solution: IntArray) -> float:
             core, used = problem.split(solution)
@@ -107,12 +106,8 @@ class _JointModel:
             return problem.value(problem.mapping.objective, core, used)
 
         start, _ = context.incumbent()
-        known: dict[str, Any] = {"free": True, "start": start, "bound": context.bound()}
-        if self.solver == "cpsat":
-            built: Any = cpsat.build(problem.mapping, **known)
-        else:
-            built = mip.build(problem.mapping, scaled=True, **known)
-        run_model(built, self.solver, self.name, context, worth)
+        model = built(problem.mapping, self.solver == "cpsat", free=True, start=start, bound=context.bound())
+        run_model(model, self.solver, self.name, context, worth)
 
 
 class JointCpSat(_JointModel):

@@ -65,12 +65,8 @@ def build(
     start: IntArray | None = None,
     bound: float = 0.0,
     break_symmetry: bool = True,
-    scaled: bool = False,
 ) -> RoutedMip:
-    """State ``problem`` with its ceilings in Pyomo; arguments as :func:`nmsolve.solvers.mapping.joint.cpsat.build`.
-
-    ``scaled``: as in :func:`nmsolve.solvers.mapping.mip.model.build`, for every measure by itself.
-    """
+    """State ``problem`` with its ceilings in Pyomo; arguments as :func:`nmsolve.solvers.mapping.joint.cpsat.build`."""
     import pyomo.environ as pyo
 
     model = pyo.ConcreteModel(name="mapping_with_routes")
@@ -86,7 +82,7 @@ def build(
     costs: dict[str, tuple[Any, Scale, float]] = {}
     for name in names:
         if routed(problem, name, free):
-            unit = _unit(links, name) if scaled else 1.0
+            unit = _unit(links, name)
             costs[name] = _routed_measure(model, links, name, unit), links.scale[name], unit
             continue
         data = exact_data(replace(problem, objective=name, ceilings=()))
@@ -95,7 +91,7 @@ def build(
         add_variables(part, data, model.x)
         for rule in (*MEASURES, *STRENGTHENERS):
             rule(part, data)
-        unit = unit_of(data) if scaled else 1.0
+        unit = unit_of(data)
         costs[name] = unit * total_cost(part, data), data.claim, unit
     ceilings = named_rows(model, "ceilings")
     for name, most in problem.ceilings:

@@ -90,7 +90,6 @@ def build(
     start: IntArray | None = None,
     bound: float = 0.0,
     break_symmetry: bool = True,
-    scaled: bool = False,
 ) -> MipModel:
     """State ``problem`` in Pyomo.
 
@@ -99,7 +98,6 @@ def build(
     start : a feasible mapping (n,); it is reflected into the symmetry rows and becomes the values of ``x``
     bound : a proven lower bound on the objective, added as a row
     break_symmetry : False states the bare problem
-    scaled : True multiplies the objective so that a solver's absolute tolerances are small beside it
 
     Raises
     ------
@@ -113,7 +111,7 @@ def build(
     for rule in (*RULES, *MEASURES, *STRENGTHENERS):
         rule(model, data)
     start = _break_symmetry(model, data, start) if break_symmetry else start
-    unit = unit_of(data) if scaled else 1.0
+    unit = unit_of(data)
     minimise(model, data, unit)
     at_least(model, data, bound, unit)
     if start is not None:
