@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.route import RouteReport
     from nmsolve.model.bound import Event, Result
 
-#: A better answer than the one that ``nmsolve gap`` was given, met on the way.
+#: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
 #: Exit codes (docs/files.md).
 OK, INTERNAL, FEASIBLE, INFEASIBLE, UNKNOWN, INTERRUPTED = 0, 1, 3, 4, 5, 130

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-#: Wall clock (``time.monotonic()``) at start-up. Whoever reads it goes through this module: tests set it again for each call.
+#: Wall clock (``time.monotonic()``) at start-up. Read it only through this module: tests set it for each call.
 STARTED = time.monotonic()
 
 

@@ -18,7 +18,7 @@ from nmsolve.model.file_set import require_one_run, settle
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
 
-#: Options that name what is written: a report, which may be a stranger's, does not say where.
+#: Options that name output files: never taken from a report, which may come from anyone.
 WRITTEN = ("out", "scratch", "write_model", "write_onnx")
 
 

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ExportOptions
 
-#: Tools that mappings can be written for.
+#: Tools whose input files can be written.
 TOOLS = ("sanafe",)
 
 

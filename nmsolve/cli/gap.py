@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Bound
     from nmsolve.model.mapping.problem import MappingProblem
 
-#: Routes that belong to a run's answer, not to its mapping alone: what is bounded here has the machine's own.
+#: Routes that belong to the answer of a run: bounds here are for the machine's own routes.
 ROUTED = (*AFTER, "joint")
 
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "class")
 #: Columns of numbers, aligned right.
 _RIGHT = {"MACs", "parameters", "bytes", "MACs/byte"}
-#: An expression longer than this would push the table off the page; --json has it whole.
+#: Longer expressions are cut in the table; --json has them whole.
 _WIDEST = 40
-#: The same for sums, which have a line of their own.
+#: The same for sums, which have a separate line.
 _SUM = 200
 
 

@@ -23,7 +23,7 @@ from nmsolve.model.errors import InputError, NmsolveError
 #: Least address space (bytes): 0.6 GiB are used for a network of a few hundred nodes.
 LEAST_SPACE = 768 * 2**20
 
-#: What batch systems and terminals that close send; they mean Ctrl-C: exit code 130 where there is no answer yet.
+#: Signals of batch systems and of terminals that close. They mean Ctrl-C: exit code 130 if there is no answer yet.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 app = typer.Typer(

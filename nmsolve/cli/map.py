@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 
-#: Where to read on when nothing fits.
+#: Advice when nothing fits.
 EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
-#: Points of a front: every one takes two searches of its own, however little time is left for it.
+#: Most points of a front: each takes two searches, however little time is left.
 MOST_POINTS = 1000
 #: A placeholder for a ceiling that is not known yet.
 _ANY_VALUE = 1e30

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.routes import MessageRoute
     from nmsolve.model.types import IntArray
 
-#: Names that files of a mapping may have; the last line are those of a routing, which a new mapping makes wrong.
+#: Possible file names of a mapping; the last line has those of a routing, which a new mapping invalidates.
 FILES = (
     "mapping.json", "solution.sln", "certificates.json", "events.jsonl", "report.json", "report.html", "reference.json",
     "better.json", "routes.json",

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CHOSEN = "chosen"
 #: What ``--route`` takes that adds routes to a mapping.
 AFTER = (*RULES, CHOSEN)
-#: Share of the time limit that is the mapping's where routes are chosen after it.
+#: Share of the time limit for the mapping if routes are chosen after it.
 MAPPING_SHARE = 0.7
 #: Least seconds for the routes, however late it is.
 LEAST = 0.5

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nmsolve.solvers.mapping.multi_objective import Front, Point
 
 
-#: Names that files of a front may have.
+#: Possible file names of a front.
 FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
 
 

@@ -17,9 +17,9 @@ from nmsolve.solvers.search.stop import Stop, stopping
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: Seconds of the limit that searches leave to checks and pictures, and most of it.
 PAGE, PAGE_PART = 1.2, 0.1
-#: Seconds until it is tried again to cut off what did not notice, and what was in the middle of an import.
+#: Seconds between attempts to cut off work that did not stop, or that was inside an import.
 AGAIN, AFTER_IMPORT = 0.2, 0.01
-#: Seconds that checks get however late it is: enough for small networks.
+#: Seconds that checks always get: enough for small networks.
 CHECKS = 0.4
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 DIRECTIONS = ("east", "west", "south", "north")
 #: Colours of a turn map: no such turn, allowed, prohibited.
 TURN_COLOURS = (EMPTY, "#9ecae9", PALETTE[1])
-#: Latencies drawn in a histogram go up to this share of the packets; the rest are named.
+#: Latencies drawn in a histogram go up to this share of the packets; the rest are stated.
 MOST_LATENCIES = 0.999
 #: A curve of latency is drawn up to this multiple of the latency at the lowest load.
 STEEP = 12

@@ -132,7 +132,7 @@ def _require_options(o: PipelineOptions, given: Given) -> None:
         prepare_file(o.write_onnx)
 
 
-#: Names that files of a pipeline may have; a placement belongs to the plan before.
+#: Possible file names of a pipeline; an older placement belongs to the older plan.
 FILES = (
     PLAN, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, "placement/*.json", "placement/*.jsonl",
     "placement/report.html",

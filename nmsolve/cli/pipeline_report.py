@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Result
     from nmsolve.model.pipeline.plan import PipelinePlan
 
-#: Stages of a baseline that people would draw by hand.
+#: Stages of a baseline that one would draw by hand.
 BY_HAND = 16
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
-#: Incumbent, bound, and who was last to change one of them.
+#: Incumbent, bound, and the engine that last changed one of them.
 Standing = tuple[float | None, float | None, str]
 NOTHING: Standing = (None, None, "")
 

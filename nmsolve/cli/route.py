@@ -138,7 +138,7 @@ def turns_option(text: str, machine: Machine) -> TurnSet | None:
     return None if text == "chosen" else turn_set(text, machine)
 
 
-#: Names that files of a routing may have.
+#: Possible file names of a routing.
 FILES = (FLOWS, PROOFS, "events.jsonl", REPORT, PAGE, BETTER)
 
 

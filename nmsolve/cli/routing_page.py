@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from nmsolve.hw.routing.energy import EnergyParts
     from nmsolve.model.routing.problem import RoutingProblem
 
-#: Links that get a rank, and flows that are named for each.
+#: Links that get a rank, and flows that are listed for each.
 HOTTEST, NAMED = 10, 4
-#: What the parts of the energy are called.
+#: Names of the parts of the energy.
 PART_NAMES = {
     "message": "messages", "router": "routers", "link_x": "links along rows", "link_y": "links along columns",
     "crossing": "links between chips", "synapses": "synapses", "neurons": "neurons", "spikes": "spikes",

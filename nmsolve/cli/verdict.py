@@ -9,7 +9,7 @@ from nmsolve.cli.report import CheckPart
 
 #: Exit code: nothing failed, but what the report claims rests on a solver's word.
 TRUSTED = 6
-#: Whose word it is that nobody has looked at.
+#: The ``word`` of a claim that was not checked.
 UNREAD = "the report"
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 #: No input file may be larger than this (bytes); it is also the most an archive may unpack to.
 LARGEST_FILE = 64 * 2**30
 
-#: JSON up to this size (bytes) is looked through for keys that are twice in one object; that takes about 30 ms per MB.
+#: JSON up to this size (bytes) is searched for repeated keys in one object; that takes about 30 ms per MB.
 LOOKED_THROUGH = 2 * 2**20
 
 #: A file may promise this many nodes without describing them, whatever its size, and this many more for each of its bytes.

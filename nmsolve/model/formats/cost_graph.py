@@ -25,7 +25,7 @@ from nmsolve.model.types import IntArray
 #: No cost graph may be larger than this (bytes); the largest published one has 0.6 MB.
 LARGEST_COST_GRAPH = 256 * 2**20
 
-#: Costs of edges with one source may differ by so much (the files hold decimal numbers).
+#: Costs of edges with one source may differ by this much (the files hold decimal numbers).
 SAME_COST = 1e-6
 
 

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 
-#: Boards larger than this (cores) are taken for a mistake.
+#: Boards with more cores than this are refused as a mistake.
 LARGEST_BOARD = 2**20
 
 

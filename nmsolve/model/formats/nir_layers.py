@@ -17,7 +17,7 @@ MATRICES = ("Affine", "Linear", "Conv1d", "Conv2d", "SumPool2d", "AvgPool2d")
 
 Shape = tuple[int, ...]
 
-#: A convolution says in a few bytes what takes 20 bytes per connection in memory.
+#: A convolution describes in a few bytes what takes 20 bytes per connection in memory.
 MOST_CONNECTIONS = 2**28
 
 

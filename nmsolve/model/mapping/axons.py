@@ -28,7 +28,7 @@ AXON_WORDS = {
     AXONS_IN: "distinct messages that reach the core",
     AXONS_OUT: "pairs of a message it sends and a core that is reached",
 }
-#: Stands for "no limit".
+#: "No limit".
 BIG = 2**62
 #: Marks "message reaches core" that are held at once (bytes), and how many of them an edge may cost before sorting is cheaper.
 MARKS, SPARSE = 2**22, 32

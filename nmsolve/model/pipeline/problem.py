@@ -13,7 +13,7 @@ from nmsolve.model.pipeline.tensors import Tensors
 from nmsolve.model.pipeline.ticks import Ticks, ticks_of
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
-#: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or anyhow.
+#: How layers may share a stage: stages along one order of the layers, stages that data pass only forwards, or no rule.
 SPLITS = ("chain", "contiguous", "any")
 
 

@@ -34,7 +34,7 @@ HEURISTICS = 0.9
 #: Smallest part of the time limit for one spectral bound that comes before the heuristics, and the largest with one and with
 #: several nodes per core. Linear algebra cannot be interrupted: a bound that needs more is not begun.
 LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
-#: Part of the time for the bounds that come after the heuristics: this at once, and so much more per second of the time
+#: Part of the time for the bounds that come after the heuristics: this at once, and this much more per second of the time
 #: limit, up to the largest.
 AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.

@@ -54,9 +54,9 @@ RECHECKS = {
     "slots": recheck_slots,
     "exchange": recheck_exchange,
 }
-#: Engines that prove optimality or infeasibility by a search of their own, and leave only a status.
+#: Engines that prove optimality or infeasibility by search and leave only a status.
 WORDS = ("cpsat", "mip", "branch-bound")
-#: The same for mappings whose routes are chosen, too.
+#: The same for mappings with chosen routes.
 FREE_WORDS = ("joint-cpsat", "joint-mip", "tree-branching", "tree-partitions")
 #: Re-checks that rest on eigenvalues of a matrix over all nodes.
 EIGENVALUES = ("joint", "parts", "tree-parts")

@@ -21,7 +21,7 @@ from nmsolve.solvers.pipeline.bounds import claimed
 from nmsolve.solvers.pipeline.data import PipelineData
 from nmsolve.solvers.search.scaling import to_whole, whole_factor
 
-#: Prices become whole numbers that add up to about this; few digits, so that HiGHS can tell them apart, too.
+#: Prices become whole numbers that add up to about this; few digits, so that HiGHS can distinguish them as well.
 UNIT = 10**7
 #: All whole times together, and all storage, are less than this; values that differ by this part are the same.
 LARGEST, SAME = 2.0**46, 5e-10

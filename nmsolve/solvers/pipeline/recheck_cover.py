@@ -32,7 +32,7 @@ NEAR = Fraction(1, 10**12)
 CLOSE = 1e-6
 #: Presolve's aggregator and probing, which have called a wrong optimum one (:mod:`nmsolve.solvers.search.mip`).
 WRONG = 1 << 12 | 1 << 15
-#: So few groups need no relaxation.
+#: Up to this number of groups no relaxation is needed.
 FEW = 6
 #: Part of the seconds for branch and bound; the rest is for asking HiGHS.
 OWN = 0.6

@@ -27,9 +27,9 @@ from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.portfolio import Step
 
-#: Part of the time that is left for an objective that others follow which are not proved yet.
+#: Part of the remaining time for an objective if later ones are not proved yet.
 FIRST = 0.7
-#: Seconds that must be left to look at the objectives once more.
+#: Seconds that must be left for another round over the objectives.
 LEAST_ROUND = 1.0
 
 

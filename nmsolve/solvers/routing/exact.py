@@ -43,7 +43,7 @@ def too_many(stage: RoutingStage, most: int) -> str | None:
     return f"{size} variables of routes or more, the limit is {most}" if size > most else None
 
 
-#: What the twins both state: HiGHS's own limit of size is no limit for other solvers.
+#: Stated by both twins: HiGHS's limit of size does not hold for other solvers.
 _refuses_models = takes("-reward -empty", partial(too_many, most=MAX_VARIABLES))
 
 

@@ -15,7 +15,7 @@ from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.referee import Referee
 
 Observer = Callable[[Event], None]
-#: Complaints about one engine's offers that become events; the rest is only counted.
+#: Rejected offers of one engine that become events; the rest is only counted.
 COMPLAINTS = 3
 
 

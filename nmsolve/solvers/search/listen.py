@@ -10,7 +10,7 @@ from typing import Any
 
 from nmsolve.model.types import IntArray
 
-#: Seconds between two looks at the news and at ``should_stop``.
+#: Seconds between two checks for messages and ``should_stop``.
 _PERIOD = 0.05
 
 #: ``tell("solution", array)`` or ``tell("bound", value)``; safe from any thread.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from nmsolve.model.errors import InputError
 
-#: Seconds between two looks at the memory.
+#: Seconds between two measurements of memory.
 _EVERY = 0.05
 #: Budgets that are stated as sufficient are multiples of this many bytes.
 _STEP = 4 * 2**20

@@ -18,7 +18,7 @@ from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
-#: A repeated engine is given up after this many runs in a row that changed nothing.
+#: A repeated engine is dropped after this many runs in a row without a change.
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
 CHILD_MINIMUM = 0.4
@@ -26,7 +26,7 @@ CHILD_MINIMUM = 0.4
 LEAST, CHILD_LEAST = 0.2, 2.0
 #: An engine is not run again with less time than this part of what its last run took.
 RESTART = 0.1
-#: Seconds less for a child to end after a signal: somebody is waiting.
+#: Seconds that a child gets less to end after a signal.
 HURRY = 0.3
 _POLL = 0.05
 

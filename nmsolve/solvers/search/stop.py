@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-#: Ctrl-C, a batch system's way to say it, and a terminal that was closed.
+#: Ctrl-C, the signal of batch systems, and a terminal that was closed.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 

@@ -28,7 +28,7 @@ SIGNS: dict[str, dict[str, bool]] = {
     "any": {},
 }
 
-#: A model with more expressions than this is not for people.
+#: A model with more expressions than this is unreadable.
 MOST_EXPRESSIONS = 200_000
 
 
