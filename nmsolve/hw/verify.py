@@ -171,7 +171,7 @@ def verifying(
 def recompute(
     graph: LogicGraph, machine: Machine, core: IntArray, between: BetweenCores | None = None
 ) -> dict[str, float]:
-    """All objectives by name, in plain NumPy; formulas in docs/objectives.md.
+    """Recompute all objectives of a mapping (n,) by name, in plain NumPy; formulas in docs/objectives.md.
 
     ``between`` : the mapping's messages between cores, for use afterwards.
     """
@@ -231,7 +231,7 @@ def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[
 def routed_scores(
     routes: RoutesFile, graph: LogicGraph, machine: Machine, core: IntArray
 ) -> dict[str, float]:
-    """The objectives that depend on routes, from chosen ones that :func:`routes_complaint` found legal."""
+    """Return the objectives of a mapping (n,) that depend on routes, for routes that :func:`routes_complaint` found legal."""
     out = dict.fromkeys(("multicast-hops", "energy", "max-link", "total-link"), 0.0)
     hops, energy = mesh_links(machine, "hops"), mesh_links(machine, "energy")
     loads: dict[tuple[int, int], float] = {}

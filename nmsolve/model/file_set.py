@@ -27,7 +27,7 @@ from nmsolve.model.files import decode_json, mode_of, read_limited, reason, writ
 _STAGED, _READY = ".nmsolve-staged-", ".nmsolve-answer"
 #: In a complete set: names of earlier files to remove.
 _REMOVED = ".removed.json"
-#: Marks by kind of file for parts that its reader must not see.
+#: The run id as a comment, by kind of file.
 _COMMENT = {
     ".html": "<!-- nmsolve run %s -->",
     ".svg": "<!-- nmsolve run %s -->",

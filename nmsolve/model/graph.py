@@ -357,7 +357,7 @@ def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]
 
 
 def array_digest(array: AnyArray) -> bytes:
-    """SHA-256 of the array's bytes."""
+    """Return the SHA-256 of an array of any shape."""
     return hashlib.sha256(np.ascontiguousarray(array).data).digest()
 
 
@@ -390,7 +390,7 @@ def row_max(indptr: IntArray, weights: FloatArray) -> FloatArray:
 def compress_rows(
     rows: int, src: IntArray, dst: IntArray, w: FloatArray, cols: int | None = None
 ) -> tuple[IntArray, Int32Array, FloatArray]:
-    """Edge list to CSR with sorted rows and summed duplicates."""
+    """Convert an edge list (m,) to CSR (rows + 1,), (k,), (k,) with sorted rows and summed duplicates."""
     from scipy.sparse import coo_array
 
     csr = coo_array((w, (src, dst)), shape=(rows, cols or rows)).tocsr()

@@ -16,7 +16,7 @@ PJ, NS = 1e-12, 1e-9
 
 
 def tile_of(machine: Machine, core: IntArray) -> IntArray:
-    """Numbers of SANA-FE's tiles, which count down the columns."""
+    """Return SANA-FE's numbers of tiles for cores (any shape); they count down the columns."""
     row, col = np.divmod(core, machine.cols)
     out: IntArray = col * machine.rows + row
     return out

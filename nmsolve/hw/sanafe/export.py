@@ -105,7 +105,7 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
 
 
 def counts(graph: LogicGraph, machine: Machine, core: IntArray, senders: Senders) -> SanafeCounts:
-    """What SANA-FE counts per step of the graph: each sender's rate once per core that holds a target of it."""
+    """Return SANA-FE's counts per step of the graph for a mapping (n,): a sender's rate once per core with a target."""
     goals = np.concatenate([np.zeros(0, np.int64), *(core[rows.targets] for rows in graph.blocks())])
     sender, goal = np.divmod(np.unique(senders.of_edge * machine.size + goals), machine.size)
     start, rate = core[senders.node[sender]], senders.rate[sender]

@@ -87,7 +87,7 @@ def _earlier(row: IntArray, weight: FloatArray, goal: IntArray) -> IntArray:
 
 
 def drive(rate: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """Bias and first potential of neurons that send ``rate`` messages per step of the graph, ``steps`` steps of SANA-FE."""
+    """Return (k,) bias and first potential of neurons that send ``rate`` messages in ``steps`` steps of SANA-FE."""
     bias = np.rint(rate / steps * THRESHOLD / GRID) * GRID
     phase = np.floor((np.arange(len(rate)) * GOLDEN) % 1.0 * THRESHOLD / GRID) * GRID
     return bias, np.where(bias > 0, phase + GRID, 0.0)
@@ -96,7 +96,7 @@ def drive(rate: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
 def network(
     graph: LogicGraph, machine: Machine, core: IntArray, senders: Senders, steps: int
 ) -> Iterator[str]:
-    """The text of the file, piece by piece; flow style, an entry per line."""
+    """Yield the text of the file for a mapping (n,), in flow style, an entry per line."""
     bias, potential = drive(senders.rate, steps)
     names, n = senders.names(), graph.n
     common = {"soma": {"threshold": float(THRESHOLD), "leak_decay": 1.0, "reset_mode": "soft"}}

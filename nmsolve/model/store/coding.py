@@ -33,7 +33,7 @@ def coding_of(unit: float | None, where: str) -> Coding:
 
 
 def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
-    """The coarsest coding that gives back every value (>= 0) of all ``pieces`` to the last bit."""
+    """Return the coarsest coding that restores every value (>= 0) of all one-dimensional ``pieces`` exactly."""
     tried, largest = 0, 0.0
     for values in pieces:
         while tried < len(_PER) and not _whole(values, _PER[tried]):
@@ -104,7 +104,7 @@ def from_codes(codes: AnyArray, coding: Coding, where: str) -> FloatArray:
 
 
 def pack_numbers(values: AnyArray) -> bytes:
-    """Whole numbers >= 0 as varints."""
+    """Return whole numbers >= 0, any shape, as varints."""
     numbers = np.ascontiguousarray(values).astype(np.uint64)
     out = np.empty(10 * len(numbers), np.uint8)
     return out[: encode_numbers(numbers, out)].tobytes()

@@ -67,7 +67,7 @@ class Spill:
         self._arrays[number] = (at, array.dtype, len(array))
 
     def get(self, number: int, first: int, last: int) -> AnyArray:
-        """Elements ``first`` to ``last - 1`` of an array."""
+        """Return (last - first,) the elements ``first`` to ``last - 1`` of an array."""
         kept = self._arrays[number]
         if isinstance(kept, np.ndarray):
             return kept[first:last]
@@ -98,7 +98,7 @@ class Spill:
 
 
 def packed(columns: dict[str, AnyArray]) -> AnyArray:
-    """Columns of numbers >= 0 as one array of records, each column in the smallest type that holds it exactly."""
+    """Return columns (k,) of numbers >= 0 as an array (k,) of records, each column in the smallest type that holds it exactly."""
     narrow = {name: _narrow(column) for name, column in columns.items()}
     rows = len(next(iter(columns.values())))
     out = np.empty(rows, np.dtype([(name, column.dtype) for name, column in narrow.items()]))

@@ -42,7 +42,7 @@ class MappingReferee:
         return self.reduction.lift(solution)
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """The first broken rule, and how many more there are."""
+        """Return the first rule that the mapping (n,) breaks, and how many more; None if legal."""
         broken = check_mapping(self.reduction.original, lifted)
         if not broken:
             return broken_ceiling(self.reduction.original, lifted)
@@ -50,5 +50,5 @@ class MappingReferee:
         return broken[0].text + more
 
     def score(self, lifted: IntArray) -> float:
-        """The objective, by the evaluator."""
+        """Return the objective of the mapping (n,), by the evaluator."""
         return objective_value(self.reduction.original, np.ascontiguousarray(lifted))

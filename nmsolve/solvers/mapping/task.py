@@ -102,7 +102,7 @@ class MappingTask(Task[IntArray]):
         return _placement_bound(self.problem, incumbent, run.budget)
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
-        """The mapping and all its scores."""
+        """Return the mapping (n,) and all its scores."""
         return lifted, score(self.problem.graph, self.problem.machine, lifted)
 
     def provers(self, seconds: float) -> list[str]:

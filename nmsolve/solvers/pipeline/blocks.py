@@ -52,7 +52,7 @@ class Cover:
     memory: int
 
     def load(self, block: BoolArray) -> int:
-        """The whole load of a block."""
+        """Return the whole load of a block (items,)."""
         compute, move = int(self.time[block].sum()), 0
         for a, users, cost in zip(self.data.source, self.data.users, self.cost.tolist(), strict=True):
             inside = int(block[a]) + int(block[list(users)].sum())
@@ -112,7 +112,7 @@ def cover_of(data: PipelineData) -> Cover:
 
 
 def host_share(cover: Cover, price: IntArray, ceiling: int) -> float:
-    """Most of the prices that all hosts together can hold with a load of at most ``ceiling`` each, items taken in part."""
+    """Return the most prices (items,) that all hosts can hold with loads of at most ``ceiling``, items taken in part."""
     host = cover.host
     able = np.flatnonzero(host >= 0)
     if not cover.hosts or not len(able):
@@ -126,7 +126,7 @@ def host_share(cover: Cover, price: IntArray, ceiling: int) -> float:
 
 
 def needed(cover: Cover, price: IntArray, ceiling: int) -> int:
-    """What one group at least must hold of the prices if a plan keeps the ceiling."""
+    """Return the least sum of prices (items,) that one group must hold if a plan keeps the ceiling."""
     rest = float(price.sum()) - host_share(cover, price, ceiling)
     return max(0, int(np.ceil(rest / cover.groups - 1e-6)))
 
@@ -183,7 +183,7 @@ def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Questio
 
 
 def lightest(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
-    """The least load, if it is at most ``ceiling``, of blocks whose prices add up to ``least``."""
+    """Find the least load, if at most ``ceiling``, of blocks whose prices (items,) add up to ``least``."""
     asked, _, load = _block(cover, price, least)
     worst = asked.model.new_int_var(0, ceiling, "worst")
     for row in load:

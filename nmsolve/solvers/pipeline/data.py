@@ -116,7 +116,7 @@ class PipelineData:
         return [(n, k) for k, n in out.items()]
 
     def plan(self, slot: IntArray, mode: IntArray) -> PipelinePlan:
-        """The plan that puts item i in slot ``slot[i]`` of mode ``mode[slot[i]]``; empty slots are left out."""
+        """Return the plan with item i in slot ``slot[i]`` (items,) of mode ``mode[slot[i]]``; empty slots are left out."""
         used, stage = np.unique(slot[self.item], return_inverse=True)
         return PipelinePlan(stage.astype(np.int64), np.asarray(mode, np.int64)[used])
 

@@ -26,12 +26,12 @@ class PipelineReferee:
         return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """The first broken rule of the plan."""
+        """Return the first broken rule of the plan (packed, one-dimensional), or None."""
         cores = lifted[self.problem.count :]
         if (cores < -1).any() or ((cores[:-1] < 0) & (cores[1:] >= 0)).any():
             return f"groups of {cores.tolist()} cores; unused stages are -1 and come last"
         return plan_complaint(self.problem, PipelinePlan.unpacked(self.problem, lifted))
 
     def score(self, lifted: IntArray) -> float:
-        """The largest load of a stage."""
+        """Return the largest load of a stage."""
         return objective(self.problem, PipelinePlan.unpacked(self.problem, lifted))

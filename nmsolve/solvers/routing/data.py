@@ -36,7 +36,7 @@ class RouteData:
 
     @cached_property
     def working(self) -> IntArray:
-        """Channels that exist and work, rising."""
+        """Return (channels,) those that exist and work, rising."""
         return working_channels(self.problem)
 
     @cached_property

@@ -39,7 +39,7 @@ class RoutingReferee:
         return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """The first broken rule of the routes, the first dependency out of order, or the first broken ceiling."""
+        """Return the first broken rule of the packed routes, the first dependency out of order, or the first broken ceiling."""
         problem = self.problem.problem
         used = lifted[: int(self.problem.slots[-1])]
         if len(used) and not -1 <= int(used.min()) <= int(used.max()) < self.problem.channels:
@@ -59,7 +59,7 @@ class RoutingReferee:
         return None
 
     def score(self, lifted: IntArray) -> float:
-        """The objective of the stage."""
+        """Return the objective of the stage."""
         stage = self.problem
         routes, number = stage.unpack(lifted)
         if stage.objective == MISSING:

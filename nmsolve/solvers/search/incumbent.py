@@ -76,7 +76,7 @@ class Incumbent:
 
     @property
     def lifted(self) -> IntArray | None:
-        """The best solution in the user's terms, read-only."""
+        """Return the best solution of the problem as stated by the user, read-only."""
         return self._lifted
 
     def best(self) -> tuple[IntArray | None, float]:
@@ -142,7 +142,7 @@ class Incumbent:
     # what engines do
 
     def offer(self, engine: str, solution: IntArray, move: str = "") -> bool:
-        """Check and rescore a solution in the engines' terms; True if it became the incumbent."""
+        """Check and rescore a solution of an engine. Return True if it became the incumbent."""
         candidate = np.array(solution)
         complaint, lifted, value = judge(self._referee, candidate)
         with self._lock:

@@ -33,4 +33,4 @@ class Referee(Protocol):
         """Why a lifted solution is infeasible, in words, or None. Must accept wrong shapes and values."""
 
     def score(self, lifted: IntArray) -> float:
-        """Objective of a feasible lifted solution, recomputed by the evaluator; never below 0."""
+        """Return the objective of a feasible lifted solution, recomputed by the evaluator; never below 0."""

@@ -95,7 +95,7 @@ def _common_denominator(values: FloatArray) -> int:
 
 
 def to_whole(values: FloatArray, factor: float, exact: bool) -> IntArray:
-    """``values * factor`` as int64: rounded to nearest if ``exact``, otherwise down."""
+    """Return ``values * factor`` as int64, same shape: rounded to nearest if ``exact``, otherwise down."""
     scaled = values * factor
     out: IntArray = (np.rint(scaled) if exact else np.floor(scaled)).astype(np.int64)
     return out

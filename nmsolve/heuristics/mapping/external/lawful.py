@@ -17,7 +17,7 @@ MARGIN = 50
 
 
 def relaxed(level: Level, capacity: IntArray) -> IntArray:
-    """Capacities while annealing: a little more than they are, so that nodes of different sizes can pass each other."""
+    """Return (cores, resources) capacities for annealing, a little larger, so that nodes of different sizes can pass each other."""
     limit = capacity.copy()
     if level.sizes.shape[1]:
         limit += np.where(limit > 0, np.maximum(level.sizes.max(axis=0), limit // MARGIN), 0)
@@ -25,13 +25,13 @@ def relaxed(level: Level, capacity: IntArray) -> IntArray:
 
 
 def placed(level: Level, pos: Int32Array, run: Run, price: AnyArray | None = None) -> Placement:
-    """The placement ``pos`` as annealing wants it."""
+    """Return the placement ``pos`` (n,) in the form that annealing uses."""
     capacity = run.cores.capacity
     return placement(level.sizes, pos, relaxed(level, capacity), capacity, price)
 
 
 def scattered(level: Level, allowed: BoolArray) -> Int32Array:
-    """Every node on an allowed core, cores filled evenly: the placement without order that annealing starts from.
+    """Return (n,) an allowed core for every node, cores filled evenly: the unordered start of annealing.
 
     Nodes that must be apart are, unless all allowed cores are taken by others of their set.
     """
@@ -49,7 +49,7 @@ def scattered(level: Level, allowed: BoolArray) -> Int32Array:
 
 
 def in_order(level: Level, allowed: BoolArray) -> Int32Array:
-    """Cores filled evenly one after the other, in the order of the file: what was written together stays together."""
+    """Return (n,) cores filled evenly in the order of the file, so that neighbours in the file stay together."""
     pos = np.zeros(level.n, np.int32)
     for d in range(len(allowed)):
         nodes, cores = np.flatnonzero(level.domain == d), np.flatnonzero(allowed[d])
@@ -61,7 +61,7 @@ def in_order(level: Level, allowed: BoolArray) -> Int32Array:
 
 
 def legal(level: Level, run: Run) -> AnyArray | None:
-    """A mapping that keeps all rules, made from the order of the nodes; None if none was found."""
+    """Return (n,) a mapping that keeps all rules, made from the order of the nodes; None if none was found."""
     return fitted(level, placed(level, in_order(level, run.cores.allowed), run), run)
 
 
@@ -76,13 +76,13 @@ def fitted(level: Level, s: Placement, run: Run) -> AnyArray | None:
 
 
 def within(level: Level, s: Placement, run: Run) -> AnyArray | None:
-    """The cores of all nodes if that keeps every capacity and rule, else None."""
+    """Return (n,) the cores of all nodes if they keep every capacity and rule, else None."""
     lawful = bool(run.cores.allowed[level.domain, s.pos].all()) and not _quarrels(level, s.pos)
     return s.pos if lawful and (s.load <= s.goal).all() else None
 
 
 def repaired(level: Level, pos: AnyArray, run: Run) -> Int32Array | None:
-    """A placement near ``pos`` that keeps capacities and rules, whatever it costs; None if none was found.
+    """Return (n,) a placement near ``pos`` that keeps capacities and rules at any cost; None if none was found.
 
     The feasibility search looks at sizes and rules only, so it gets the level without its connections.
     """

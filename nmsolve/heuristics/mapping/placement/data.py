@@ -114,7 +114,7 @@ def _line(x: FloatArray, wrap: float) -> FloatArray:
 
 
 def placement_cost(data: PlacementData, core: IntArray) -> float:
-    """Objective of a placement in float64, without the constant step; every pair once."""
+    """Return the objective of a placement (n,) in float64, without the constant step; every pair once."""
     row = np.repeat(np.arange(data.n), np.diff(data.indptr))
     p, q = core[row], core[data.indices]
     if data.separable:

@@ -41,21 +41,21 @@ class Population:
         return len(self.seats) >= MEMBERS
 
     def parents(self) -> tuple[Int32Array, Int32Array]:
-        """Two different members, each the best of a random few; the second aligned with the first."""
+        """Return two different members (seats,), each the best of a random few; the second aligned with the first."""
         first = min(self.rng.choice(len(self.seats), CONTEST, replace=False), key=lambda i: self.costs[i])
         rest = [i for i in range(len(self.seats)) if i != first]
         second = min(self.rng.choice(rest, CONTEST, replace=False), key=lambda i: self.costs[i])
         return self.seats[first], self.aligned(self.seats[second], self.seats[first])
 
     def aligned(self, seat: Int32Array, to: Int32Array) -> Int32Array:
-        """``seat`` under the symmetry that puts most nodes where ``to`` has them."""
+        """Return ``seat`` (seats,) under the symmetry that agrees with ``to`` on most nodes."""
         images = self.symmetries[:, seat]
         alike = (images[:, : self.nodes] == to[: self.nodes]).sum(axis=1)
         out: Int32Array = images[int(np.argmax(alike))]
         return out
 
     def add(self, seat: Int32Array, cost: float) -> bool:
-        """Take a member in, instead of the worst if there are enough; False if it is worse, or a copy of another."""
+        """Add a member (seats,), instead of the worst if there are enough; False if it is worse, or a copy of another."""
         for i, known in enumerate(self.costs):
             if known == cost and (self.aligned(seat, self.seats[i]) == self.seats[i])[: self.nodes].all():
                 return False

@@ -59,7 +59,7 @@ class DenseSearch:
         return core
 
     def seat_of(self, core: IntArray) -> Int32Array:
-        """The seat of a placement; dummies take the empty cores in order."""
+        """Return the seat (seats,) of a placement (n,); dummies take the empty cores in order."""
         number = np.full(self.data.cores, -1, np.int64)
         number[self.data.free] = np.arange(len(self.data.free))
         empty = np.setdiff1d(np.arange(len(self.data.free)), number[core])
@@ -82,13 +82,13 @@ class DenseSearch:
         return self._left > 0
 
     def kicked(self, seat: Int32Array, share: float) -> Int32Array:
-        """``seat`` after random permitted swaps that touch about ``share`` of the nodes."""
+        """Return ``seat`` (seats,) after random permitted swaps that touch about ``share`` of the nodes."""
         out = seat.copy()
         kick(max(2, int(share * len(seat) / 2)), self._rng, self.dense.can, out)
         return out
 
     def crossed(self, seat: Int32Array, other: Int32Array) -> Int32Array:
-        """A child that agrees with both parents where they agree."""
+        """Return a child (seats,) that agrees with both parents where they agree."""
         out = seat.copy()
         cross(self._rng, self.dense.can, self.data.n, other, out)
         return out

@@ -60,7 +60,7 @@ class Remap:
 
 
 def first_within(problem: MappingProblem, should_stop: Callable[[], bool]) -> IntArray | None:
-    """The reference made legal by few moves, if that is within the budget and done in time; else None."""
+    """Return (n,) the reference made legal by few moves, within the budget and the time; else None."""
     assert problem.migration is not None
     first = np.unique(problem.migration.group, return_index=True)[1]
     core = stay_put(problem, problem.migration.reference[first], should_stop)

@@ -28,7 +28,7 @@ class Star:
 
 
 def slots_at(data: ExactData, node: int, neighbours: IntArray) -> tuple[int, int]:
-    """Most nodes that can sit beside ``node`` on its core, and most nodes on any other core.
+    """Return the most ``neighbours`` (k,) that fit beside ``node`` on its core, and most nodes on any other core.
 
     Counts the smallest sizes, resource by resource, so that it never counts too few; neighbours that must
     stay apart from ``node`` cannot sit beside it.

@@ -36,7 +36,7 @@ class BoardSymmetry:
     cores: tuple[int, ...]
 
     def reflect(self, core: IntArray) -> IntArray:
-        """An equally good mapping with ``node`` on one of ``cores``."""
+        """Return an equally good mapping (n,) with ``node`` on one of ``cores``."""
         for g in self.maps:
             if int(g[core[self.node]]) in self.cores:
                 out: IntArray = g[core]
@@ -93,7 +93,7 @@ def cores_alike(data: ExactData) -> bool:
 
 
 def first_come(data: ExactData, core: IntArray) -> IntArray:
-    """The same parts with cores renumbered in the order in which the nodes first use them."""
+    """Return (n,) the mapping with cores renumbered in the order in which the nodes first use them."""
     usable = np.flatnonzero(data.problem.machine.usable)
     _, first, part = np.unique(core, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)

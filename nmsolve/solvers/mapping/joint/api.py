@@ -115,7 +115,7 @@ class JointTask(Task[RoutedMapping]):
         return plan_of(self.referee.problem, run.options.engines)
 
     def answer(self, lifted: IntArray) -> tuple[RoutedMapping, dict[str, float]]:
-        """The mapping with its routes, and what both are worth."""
+        """Return the mapping with its routes, and all scores."""
         joint, problem = self.referee.problem, self.problem
         inner, used = joint.split(lifted)
         core = self.referee.reduction.lift(inner)
@@ -141,7 +141,7 @@ def _offer_two_phase(joint: JointProblem, incumbent: Incumbent, core: IntArray) 
 
 
 def message_routes(reduction: TogetherReduction, joint: JointProblem, used: BoolArray) -> list[MessageRoute]:
-    """The routes of the messages of the original graph: those of the merged one, none inside a merged node."""
+    """Return the routes of the original graph's messages from ``used`` (messages, links); none inside a merged node."""
     graph, group = reduction.original.graph, reduction.group
     ends = link_ends(reduction.original.machine)
     pairs = [(int(v) // 4, int(ends[v])) for v in joint.link]

@@ -133,7 +133,7 @@ class JointProblem:
         )
 
     def value(self, name: str, core: IntArray, used: BoolArray) -> float:
-        """Objective ``name`` of a mapping with its routes."""
+        """Return the objective ``name`` of a mapping (n,) with its routes (T, links)."""
         if name not in ROUTED:
             return objective_value(
                 replace(self.mapping, objective=name, ceilings=()), np.ascontiguousarray(core)

@@ -41,12 +41,12 @@ def up(value: float) -> float:
 
 
 def sum_down(values: Iterable[float] | FloatArray) -> float:
-    """The sum, rounded once, downwards."""
+    """Return the sum of (k,) values, rounded once, downwards."""
     return down(_sum(values, -inf))
 
 
 def sum_up(values: Iterable[float] | FloatArray) -> float:
-    """The sum, rounded once, upwards."""
+    """Return the sum of (k,) values, rounded once, upwards."""
     return up(_sum(values, inf))
 
 
@@ -62,7 +62,7 @@ def _sum(values: Iterable[float] | FloatArray, otherwise: float) -> float:
 def products(
     low: FloatArray, high: FloatArray, other_low: FloatArray, other_high: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends of the products of intervals, number by number, rounded outwards."""
+    """Return the ends of the products of intervals (k,), number by number, rounded outwards."""
     with np.errstate(all="ignore"):
         corners = np.stack([low * other_low, low * other_high, high * other_low, high * other_high])
     return (
@@ -72,17 +72,17 @@ def products(
 
 
 def dot_down(a: FloatArray, b: FloatArray) -> float:
-    """The scalar product, never above the exact one."""
+    """Return the scalar product of two (k,) vectors, never above the exact one."""
     return sum_down(products(a, a, b, b)[0])
 
 
 def dot_up(a: FloatArray, b: FloatArray) -> float:
-    """The scalar product, never below the exact one."""
+    """Return the scalar product of two (k,) vectors, never below the exact one."""
     return sum_up(products(a, a, b, b)[1])
 
 
 def floor_products(a: FloatArray, b: float) -> FloatArray:
-    """The largest whole numbers not above ``a * b`` (all >= 0, products below 2^53); nan where the factors are too large."""
+    """Return (k,) the largest whole numbers not above ``a * b`` (all >= 0, products below 2^53); nan where they are too large."""
     with np.errstate(all="ignore"):
         near = a * b
         floor = np.floor(near)

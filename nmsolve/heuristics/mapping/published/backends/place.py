@@ -29,7 +29,7 @@ def place_parts(problem: MappingProblem, part: IntArray, context: Context) -> No
 
 
 def placement_problem(problem: MappingProblem, part: IntArray, parts: int) -> MappingProblem:
-    """The same machine and objective for the parts; messages and link loads are charged by hops instead."""
+    """Return the problem of placing the parts ``part`` (n,); messages and link loads are charged by hops instead."""
     surrogate = uses_nets(problem) or uses_links(problem)
     machine = replace(problem.machine, capacity={})
     traffic = traffic_of_parts(problem.graph, part, parts, once=uses_nets(problem))
@@ -37,7 +37,7 @@ def placement_problem(problem: MappingProblem, part: IntArray, parts: int) -> Ma
 
 
 def traffic_of_parts(graph: LogicGraph, part: IntArray, parts: int, *, once: bool) -> LogicGraph:
-    """Who talks to whom among parts; with ``once``, a message counts once per part it reaches."""
+    """Return the traffic between the parts ``part`` (n,); with ``once``, a message counts once per part it reaches."""
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     target, weight = part[graph.targets], graph.weights
     if once:
@@ -95,7 +95,7 @@ class PartsContext:
         return self.context.should_stop()
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Offer the mapping of the nodes that has every part on its core."""
+        """Offer the mapping of the nodes that follows from the core of every part (parts,)."""
         return self.context.offer(core[self.part], f"parts placed, {move}")
 
     def raise_bound(self, bound: Bound) -> bool:

@@ -69,7 +69,7 @@ def _pins(indptr: IntArray, source: Int32Array, targets: Int32Array) -> tuple[In
 
 
 def whole_weights(weights: FloatArray) -> IntArray:
-    """Weights as whole numbers >= 1 with a sum of about ``MOST`` at most; what is whole and small enough stays exact."""
+    """Return weights (m,) as whole numbers >= 1 with a sum of at most about ``MOST``; small whole weights stay exact."""
     total = float(weights.sum())
     exact = total <= MOST and bool((weights == np.rint(weights)).all())
     scaled = weights if exact or total == 0 else weights / total * (MOST / 2)
@@ -77,6 +77,6 @@ def whole_weights(weights: FloatArray) -> IntArray:
 
 
 def whole_sizes(sizes: IntArray, limit: int) -> tuple[IntArray, int]:
-    """Sizes and limit with a sum of sizes of about ``MOST`` at most, rounded so that what fits then fits in truth."""
+    """Return sizes (n,) and limit with a sum of at most about ``MOST``, rounded so that what fits them fits the true ones."""
     unit = int(sizes.sum()) // MOST + 1
     return -(-sizes // unit), limit // unit

@@ -84,7 +84,7 @@ def place(
 
 
 def output(part: Int32Array, core: IntArray) -> IntArray:
-    """M2.8: neuron -> core, many to one, from neuron -> part and part -> core."""
+    """M2.8: return the core of every neuron (n,) from its part (n,) and the core of every part (parts,)."""
     return core[part]
 
 
