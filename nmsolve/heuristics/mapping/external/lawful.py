@@ -17,7 +17,7 @@ MARGIN = 50
 
 
 def relaxed(level: Level, capacity: IntArray) -> IntArray:
-    """Return (cores, resources) capacities for annealing, a little larger, so that nodes of different sizes can pass each other."""
+    """Capacities (cores, resources) for annealing, a bit larger so that nodes of different sizes can pass each other."""
     limit = capacity.copy()
     if level.sizes.shape[1]:
         limit += np.where(limit > 0, np.maximum(level.sizes.max(axis=0), limit // MARGIN), 0)
