@@ -232,5 +232,5 @@ def test_bad_qaplib(tmp_path: Path, text: str, message: str) -> None:
 
 
 def test_qaplib_needs_a_machine_to_write(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="says nothing about its machine"):
+    with pytest.raises(InputError, match="does not describe its machine"):
         save_graph(nets(), tmp_path / "g.dat")

@@ -204,7 +204,7 @@ LEGAL = Routes.of_paths([[0, 4, 10], [6, 20]])
         ({}, Routes.of_paths([[0, 4, 10], [6, 99]]), "unknown channel"),
         ({}, Routes.of_paths([[0, 4, 10], [6, 24]]), "flow 1 .*jumps from core 5 to core 6"),
         ({}, Routes.of_paths([[0, 4], [6, 20]]), "flow 0 .*core 6 is not reached"),
-        ({}, Routes.of_paths([[0, 4, 10], [6, 20, 24]]), "ends in core 7, which is no target"),
+        ({}, Routes.of_paths([[0, 4, 10], [6, 20, 24]]), "ends in core 7, which is not a target"),
         ({}, Routes.of_paths([[2, 16, 20], [6, 21, 16, 20]]), "flow 1 .*core 5 is entered twice"),
         ({}, Routes.of_paths([[3, 4, 10], [6, 20]]), "link 3 does not exist"),
         ({}, Routes.of_paths([[2, 16, 20], [6, 22, 36, 43]]), "4 links to core 6, at most 2"),
