@@ -2,7 +2,7 @@
 
 python bench/fuzz.py --seconds 60 [--state DIR] [--only 'verify mapped'] [--seed 0] [--workers 2]
 
-Inputs are numbered per target and follow from seed and number alone. With --state the next run goes on behind the last one,
+Inputs are numbered per target and follow from seed and number alone. With --state the next run continues after the last one,
 and keeps what was found. Exit code 1 if anything was found.
 """
 
@@ -35,7 +35,7 @@ from fuzz_mutate import damaged, damaged_folder
 PATIENCE, MEMORY = 30.0, 3 * 2**28
 #: What may become of an input; the first two are as it should be.
 GOOD, BAD = ("ok", "refused"), ("traceback", "crash", "timeout", "memory")
-#: A worker is replaced after so many inputs: what one leaves behind must not count for another.
+#: A worker is replaced after this many inputs: what one leaves behind must not count for another.
 LIFE = 2000
 #: Finds of one kind that are kept and printed.
 KEPT = 3

@@ -25,7 +25,7 @@ FAN, LAYERS, REACH = 50, 16, 4.74
 SECONDS, PER_MILLION = 10.0, 1.2
 #: No command may take more: seconds, bytes.
 LONGEST, MEMORY = 3600.0, 20 * 2**30
-#: The budget of a run from disk: this at least, else so many bytes per synapse (a run in memory takes about 30).
+#: The budget of a run from disk: this at least, else this many bytes per synapse (a run in memory takes about 30).
 LEAST_BUDGET, BUDGET = 256 * 2**20, 10
 READ = "import sys; from nmsolve.model.store import open_graph; sum(len(b.targets) for b in open_graph(sys.argv[1]).blocks())"
 
@@ -70,7 +70,7 @@ def mapped(net: Path, synapses: int, budget: int | None, folder: Path) -> tuple[
 
 
 def measured(nodes: int, in_memory: bool, folder: Path) -> Row:
-    """All commands on the network of so many nodes."""
+    """All commands on the network of this many nodes."""
     net, synapses = folder / f"snn{nodes}.nmz", FAN * nodes
     side = max(1, round((nodes // LAYERS) ** 0.5))
     made = run([NMSOLVE, "generate", "snn", "--nodes", str(nodes), "--synapses", str(synapses), "--layers", str(LAYERS),

@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
-#: What ``--time-limit`` promises: so many seconds later everything is written.
+#: What ``--time-limit`` promises: this many seconds later everything is written.
 PROMISE = 2.0
 
 

@@ -30,7 +30,7 @@ def cpu() -> float:
 def scotch(indptr, indices, weights, rows, cols, balance, seed):
     """SCOTCH's static mapping onto mesh2D, one thread.
 
-    Its answer depends on how the vertices are numbered, not on a seed; so every seed numbers them anew at random.
+    Its answer depends on how the vertices are numbered, not on a seed; so every seed renumbers them at random.
     """
     from scipy.sparse import csr_array
 

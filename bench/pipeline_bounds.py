@@ -67,7 +67,7 @@ def synthetic(seed: int) -> PipelineProblem:
 
 
 def problems(options: argparse.Namespace) -> Iterator[PipelineProblem]:
-    """All graphs that are asked for, with so many single-core stages."""
+    """All graphs that are asked for, with this number of single-core stages."""
     k = options.stages
     for path in options.graphs:
         if path.suffix == ".json":

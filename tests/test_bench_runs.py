@@ -198,7 +198,7 @@ def test_a_run_that_cannot_end_well_fails_in_words(tmp_path: Path, monkeypatch: 
 
 
 class Fake(Process):
-    """A run that takes so many polls and says when it was killed."""
+    """A run that takes a number of polls and records when it was killed."""
 
     def __init__(self, task: Task, log: list[str]) -> None:
         self.task, self._log, self._polls = task, log, task.key.seed

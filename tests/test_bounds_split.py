@@ -85,7 +85,7 @@ def _machine(rng: np.random.Generator, kind: str, rows: int, cols: int) -> Machi
 
 
 def last_bound(problem: MappingProblem, steps: int) -> Bound:
-    """The certified bound after so many steps of the ascent."""
+    """The certified bound after this number of steps of the ascent."""
     form = split_form(problem)
     ascent = Ascent(form, np.zeros(form.k))
     for _ in range(steps):

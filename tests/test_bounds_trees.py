@@ -50,7 +50,7 @@ def random_nets(seed: int) -> MappingProblem:
 
 
 def last(problem: MappingProblem, rounds: int, upper: float = np.inf) -> Bound:
-    """The best tree-parts bound of so many steps."""
+    """The best tree-parts bound after this number of steps."""
     none = Bound(0.0, "tree-parts", "full", {"method": "tree-parts"})
     return [none, *tree_parts_bounds(problem, Guide(lambda: upper), rounds)][-1]
 

@@ -319,7 +319,7 @@ class Clock:
         return 30.0
 
     def should_stop(self) -> bool:
-        """True after so many questions."""
+        """True after this number of questions."""
         self.questions -= 1
         if self.questions <= 0 and not self.stopped_at:
             self.stopped_at = time.monotonic()

@@ -44,7 +44,7 @@ ENGINE = {"fan-out": "star"}
 PROBE = 5e-324
 #: Tries of each kind in a test.
 TRIES = int(os.environ.get("NMSOLVE_FORGER_TRIES", "20000"))
-#: Tries of one climb before it starts anew.
+#: Tries of one climb before it starts again.
 CLIMB = 250
 
 

@@ -1,7 +1,7 @@
 """Forge certificates for as long as wanted: ``python tests/adversary/run.py --seconds 1800``.
 
 Prints per kind how many tries were made, how many certificates were believed, the highest believed claim over the
-optimum, and every forgery as JSON. With ``--state FILE`` a later run goes on where this one stopped. Exit code 1 if
+optimum, and every forgery as JSON. With ``--state FILE`` a later run continues where this one stopped. Exit code 1 if
 anything was forged, or if an exception got out.
 """
 

@@ -1,7 +1,7 @@
 """Random problems against the reference for as long as asked: ``python tests/differential/run.py --seconds 1800 --seed 7``.
 
 Goes on where an earlier run of the same seed ended (``--fresh`` starts again). Ends with 1 if anything disagrees. Every
-failing case lies in the output folder as ``case-N.json``; ``--replay case-N.json`` runs it alone, with every engine.
+failing case is in the output folder as ``case-N.json``; ``--replay case-N.json`` runs it alone, with every engine.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from diff_checks import Finding, check_case
 from diff_routed_checks import check_routed_case
 from diff_routes import make_routed_case
 
-#: One case in so many goes through the command line.
+#: One case in this many goes through the command line.
 COMMAND_EVERY = 40
-#: One case in so many is one of mapping and routes together.
+#: One case in this many is one of mapping and routes together.
 ROUTED_EVERY = 6
 #: Cases of one seed are numbered from ``seed * SPAN``.
 SPAN = 10_000_000

@@ -18,10 +18,10 @@ class Counted:
     ----------
     value : objective of a solution, by the evaluator; raises AssertionError if it breaks a rule
     seconds : time left, as the engine sees it: many engines derive their amount of work from it
-    stops, looks : ``should_stop()`` says no so many times, or until the incumbent was looked at so many times; then yes
+    stops, looks : ``should_stop()`` returns False this many times, or until the incumbent was read this many times; then True
     tick : seconds that go by with every look at the clock; 0: the clock stands still
     slow_start : looks at the clock that take a quarter of ``tick`` each, so that engines whose slices grow with the time that
-        the last one took grow them by a factor of four so many times, and then keep them
+        the last one took grow them by a factor of four this many times, and then keep them
     start : a solution known from the start
     upper : a value known from the start, without a solution: bounds aim at it
     """

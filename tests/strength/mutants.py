@@ -5,7 +5,7 @@ With words, only mutations whose test or text has one of them. Run by hand after
 Exit code 1 if a mutation survives, no longer fits the code, or fails otherwise than by its floor.
 
 Compiled kernels of other modules may hold the mutated code, inlined. So those of every module that imports the mutated one, at
-first or second hand, are compiled anew; all others keep what is compiled.
+first or second hand, are compiled again; all others keep what is compiled.
 """
 
 from __future__ import annotations

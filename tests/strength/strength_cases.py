@@ -79,7 +79,7 @@ def run(engine: Any, problem: MappingProblem, **context: Any) -> Counted:
 
 
 def found(engine: Any, problem: MappingProblem, seeds: int, **context: Any) -> float:
-    """Mean objective over runs with so many seeds."""
+    """Mean objective over runs with this number of seeds."""
     values = [run(engine, problem, seed=s, **context).value for s in range(1, seeds + 1)]
     return float(np.mean(values))
 

@@ -95,7 +95,7 @@ def test_groups_local() -> None:
 
 
 def test_resplit() -> None:
-    """Fails if the slowest stage is not among those divided anew."""
+    """Fails if the slowest stage is not among those divided again."""
     start = run(Chain(), ANY).best
     at_most(run(Resplit(), ANY, start=start, looks=40).value, 271)
 
