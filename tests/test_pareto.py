@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from nmsolve.cli.check import run_verify
 from nmsolve.cli.commands import VerifyOptions
+from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.main import app
 from nmsolve.cli.map_answer import Beside, write_answer
 from nmsolve.cli.pareto import say_front, write_front
@@ -35,8 +36,9 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.bounds.neighbour_counting import neighbour_bound
-from nmsolve.solvers.mapping.certificates import stages_from_json, stages_to_json
-from nmsolve.solvers.mapping.multi_objective import Solve, lexicographic, pareto_front, stage_of, word_of
+from nmsolve.solvers.mapping.certificates import RECHECKS, stages_from_json, stages_to_json
+from nmsolve.solvers.mapping.multi_objective import MappingObjectives, Solve
+from nmsolve.solvers.multi_objective import lexicographic, pareto_front, word_of
 
 NAMES = ("hops", "max-link")
 
@@ -86,7 +88,7 @@ def test_points_of_the_front_are_on_the_true_front(seed):
     problem = random_problem(seed)
     values = all_values(problem)
     front = {v for v in values if not any(w != v and w[0] <= v[0] and w[1] <= v[1] for w in values)}
-    found = pareto_front(problem, NAMES, 4, 5.0, by_trying)
+    found = pareto_front(MappingObjectives(problem, by_trying), NAMES, 4, 5.0)
     assert {p.values for p in found.points} <= front and all(p.proven for p in found.points)
     assert found.ideal == (min(v[0] for v in front), min(v[1] for v in front)) == found.bounds
     assert [p.values for p in found.points] == sorted(p.values for p in found.points)
@@ -94,11 +96,11 @@ def test_points_of_the_front_are_on_the_true_front(seed):
 
 def test_search_keeps_ceilings_and_files_hold_what_was_found(tmp_path):
     problem = random_problem(5, n=7)
-    found = pareto_front(problem, NAMES, 3, 2.0, by_search)
+    found = pareto_front(MappingObjectives(problem, by_search), NAMES, 3, 2.0)
     for p in found.points:
-        assert p.values == (value(problem, "hops", p.core), value(problem, "max-link", p.core))
+        assert p.values == (value(problem, "hops", p.solution), value(problem, "max-link", p.solution))
         assert p.ceiling is None or p.values[1] <= p.ceiling
-    write_front(tmp_path, problem, found, {}, Patience())
+    write_front(tmp_path, MapFront(problem), found, {}, Patience())
     written = json.loads((tmp_path / "pareto.json").read_text())
     assert [tuple(row["values"].values()) for row in written["points"]] == [p.values for p in found.points]
     assert (
@@ -109,7 +111,7 @@ def test_search_keeps_ceilings_and_files_hold_what_was_found(tmp_path):
 
 def test_lexicographic_holds_what_came_before():
     problem = random_problem(3)
-    stages = lexicographic(problem, NAMES, 5.0, by_trying)
+    stages = lexicographic(MappingObjectives(problem, by_trying), NAMES, 5.0)
     least = min(all_values(problem))
     assert (stages[0][1].objective, stages[1][1].objective) == least
     assert stages[1][0].ceilings == (("hops", least[0]),)
@@ -172,10 +174,10 @@ def front_folder(folder: Path, solver: Solve) -> Path:
     """A front of two points as ``map --pareto`` writes it."""
     problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
     save_graph(problem.graph, folder / "g.json")
-    front = pareto_front(problem, NAMES, 3, 5.0, solver)
+    front = pareto_front(MappingObjectives(problem, solver), NAMES, 3, 5.0)
     assert len(front.points) > 1
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
-    write_front(folder, problem, front, inputs, Patience(0))
+    write_front(folder, MapFront(problem), front, inputs, Patience(0))
     return folder
 
 
@@ -183,10 +185,11 @@ def order_folder(folder: Path, solver: Solve) -> Path:
     """A run in order as ``map --objective hops,max-link`` writes it."""
     problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
     save_graph(problem.graph, folder / "g.json")
-    (first, held), (last, result) = lexicographic(problem, NAMES, 5.0, solver)
+    (first, held), (stage, result) = lexicographic(MappingObjectives(problem, solver), NAMES, 5.0)
+    last = replace(problem, objective=stage.objective, ceilings=stage.ceilings)
     before = {"objective": "hops", "value": held.objective, "bound": held.bound, "status": held.status}
     inputs = {"graph": str(folder / "g.json"), "machine": "mesh:2x2", "node_limit": problem.node_limit}
-    beside = Beside(earlier=[stage_of(first, held)])
+    beside = Beside(earlier=[first])
     write_answer(folder, last, result, inputs | {"before": [before]}, None, Patience(0), beside)
     return folder
 
@@ -326,7 +329,7 @@ def test_of_recomputed_bounds_a_front_keeps_one_of_a_method() -> None:
         Stage("hops", (), "a", (weak, kept)), Stage("hops", (("cut", 1.0),), "b", (strong, word)),
         Stage("hops", (("cut", 2.0),), "c", (word,)), Stage("hops", (("cut", 3.0),), "d", (weak,)),
     ]  # fmt: skip
-    read = stages_from_json(stages_to_json(stages))
+    read = stages_from_json(stages_to_json(stages, RECHECKS))
     assert read == [replace(stages[1], bounds=(strong, word)), stages[2]]
 
 
@@ -337,15 +340,15 @@ def test_of_recomputed_bounds_a_front_keeps_one_of_a_method() -> None:
     ((), ""),
 ])  # fmt: skip
 def test_a_proof_says_on_whose_word_it_is(bounds: tuple[Bound, ...], word: str) -> None:
-    assert word_of(Result("optimal", "gap", "hops", None, 7.0, 7.0, 0.0, bounds)) == word
+    assert word_of(Result("optimal", "gap", "hops", None, 7.0, 7.0, 0.0, bounds), RECHECKS) == word
 
 
 def test_terminal_and_page_name_the_solver_of_a_proof(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     problem = replace(random_problem(2), machine=load_machine("mesh:2x2"))
-    front = pareto_front(problem, NAMES, 3, 5.0, by_word)
-    write_front(tmp_path, problem, front, {}, Patience())
+    front = pareto_front(MappingObjectives(problem, by_word), NAMES, 3, 5.0)
+    write_front(tmp_path, MapFront(problem), front, {}, Patience())
     say_front(front, tmp_path)
     assert front.points[0].proven
     assert "proved, on the word of cpsat" in capsys.readouterr().out

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.check_bounds import Proofs, positive
+from nmsolve.cli.check_bounds import MappingBounds, Proofs, positive
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
@@ -298,7 +298,7 @@ def _bound_checks(
     path, name = loaded.folder / "certificates.json", problem.objective
     about, bounds = load_certificates(path)
     free = loaded.inputs.route == "joint" or loaded.inputs.in_turns
-    proofs = Proofs(problem, [(loaded.core, scores)], free)
+    proofs = Proofs(MappingBounds(problem, free), [(loaded.core, scores)])
     last = Stage(name, problem.ceilings, about, tuple(bounds))
     checks = proofs.take(last) + [c for s in load_stages(path) for c in proofs.take(s, named=True)]
     for k, b in enumerate(loaded.inputs.before):

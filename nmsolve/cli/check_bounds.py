@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
@@ -72,7 +72,7 @@ class Proved:
 
 
 class _Passed(NamedTuple):
-    """A bound that passed: of which objective, for which mappings (``ceilings``), as recomputed or on a ``word``."""
+    """A bound that passed: of which objective, for which solutions (``ceilings``), as recomputed or on a ``word``."""
 
     objective: str
     scope: str
@@ -81,80 +81,111 @@ class _Passed(NamedTuple):
     word: str
 
 
-class Proofs:
-    """The bounds of a run, of one problem or of several that differ in objective and ceilings, re-checked one by one.
+class BoundChecks(Protocol):
+    """How the bounds of one kind of problem are re-checked."""
 
-    A bound that is recomputed uses no ceilings, so it holds under any. One that rests on a solver's word counts only if it was
-    given about the very problem (its hash) that it is kept with, and then for mappings within the ceilings of that one. The same
-    holds for what is not re-checked because the graph is on disk.
+    @property
+    def free(self) -> Collection[str]:
+        """Methods whose bounds use no ceilings where they are recomputed, so that they hold under any."""
+
+    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
+        """Re-check a bound of ``stage``; ``solution`` has the ``least`` known value within its ceilings (None, inf: none has)."""
+
+    def step(self, objective: str) -> float:
+        """A number that divides all values of an objective; 0 if none is known."""
+
+
+class MappingBounds:
+    """Bounds of mappings.
 
     Parameters
     ----------
     problem : what the problems have in common
-    known : (n,) mappings with their objectives as recomputed; no bound may be above one of them
     free_routes : routes were chosen, too
     """
 
-    def __init__(
-        self,
-        problem: MappingProblem,
-        known: Sequence[tuple[IntArray, Mapping[str, float]]],
-        free_routes: bool = False,
-    ) -> None:
-        self._problem, self._known, self._free = problem, known, free_routes
-        self._passed: list[_Passed] = []
-        self._steps: dict[str, float] = {}
+    def __init__(self, problem: MappingProblem, free_routes: bool = False) -> None:
+        self.problem, self._free_routes = problem, free_routes
 
-    def take(self, stage: Stage, named: bool = False) -> list[CheckPart]:
-        """One check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
-        problem = replace(self._problem, objective=stage.objective, ceilings=stage.ceilings)
-        inside = [(core, s) for core, s in self._known if _obeys(s, stage.ceilings)]
-        least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=None)
-        about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
-        checks = []
-        for b in stage.bounds:
-            found = self._check(problem, b, None if least is None else least[0], stage.problem)
-            label = f"bound {b.method} ({about if named else b.scope})"
-            checks.append(bound_part(label, found))
-            if found.ok:
-                value = found.value if found.word else min(found.value, b.value)
-                limits = stage.ceilings if found.word else ()
-                self._passed.append(_Passed(stage.objective, b.scope, limits, value, found.word))
-        return checks
+    @property
+    def free(self) -> Collection[str]:
+        """All that are recomputed."""
+        from nmsolve.solvers.mapping.certificates import RECHECKS
 
-    def _check(self, problem: MappingProblem, bound: Bound, core: IntArray | None, about: str) -> BoundCheck:
-        """Outcome of a re-check."""
+        return RECHECKS.keys()
+
+    def check(self, stage: Stage, bound: Bound, solution: IntArray | None, least: float) -> BoundCheck:
+        """From the certificate, but for what cannot be because the graph is on disk."""
         from nmsolve.solvers.mapping.certificates import FROM_DISK, RECHECKS, check_bound
 
+        problem = replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
         on_disk = (
             problem.graph.on_disk and bound.scope == "full" and bound.method in RECHECKS.keys() - FROM_DISK
         )
         if on_disk and 0 < bound.value < math.inf:
             text = "not re-checked: the graph is on disk (more --memory loads it)"
-            return BoundCheck(about == problem.hash, bound.value, text, "this run, unread")
-        return check_bound(problem, bound, core, about, free_routes=self._free)
+            return BoundCheck(stage.problem == problem.hash, bound.value, text, "this run, unread")
+        return check_bound(problem, bound, solution, stage.problem, free_routes=self._free_routes)
+
+    def step(self, objective: str) -> float:
+        """Of sums of whole numbers."""
+        from nmsolve.solvers.mapping.recheck.parts import granularity
+
+        return granularity(replace(self.problem, objective=objective, ceilings=()))
+
+
+class Proofs:
+    """The bounds of a run, of one problem or of several that differ in objective and ceilings, re-checked one by one.
+
+    A bound that is recomputed and uses no ceilings holds under any. Any other, as one that rests on a solver's word, counts only
+    for solutions within the ceilings of the problem that it is kept with.
+
+    Parameters
+    ----------
+    known : solutions with their objectives as recomputed; no bound may be above one of them
+    """
+
+    def __init__(self, checks: BoundChecks, known: Sequence[tuple[Any, Mapping[str, float]]]) -> None:
+        self._checks, self._known = checks, known
+        self._passed: list[_Passed] = []
+        self._steps: dict[str, float] = {}
+
+    def take(self, stage: Stage, named: bool = False) -> list[CheckPart]:
+        """One check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
+        none: tuple[Any, Mapping[str, float]] = (None, {})
+        inside = [m for m in self._known if _obeys(m[1], stage.ceilings)]
+        least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=none)
+        about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
+        checks = []
+        for b in stage.bounds:
+            found = self._checks.check(stage, b, least[0], least[1].get(stage.objective, math.inf))
+            label = f"bound {b.method} ({about if named else b.scope})"
+            checks.append(bound_part(label, found))
+            if found.ok:
+                value = found.value if found.word else min(found.value, b.value)
+                limits = () if b.method in self._checks.free and not found.word else stage.ceilings
+                self._passed.append(_Passed(stage.objective, b.scope, limits, value, found.word))
+        return checks
 
     def claim(
         self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],
         scope: str = "full",
     ) -> CheckPart:  # fmt: skip
-        """Whether a bound that somebody ``said`` is proved, for all mappings ``within`` these values of other objectives.
+        """Whether a bound that somebody ``said`` is proved, for all solutions ``within`` these values of other objectives.
 
         Parameters
         ----------
-        value : the least known ``objective`` of such a mapping
+        value : the least known ``objective`` of such a solution
         """
-        from nmsolve.solvers.mapping.recheck.parts import granularity
-
         proved = Proved()
         for p in self._passed:
             if (p.objective, p.scope) == (objective, scope) and _obeys(within, p.ceilings):
                 proved.add(p.value, p.word)
         if objective not in self._steps:
-            self._steps[objective] = granularity(replace(self._problem, objective=objective, ceilings=()))
+            self._steps[objective] = self._checks.step(objective)
         return proved.claim(name, said, value, self._steps[objective])
 
 
 def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
-    """Whether mappings with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
+    """Whether solutions with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
     return all(name in values and values[name] <= most * (1 + TOLERANCE) for name, most in ceilings)

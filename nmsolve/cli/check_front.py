@@ -1,4 +1,4 @@
-"""``nmsolve verify`` of a front: every point of pareto.json recomputed from its mapping, and what is proved of it."""
+"""``nmsolve verify`` of a front: every point of pareto.json recomputed from its file, and what is proved of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.cli.check_bounds import Proofs
-from nmsolve.cli.loading import Loaded, load_answer, load_stages
+from nmsolve.cli.front_kinds import PROOFS, MapFront, PlanFront, RouteFront
+from nmsolve.cli.loading import load_answer, load_stages
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 from nmsolve.cli.verdict import unread
@@ -21,32 +22,34 @@ from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import VerifyOptions
-    from nmsolve.model.types import IntArray
-
-#: Format of pareto.json.
-FORMAT = "nmsolve-pareto-1"
-#: The bounds of everything that was solved for a front, with their certificates.
-PROOFS = "pareto-certificates.json"
+    from nmsolve.cli.front_kinds import FrontKind
 
 
 class FrontPoint(msgspec.Struct, frozen=True):
     """A row of ``points``."""
 
     values: dict[str, float]
-    mapping: str
     ceiling: float | None
     bound: float | None
     proven: bool
+    mapping: str = ""
+    routes: str = ""
+    plan: str = ""
+
+    @property
+    def file(self) -> str:
+        """Name of its file."""
+        return self.mapping or self.routes or self.plan
 
 
 class DominatedPoint(msgspec.Struct, frozen=True):
-    """A row of ``dominated``: no mapping is kept of it."""
+    """A row of ``dominated``: no file is kept of it."""
 
     values: dict[str, float]
 
 
 class FrontFile(msgspec.Struct, frozen=True):
-    """The part of pareto.json that can be checked."""
+    """The part of pareto.json that can be checked; ``graph`` and ``machine``, or ``problem``: what it is about."""
 
     format: Literal["nmsolve-pareto-1"]
     objectives: tuple[str, str]
@@ -55,8 +58,10 @@ class FrontFile(msgspec.Struct, frozen=True):
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
-    graph: dict[str, Any]
-    machine: dict[str, Any]
+    command: Literal["map", "route", "pipeline"] = "map"
+    graph: dict[str, Any] = {}
+    machine: dict[str, Any] = {}
+    problem: dict[str, Any] = {}
 
 
 def front_file(mapping: Path) -> Path | None:
@@ -75,33 +80,26 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
     ------
     InputError : not a front, or a file of a point is missing or wrong
     """
-    from nmsolve.hw.verify import verify
     from nmsolve.model.file_set import require_one_run
     from nmsolve.model.files import decode_json, read_limited
-    from nmsolve.model.mapping.files import read_mapping
-    from nmsolve.model.mapping.problem import MappingProblem
 
     front = decode_json(read_limited(path), FrontFile, path)
-    require_one_run(path.parent, [path.name, PROOFS, *(p.mapping for p in front.points)])
-    if not front.points:
-        raise InputError("it has no points", str(path), "a front that `nmsolve map --pareto` wrote")
-    first = load_answer(replace(o, mapping=path.parent / front.points[0].mapping, placement=None))
-    rules, limit, migration = first.constraints(o.constraints), first.node_limit(o.balance), first.migration()
-    checks = [_about(front, first)]
-    known: list[tuple[IntArray, dict[str, float]]] = []
-    for point in front.points:
-        core = read_mapping(path.parent / point.mapping, first.graph, first.machine)
-        report = verify(
-            first.graph, first.machine, rules, core, node_limit=limit, migration=migration,
-            turns=o.prohibit_turns or first.inputs.prohibit_turns,
-        )  # fmt: skip
-        known.append((core, dict(report.scores)))
-        wrong = [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
-        wrong += _wrong_values(front.objectives, point, dict(report.scores))
-        text = ", ".join(f"{k} {number(report.scores.get(k))}" for k in front.objectives)
-        checks.append(
-            CheckPart(Path(point.mapping).stem, not wrong, "; ".join(wrong) or text + " recomputed")
+    require_one_run(path.parent, [path.name, PROOFS, *(p.file for p in front.points)])
+    if not front.points or not all(p.file for p in front.points):
+        raise InputError(
+            "it has no points, or one without a file",
+            str(path),
+            f"what `nmsolve {front.command} --pareto` wrote",
         )
+    kind = _kind(front, path, o)
+    checks = [_about(front, kind)]
+    known: list[tuple[Any, dict[str, float]]] = []
+    for point in front.points:
+        solution, scores, wrong = kind.read(path.parent / point.file, point.values)
+        known.append((solution, scores))
+        wrong = wrong + _wrong_values(front.objectives, point, scores)
+        text = ", ".join(f"{k} {number(scores.get(k))}" for k in front.objectives)
+        checks.append(CheckPart(Path(point.file).stem, not wrong, "; ".join(wrong) or text + " recomputed"))
     if all(c.ok for c in checks):
         checks.append(_together(front))
     if not all(c.ok for c in checks):
@@ -110,19 +108,55 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
     if not o.bound:
         words = ", ".join(f"{c.name} at least {number(c.said)}" for c in claims)
         return [*checks, unread(words, "--bound does")] if claims else checks
-    problem = MappingProblem(
-        first.graph, first.machine, front.objectives[0], rules, limit, migration, turns=first.turns()
-    )
-    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(problem, known))
+    return checks + _proof_checks(path.parent / PROOFS, claims, Proofs(kind, known))
 
 
-def _about(front: FrontFile, loaded: Loaded) -> CheckPart:
-    """That the front is about this graph and this machine."""
-    ok = front.graph.get("hash") == loaded.graph.hash and front.machine.get("hash") == loaded.machine.hash
-    words = (
-        "the front is about this graph and machine" if ok else "the front is about another graph or machine"
-    )
-    return CheckPart("problem", ok, words)
+def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
+    """The problem that a front is about, stated again from its inputs.
+
+    Raises
+    ------
+    InputError : a file that they name is missing or wrong, or options that are not for this kind
+    """
+    from nmsolve.model.mapping.problem import MappingProblem
+
+    if front.command == "map":
+        given = load_answer(replace(o, mapping=path.parent / front.points[0].file, placement=None))
+        problem = MappingProblem(
+            given.graph, given.machine, front.objectives[0], given.constraints(o.constraints), given.node_limit(o.balance),
+            given.migration(), turns=given.turns(),
+        )  # fmt: skip
+        return MapFront(problem, o.prohibit_turns or given.inputs.prohibit_turns)
+    if any(
+        v is not None for v in (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns)
+    ):
+        raise InputError("options of a mapping", str(path), "at most --graph: the front says the rest")
+    if front.command == "pipeline":
+        from nmsolve.cli.pipeline_problem import read_inputs, state_problem
+
+        stated = read_inputs(path)[1]
+        if o.graph is not None:
+            stated = msgspec.structs.replace(stated, model=str(o.graph))
+        return PlanFront(state_problem(stated).problem)
+    from nmsolve.cli.earlier import ROUTE, stated_options
+    from nmsolve.cli.route import routing_problem
+
+    more = {
+        "objective": ",".join(front.objectives),
+        "graph": o.graph,
+        "time_limit": "1s",
+    }  # nothing is searched
+    options = stated_options(ROUTE, front.inputs, more, path)
+    loaded = load_answer(options)
+    return RouteFront(routing_problem(options, loaded), loaded)
+
+
+def _about(front: FrontFile, kind: FrontKind) -> CheckPart:
+    """That the front is about this problem."""
+    about = kind.about()
+    ok = all(getattr(front, name).get("hash") == said["hash"] for name, said in about.items())
+    words = " and ".join(about)
+    return CheckPart("problem", ok, f"the front is about {'this' if ok else 'another'} {words}")
 
 
 def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, float]) -> list[str]:
@@ -167,12 +201,12 @@ def _together(front: FrontFile) -> CheckPart:
             )
     text = f"{len(rows)} points, none dominated, the ideal is theirs"
     if front.dominated:
-        text += f"; {len(front.dominated)} dominated values without a mapping, which claim nothing"
+        text += f"; {len(front.dominated)} dominated values without a file, which claim nothing"
     return CheckPart("front", True, text)
 
 
 class _Claim(NamedTuple):
-    """A bound that is ``said`` to hold for an objective among mappings ``within`` these values; the least known is ``value``."""
+    """A bound that is ``said`` to hold for an objective among solutions ``within`` these values; the least known is ``value``."""
 
     name: str
     objective: str
@@ -186,7 +220,7 @@ def _claims(front: FrontFile, scores: list[dict[str, float]]) -> list[_Claim]:
     names, out = front.objectives, []
     one, two = names
     for p, found in zip(front.points, scores, strict=True):
-        stem, values = Path(p.mapping).stem, {name: found[name] for name in names}
+        stem, values = Path(p.file).stem, {name: found[name] for name in names}
         ceiling = {} if p.ceiling is None else {two: p.ceiling}
         out.append(_Claim(f"{stem} bound", one, p.bound, found[one], ceiling))
         if p.proven:  # nothing that is as good in both is better in one

@@ -55,6 +55,7 @@ Residence = A[str | None, Option("--memory", help="Memory limit, e.g. 2GiB; a .n
 Occupied = A[list[Path] | None, Option(help="Output folder of an earlier run whose network already occupies the "
                                        "machine (repeatable).")]
 WriteModel = A[Path | None, Option(help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder.")]
+Points = A[int, Option(help="Number of points on the front.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
 Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.")]
 
@@ -87,7 +88,7 @@ class MapOptions:
     route: A[str, Option(help="given: the machine's own routes; joint: chosen together with the mapping (small inputs); "
                          "chosen: after it; or xy, yx, west-first, north-last, negative-first, odd-even.")] = "given"
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. hops,max-link, instead of one mapping.")] = None
-    points: A[int, Option(help="Number of points on the front.")] = 8
+    points: Points = 8
     occupied: Occupied = None
     out: Out = Path("nmsolve-out")
     json: Json = False
@@ -180,6 +181,8 @@ class RouteOptions(AnswerOptions):
     warm_start: A[Path | None, Option(help="Start from these routes (flow-routes.json, or its folder).")] = None
     write_model: WriteModel = None
     memory: Memory = None
+    pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. max-link,total-link.")] = None
+    points: Points = 8
     out: Out = Path("nmsolve-routes")
     json: Json = False
 
@@ -213,6 +216,9 @@ class PipelineOptions:
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported.")] = 8
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
+    pareto: A[str | None, Option(help="Compute the front of two of period (the slowest stage), cores, stages and core-memory, "
+                                 "e.g. period,cores, instead of one plan.")] = None
+    points: Points = 8
     out: Out = Path("nmsolve-pipeline")
     json: Json = False
 

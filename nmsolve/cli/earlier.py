@@ -117,24 +117,33 @@ def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = Fal
             f"no {kind.report} beside the answer", str(answer.parent), "the output folder of a run"
         )
     require_one_run(answer.parent, [kind.report, kind.answer, kind.proofs])
-    inputs = read_object(report).get("inputs")
+    options = stated_options(kind, read_object(report).get("inputs"), given, report)
+    module, _, function = kind.run.partition(":")
+    body = getattr(import_module(f"nmsolve.cli.{module}"), function)
+    code: int = body(options, Start(answer, stays) if stays or answer.exists() else None)
+    return code
+
+
+def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Path) -> Any:
+    """The options that the ``inputs`` of a report hold, but for those that are ``given``.
+
+    Raises
+    ------
+    InputError : not what nmsolve wrote
+    """
     stated = {k: v for k, v in inputs.items() if v is not None} if isinstance(inputs, dict) else {}
     names = {f.name for f in fields(kind.options)}
     try:
         stated = {k: v for k, v in (stated | _renamed(kind, stated)).items() if k not in WRITTEN}
         stated |= {k: v for k, v in given.items() if v is not None}
-        options: object = msgspec.convert(
+        return msgspec.convert(
             {k: v for k, v in stated.items() if k in names},
             kind.options,
             dec_hook=lambda cls, value: cls(value),
         )
     except (msgspec.ValidationError, TypeError) as error:
         text = f"invalid inputs ({error})"
-        raise InputError(text, f"{report}: $.inputs", "a report that nmsolve wrote") from None
-    module, _, function = kind.run.partition(":")
-    body = getattr(import_module(f"nmsolve.cli.{module}"), function)
-    code: int = body(options, Start(answer, stays) if stays or answer.exists() else None)
-    return code
+        raise InputError(text, f"{where}: $.inputs", "a report that nmsolve wrote") from None
 
 
 def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:

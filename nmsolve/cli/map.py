@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, write_models
+from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import ALONE, Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER, CHOSEN, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.map_turns import resolved, with_turns
+from nmsolve.cli.pareto import Told, require_front, run_front
 from nmsolve.cli.patience import Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.mapping.files import read_mapping
-from nmsolve.solvers.mapping.multi_objective import objective_names
+from nmsolve.solvers.mapping.multi_objective import MappingObjectives, objective_names
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
 
 #: Advice when nothing fits.
 EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
-#: Most points of a front: each takes two searches, however little time is left.
-MOST_POINTS = 1000
 #: A placeholder for a ceiling that is not known yet.
 _ANY_VALUE = 1e30
 
@@ -69,10 +69,7 @@ class Run:
         """Solve one problem of several objectives, from ``start`` or that of the run."""
         from nmsolve.solvers.mapping.api import solve
 
-        o, ceilings = self.o, ", ".join(f"{name} at most {number(most)}" for name, most in problem.ceilings)
-        print(
-            f"{problem.objective}{' with ' + ceilings if ceilings else ''}: {seconds:.1f} s", file=sys.stderr
-        )
+        o = self.o
         return solve(
             problem, time_limit=seconds, seed=o.seed, workers=o.workers, engines=opt.names(o.engines),
             warm_start=self.start if start is None else start, memory=self.memory, scratch=ScratchPlace(o.scratch, o.resume),
@@ -120,9 +117,7 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     limit, gap, memory = opt.seconds(o.time_limit), opt.fraction(o.gap), opt.size_in_bytes(o.memory)
     require_route(o)
     names = objective_names(o.objective)
-    front = None if o.pareto is None else _front_names(o.pareto, o.points)
-    if front is not None and o.objective != "hops":  # what it is unless said otherwise
-        raise InputError("--objective together with --pareto", "--pareto", "only one of the two")
+    front = None if o.pareto is None else require_front(o, objective_names(o.pareto, "--pareto"))
     many = front is not None or len(names) > 1
     if o.route == "joint" and begin is not None:
         wanted = "`nmsolve map --warm-start` with another --out, which keeps the mapping and finds new routes"
@@ -148,7 +143,8 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
     with Patience(clock.end(limit)) as patience:
         run = Run(o, problem, start, search_time(limit), gap, memory, patience, known)
         if front is not None:
-            return _map_front(run, front)
+            objectives = MappingObjectives(problem, run.stage)
+            return run_front(o, MapFront(problem), objectives, front, limit, patience, _inputs(o, problem))
         if o.route == "joint":
             return _map_with_routes(run)
         if len(names) > 1:
@@ -178,49 +174,24 @@ def _map_once(run: Run) -> int:
 
 def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
     """Minimise several objectives in order; the files are those of the last one. Return the exit code."""
-    from nmsolve.solvers.mapping.multi_objective import lexicographic, stage_of
+    from nmsolve.solvers.multi_objective import lexicographic
 
-    stages = lexicographic(run.problem, names, run.left(), run.stage)
-    *earlier, (last, result) = stages
+    stages = lexicographic(Told(MappingObjectives(run.problem, run.stage)), names, run.left())
+    *earlier, (stage, result) = stages
     before = [
-        {"objective": p.objective, "value": r.objective, "bound": r.bound, "status": r.status}
-        for p, r in earlier
+        {"objective": s.objective, "value": r.objective, "bound": r.bound, "status": r.status}
+        for s, r in earlier
     ]
-    proofs = [stage_of(p, r) for p, r in earlier]
-    report, whole = run.with_routes(last, result, {"before": before}, proofs)
-    for p, r in earlier:
-        run.tell(f"First {p.objective} {number(r.objective)} ({r.status}), then {last.objective}.")
+    last = replace(run.problem, objective=stage.objective, ceilings=stage.ceilings)
+    report, whole = run.with_routes(last, result, {"before": before}, [s for s, _ in earlier])
+    for s, r in earlier:
+        run.tell(f"First {s.objective} {number(r.objective)} ({r.status}), then {stage.objective}.")
     return _code(exit_code(result, report, None), whole)
 
 
 def _code(code: int, whole: bool) -> int:
     """Return the exit code; a mapping without the routes that were asked for is only a part of the answer."""
     return code if whole or code not in (OK, FEASIBLE) else UNKNOWN
-
-
-def _front_names(text: str, points: int) -> tuple[str, str]:
-    """Return the two objectives of ``--pareto``. InputError for others, or for a wrong number of points."""
-    names = objective_names(text, "--pareto")
-    if len(names) != 2:
-        raise InputError(f"{len(names)} objectives", "--pareto", "two, such as hops,max-link")
-    if not 2 <= points <= MOST_POINTS:
-        raise InputError(f"{points} points", "--points", f"from 2 (the ends of the front) to {MOST_POINTS}")
-    return names[0], names[1]
-
-
-def _map_front(run: Run, names: tuple[str, str]) -> int:
-    """Compute the front of two objectives; return the exit code."""
-    from nmsolve.cli.pareto import say_front, write_front
-    from nmsolve.solvers.mapping.multi_objective import pareto_front
-
-    o = run.o
-    front = pareto_front(run.problem, names, o.points, clock.left(run.limit), run.stage)
-    write_front(o.out, run.problem, front, _inputs(o, run.problem), run.patience)
-    if o.json:
-        print((o.out / "pareto.json").read_text())
-    else:
-        say_front(front, o.out)
-    return OK
 
 
 def _map_with_routes(run: Run) -> int:

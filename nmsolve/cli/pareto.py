@@ -1,42 +1,108 @@
-"""``nmsolve map --pareto``: the front of two objectives as files and a picture."""
+"""``--pareto``: the front of two objectives as files and a picture."""
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Collection
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmsolve.cli import pictures
-from nmsolve.cli.answer import Answer
-from nmsolve.cli.check_front import FORMAT, PROOFS
+from nmsolve.cli import clock, pictures
+from nmsolve.cli.answer import OK, Answer
+from nmsolve.cli.front_kinds import FORMAT, PROOFS
 from nmsolve.cli.page import fill
+from nmsolve.cli.patience import search_time
 from nmsolve.cli.progress import number
+from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
-from nmsolve.model.mapping.files import write_mapping
 
 if TYPE_CHECKING:
+    from nmsolve.cli.commands import MapOptions, PipelineOptions, RouteOptions
+    from nmsolve.cli.front_kinds import FrontKind
     from nmsolve.cli.patience import Patience
-    from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.solvers.mapping.multi_objective import Front, Point
-
+    from nmsolve.model.bound import Ceilings, Result, Stage
+    from nmsolve.solvers.multi_objective import Front, Objectives, Point
 
 #: Possible file names of a front.
 FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
+#: Most points of a front: each takes two searches, however little time is left.
+MOST_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class Told:
+    """Objectives that say on standard error which problem is being solved."""
+
+    objectives: Objectives[Any]
+
+    @property
+    def recomputed(self) -> Collection[str]:
+        """Those of the objectives."""
+        return self.objectives.recomputed
+
+    def minimise(
+        self, name: str, ceilings: Ceilings, seconds: float, start: Any
+    ) -> tuple[Stage, Result[Any]]:
+        """The same, announced."""
+        held = ", ".join(f"{other} at most {number(most)}" for other, most in ceilings)
+        print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
+        return self.objectives.minimise(name, ceilings, seconds, start)
+
+    def value(self, name: str, solution: Any) -> float:
+        """The same."""
+        return self.objectives.value(name, solution)
+
+
+def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[str, ...]) -> tuple[str, str]:
+    """The two objectives of ``--pareto``.
+
+    Raises
+    ------
+    InputError : another number of them, options that are not for fronts, a number of points that makes no front
+    """
+    usual = getattr(type(o), "objective", None)
+    if len(names) != 2:
+        raise InputError(f"{len(names)} objectives", "--pareto", "two, with a comma between them")
+    if getattr(o, "objective", None) != usual:
+        raise InputError("--objective together with --pareto", "--pareto", "only one of the two")
+    if o.gap is not None:
+        raise InputError("--gap together with --pareto", "--gap", "only one of the two")
+    if not 2 <= o.points <= MOST_POINTS:
+        raise InputError(f"{o.points} points", "--points", f"from 2 (the ends of the front) to {MOST_POINTS}")
+    return names[0], names[1]
+
+
+def run_front(
+    o: MapOptions | RouteOptions | PipelineOptions, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
+    limit: float, patience: Patience, inputs: dict[str, Any],
+) -> int:  # fmt: skip
+    """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""
+    from nmsolve.solvers.multi_objective import pareto_front
+
+    front = pareto_front(Told(objectives), names, o.points, clock.left(search_time(limit)))
+    write_front(o.out, kind, front, inputs, patience)
+    if o.json:
+        print((o.out / "pareto.json").read_text())
+    else:
+        say_front(front, o.out)
+    return OK
 
 
 def write_front(
-    out: Path, problem: MappingProblem, front: Front, inputs: dict[str, Any], patience: Patience
+    out: Path, kind: FrontKind, front: Front[Any], inputs: dict[str, Any], patience: Patience
 ) -> None:
-    """Write pareto.json, certificates and one mapping per point (point-1.json, ...), all at once; then pareto.svg and
+    """Write pareto.json, certificates and a file per point (point-1.json, ...), all at once; then pareto.svg and
     pareto.html, unless ``patience`` is lost."""
     from nmsolve.solvers.mapping.certificates import stages_to_json
 
-    rows = [_row(front, p) | {"mapping": f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
+    rows = [_row(front, p) | {kind.key: f"point-{k}.json"} for k, p in enumerate(front.points, 1)]
     content = {
         "format": FORMAT,
+        "command": kind.command,
         "objectives": list(front.names),
-        "graph": {"name": problem.graph.name, "hash": problem.graph.hash},
-        "machine": {"name": problem.machine.name, "hash": problem.machine.hash},
+        **kind.about(),
         "ideal": list(front.ideal),
         "bounds": list(front.bounds),
         "points": rows,
@@ -46,24 +112,20 @@ def write_front(
     answer = Answer(out, FILES)
     with answer.found() as folder:
         for row, point in zip(rows, front.points, strict=True):
-            write_mapping(folder / row["mapping"], problem.graph, problem.machine, point.core)
-        if problem.migration is not None:
-            write_mapping(
-                folder / "reference.json", problem.graph, problem.machine, problem.migration.reference
-            )
-        write_atomic(folder / PROOFS, stages_to_json(front.stages))
+            kind.write(folder / row[kind.key], point.solution)
+        kind.write_beside(folder)
+        write_atomic(folder / PROOFS, stages_to_json(front.stages, kind.free))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
     with answer.added() as files, patience.optional():
         picture = draw_front(front)
-        page = _page(front, picture, f"{problem.graph.name} on {problem.machine.name}")
-        files |= {"pareto.svg": picture, "pareto.html": page}
+        files |= {"pareto.svg": picture, "pareto.html": _page(front, picture, kind.title)}
 
 
-def _values(front: Front, point: Point) -> dict[str, float]:
+def _values(front: Front[Any], point: Point[Any]) -> dict[str, float]:
     return dict(zip(front.names, point.values, strict=True))
 
 
-def _row(front: Front, point: Point) -> dict[str, Any]:
+def _row(front: Front[Any], point: Point[Any]) -> dict[str, Any]:
     return {
         "values": _values(front, point),
         "ceiling": point.ceiling,
@@ -72,14 +134,14 @@ def _row(front: Front, point: Point) -> dict[str, Any]:
     }
 
 
-def _proof(point: Point) -> str:
+def _proof(point: Point[Any]) -> str:
     """What is proved of a point, and on whose word."""
     if not point.proven:
         return ""
     return f"proved, on the word of {point.word}" if point.word else "proved"
 
 
-def draw_front(front: Front) -> str:
+def draw_front(front: Front[Any]) -> str:
     """SVG: points (filled where proved), the staircase of what they dominate, dominated points, ideal point, bounds."""
     return pictures.pareto(
         front.names,
@@ -91,20 +153,20 @@ def draw_front(front: Front) -> str:
     )
 
 
-def _page(front: Front, picture: str, title: str) -> str:
+def _page(front: Front[Any], picture: str, title: str) -> str:
     """One file without network: the picture and a table."""
     rows = [[*(number(v) for v in p.values), _proof(p)] for p in front.points]
     return fill("pareto.html.j2", title=title, names=front.names, rows=rows, picture=picture)
 
 
-def say_front(front: Front, out: Path) -> None:
+def say_front(front: Front[Any], out: Path) -> None:
     """The front as a table for people."""
     print(f"{'':10} {front.names[0]:>16} {front.names[1]:>16}")
     for k, p in enumerate(front.points, 1):
         print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {_proof(p)}")
     low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
     if low:
-        print(f"no mapping goes below: {low}")
+        print(f"proved, nothing goes below: {low}")
     page = out / "pareto.html"
     print(
         f"{f'picture: {page}; ' if page.exists() else ''}to check all points: nmsolve verify {out / 'pareto.json'}"

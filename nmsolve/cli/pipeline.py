@@ -57,6 +57,8 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     given = state_problem(_inputs(o))
     _require_options(o, given)
     first, known = _first(o, start, given.problem)
+    if o.pareto is not None:
+        return _pipeline_front(o, given.problem, first)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
@@ -82,6 +84,30 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
             placed = place_tiles(o, given, result.solution, clock.end(search_time(limit)), run, patience)
             return placed if placed != OK else code
         return code
+
+
+def _pipeline_front(o: PipelineOptions, problem: PipelineProblem, first: PipelinePlan | None) -> int:
+    """The front of two objectives; returns the exit code."""
+    from nmsolve.cli.front_kinds import PlanFront
+    from nmsolve.cli.pareto import require_front, run_front
+    from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES, require_free
+    from nmsolve.solvers.multi_objective import objective_names
+    from nmsolve.solvers.pipeline.fit import require_fit
+    from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
+    from nmsolve.solvers.run import Options
+
+    names = require_front(o, objective_names(o.pareto or "", PIPELINE_OBJECTIVES, "--pareto"))
+    if o.place or o.write_onnx is not None:
+        wanted = "no --pareto; `nmsolve pipeline --warm-start` takes its points"
+        raise InputError("a front of plans", "--place" if o.place else "--write-onnx", wanted)
+    require_free(problem, names)
+    require_fit(problem)
+    prepare_folder(o.out)
+    limit = opt.seconds(o.time_limit)
+    with Patience(clock.end(limit)) as patience:
+        objectives = PlanObjectives(problem, Options(**opt.search(o)), first)
+        inputs = msgspec.to_builtins(_inputs(o))
+        return run_front(o, PlanFront(problem), objectives, names, limit, patience, inputs)
 
 
 def _first(

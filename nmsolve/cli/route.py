@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace as replace_option
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,6 +23,7 @@ from nmsolve.cli.answer import (
 )
 from nmsolve.cli.commands import RouteOptions, VerifyOptions, as_command
 from nmsolve.cli.loading import Loaded, load_answer
+from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.cli.report import CheckPart, ObjectivePart, check_parts, ended
@@ -29,6 +31,8 @@ from nmsolve.cli.route_proofs import FILE as PROOFS
 from nmsolve.cli.route_proofs import certificates_text
 from nmsolve.model.bound import Result, gap
 from nmsolve.model.errors import InputError
+from nmsolve.model.routing.problem import ROUTING_OBJECTIVES
+from nmsolve.solvers.multi_objective import objective_names
 
 if TYPE_CHECKING:
     from nmsolve.cli.earlier import Start
@@ -79,6 +83,8 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     InputError : anything wrong with the input, or no routes can exist (names the flow, the cores, the tables)
     """
     limit, how = opt.seconds(o.time_limit), opt.search(o)
+    if o.pareto is not None:
+        return _route_front(o, require_front(o, objective_names(o.pareto, ROUTING_OBJECTIVES, "--pareto")))
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded)
     search = _search(o, start, problem)
@@ -93,6 +99,29 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         report = write_routing(o, loaded, problem, result, patience, better)
     last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
     return exit_code(result, report, opt.fraction(o.gap))
+
+
+def _route_front(o: RouteOptions, names: tuple[str, str]) -> int:
+    """The front of two objectives; returns the exit code."""
+    from nmsolve.cli.front_kinds import RouteFront
+    from nmsolve.model.routing.files import routes_again
+    from nmsolve.solvers.routing.api import first_solution
+    from nmsolve.solvers.routing.fit import require_routes
+    from nmsolve.solvers.routing.multi_objective import RoutingObjectives
+    from nmsolve.solvers.run import Options
+
+    stated = replace_option(o, objective=",".join(names))
+    loaded, limit = load_answer(o, o.memory), opt.seconds(o.time_limit)
+    problem = routing_problem(stated, loaded)
+    require_routes(problem)
+    first = None
+    if (path := o.warm_start) is not None:
+        first = first_solution(problem, *routes_again(path / FLOWS if path.is_dir() else path, problem))
+    prepare_folder(o.out)
+    with Patience(clock.end(limit)) as patience:
+        objectives = RoutingObjectives(problem, Options(**opt.search(o)), first)
+        kind = RouteFront(problem, loaded)
+        return run_front(o, kind, objectives, names, limit, patience, _inputs(stated, loaded))
 
 
 def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Callable[..., Searched]:

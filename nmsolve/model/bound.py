@@ -39,18 +39,22 @@ class Bound:
     certificate: Mapping[str, Any] = field(default_factory=dict)
 
 
+#: Values of objectives that may not be exceeded.
+Ceilings = tuple[tuple[str, float], ...]
+
+
 @dataclass(frozen=True)
 class Stage:
     """One problem of a run with several objectives, and the bounds that were proved for it.
 
     Attributes
     ----------
-    objective, ceilings : of that problem (:class:`nmsolve.model.mapping.problem.MappingProblem`); the rest is equal
+    objective, ceilings : of that problem; the rest is equal
     problem : its hash
     """
 
     objective: str
-    ceilings: tuple[tuple[str, float], ...]
+    ceilings: Ceilings
     problem: str
     bounds: tuple[Bound, ...]
 

@@ -42,6 +42,7 @@ class Options:
     observers : called with every event
     known : bounds from before; those count that can be recomputed from their certificates
     words : bounds from before also count on a solver's word
+    enough : stop once it is known whether the objective can be as low as this
 
     Raises
     ------
@@ -59,6 +60,7 @@ class Options:
     observers: Sequence[Observer] = ()
     known: Sequence[Bound] = ()
     words: bool = False
+    enough: float | None = None
 
     def __post_init__(self) -> None:
         if not self.gap >= 0:
@@ -140,7 +142,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
-        incumbent = Incumbent(task.referee, budget, options.observers, options.gap)
+        incumbent = Incumbent(task.referee, budget, options.observers, options.gap, options.enough)
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
         run.steps = task.start(run)

@@ -8,7 +8,7 @@ docs/bounds.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -215,7 +215,7 @@ def certificates_to_json(
     """The file ``certificates.json``: every bound with its certificate, and the hash of the problem it is about; the same of
     ``earlier`` problems of a run in order."""
     content = {"format": FORMAT, "problem": problem.hash, "bounds": _rows(bounds)}
-    return _text(content | ({"stages": _stage_rows(earlier)} if earlier else {}))
+    return _text(content | ({"stages": _stage_rows(earlier, RECHECKS)} if earlier else {}))
 
 
 def certificates_text(about: str, bounds: Iterable[tuple[str, Bound]]) -> str:
@@ -224,9 +224,12 @@ def certificates_text(about: str, bounds: Iterable[tuple[str, Bound]]) -> str:
     return _text({"format": FORMAT, "problem": about, "bounds": rows})
 
 
-def stages_to_json(stages: Sequence[Stage]) -> str:
-    """The file ``pareto-certificates.json``: the same for the problems of a front, none of which is the last word."""
-    return _text({"format": FORMAT, "stages": _stage_rows(stages)})
+def stages_to_json(stages: Sequence[Stage], free: Collection[str]) -> str:
+    """The file ``pareto-certificates.json``: the same for the problems of a front of any kind, of which none is the last word.
+
+    ``free`` : methods of which a recomputed bound holds under all ceilings
+    """
+    return _text({"format": FORMAT, "stages": _stage_rows(stages, free)})
 
 
 def _text(content: dict[str, Any]) -> str:
@@ -245,8 +248,8 @@ def _rows(bounds: Sequence[Bound]) -> list[dict[str, Any]]:
     ]
 
 
-def _stage_rows(stages: Sequence[Stage]) -> list[dict[str, Any]]:
-    """Of what is recomputed, only the best of every method for an objective: it holds under all ceilings. Every word."""
+def _stage_rows(stages: Sequence[Stage], free: Collection[str]) -> list[dict[str, Any]]:
+    """Of what holds under all ceilings, only the best of every method for an objective. All else."""
     best: dict[tuple[str, str], Bound] = {}
     full = [(s, [b for b in s.bounds if b.scope == "full"]) for s in stages]
     for s, bounds in full:
@@ -255,7 +258,7 @@ def _stage_rows(stages: Sequence[Stage]) -> list[dict[str, Any]]:
                 best[s.objective, b.method] = b
     out = []
     for s, bounds in full:
-        kept = [b for b in bounds if b.method not in RECHECKS or best[s.objective, b.method] is b]
+        kept = [b for b in bounds if b.method not in free or best[s.objective, b.method] is b]
         row = {"objective": s.objective, "ceilings": dict(s.ceilings), "problem": s.problem}
         out += [row | {"bounds": _rows(kept)}] if kept else []
     return out

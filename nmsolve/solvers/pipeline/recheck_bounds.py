@@ -1,7 +1,8 @@
 """Bounds of pipelines recomputed from their certificates, by other code than that which found them, in fractions.
 
-``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`. Certificates
-are strangers' files: every field is looked at before it is used, and the value is the last float below the exact number.
+``work`` is summed, ``layer`` and ``layer-cut`` are a minimum cut of NetworkX, ``cover`` is :mod:`.recheck_cover`; a bound on what
+plans use is one on the period of those that use less. Certificates are strangers' files: every field is looked at before it is
+used, and the value is the last float below the exact number.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, Stage, meets
 from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.objectives import PERIOD, limited
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_cover, round_down
 
@@ -21,8 +23,12 @@ from nmsolve.solvers.pipeline.recheck_cover import companions, number, recheck_c
 CERTIFIED = ("work", "layer", "layer-cut", "cover")
 #: The engine whose bound is the optimum of a chain, and those of whose bounds only their word is left.
 CHAIN, WORDS = "chain", ("downsets", "pipeline-cpsat", "pipeline-mip")
+#: What storage alone says of the cores and the memory that plans use.
+COUNTING = "counting"
 #: Objectives may differ from what is recomputed by this share: sums of floats in another order.
 TOLERANCE = 1e-9
+#: What the storage of a stage, a sum of floats, may be off by.
+FLOATS = 1 - Fraction(1, 10**13)
 
 
 class Proof(NamedTuple):
@@ -71,6 +77,79 @@ def check_plan_bound(
     if found.word:
         text += f"; that no value is lower rests on the word of {found.word}"
     return BoundCheck(bound.value <= found.value, found.value, text, found.word)
+
+
+def check_stage_bound(
+    problem: PipelineProblem, stage: Stage, bound: Bound, known: float = math.inf, seconds: float = 60.0
+) -> BoundCheck:
+    """Re-check a bound on any objective of plans within the ceilings of ``stage``.
+
+    Parameters
+    ----------
+    known : the least known value of such a plan; no bound may be above it
+    """
+    try:
+        inside = limited(problem, stage.ceilings)
+        if stage.objective == PERIOD:
+            found = check_plan_bound(inside, bound, known, seconds)
+        else:
+            found = _check_least(
+                inside, stage.objective, dict(stage.ceilings).get(PERIOD, math.inf), bound, seconds
+            )
+    except InputError as error:
+        return BoundCheck(False, math.nan, f"the certificate is broken: {error}")
+    if found.ok and bound.value > known * (1 + TOLERANCE):
+        text = f"{bound.value:,.10g} is above a known plan with {known:,.10g}"
+        return BoundCheck(False, math.nan, text)
+    if found.word and stage.problem != problem.content_hash:
+        text = f"given about problem {stage.problem[:16]}, this one is {problem.content_hash[:16]}"
+        return BoundCheck(False, math.nan, text)
+    return found
+
+
+def _check_least(
+    problem: PipelineProblem, name: str, period: float, bound: Bound, seconds: float
+) -> BoundCheck:
+    """Whether a plan that keeps the ``period`` needs as much as the bound says: with less, none is as fast.
+
+    Raises
+    ------
+    InputError : a certificate that does not fit the problem
+    """
+    if bound.method == COUNTING:
+        counted = _least_counted(problem, name)
+        text = f"recomputed: plans need {counted:,} of {name}, claimed {bound.value:,.10g}"
+        return BoundCheck(0 <= bound.value <= counted, float(counted), text)
+    most, below = number(bound.certificate, "most"), bound.certificate.get("period")
+    least = math.inf if below is None else number(bound.certificate, "period")
+    if most != int(most) or not 0 <= bound.value <= most + 1 or meets(period, least):
+        text = f"plans with {most:,.10g} of {name} and a period of {least:,.10g} are not above {period:,.10g}"
+        return BoundCheck(False, math.nan, f"{text}: that does not prove {bound.value:,.10g}")
+    tighter = limited(problem, ((name, most),))
+    inner = Bound(
+        least,
+        bound.method,
+        bound.scope,
+        {k: v for k, v in bound.certificate.items() if k not in ("most", "period")},
+    )
+    found = check_plan_bound(tighter, inner, seconds=seconds)
+    value = most + 1 if found.ok else math.nan
+    return found._replace(
+        value=value, text=f"with {most:,.10g} of {name} no period is below {least:,.10g}: {found.text}"
+    )
+
+
+def _least_counted(problem: PipelineProblem, name: str) -> int:
+    """What plans need at least of a limit, by storage alone, in fractions."""
+    if problem.hosts or name == "stages":
+        return 1 if name == "stages" else 0
+    storage = [Fraction(float(s)) for s in problem.storage]
+    if name == "cores":
+        return max(1, math.ceil(sum(storage) / Fraction(problem.memory) * FLOATS)) if problem.memory else 1
+    held: dict[int, Fraction] = {}
+    for group, one in zip(companions(problem), storage, strict=True):
+        held[group] = held.get(group, Fraction(0)) + one
+    return math.ceil(max(max(held.values()) / problem.largest_group, sum(storage) / problem.cores) * FLOATS)
 
 
 def recheck_bound(

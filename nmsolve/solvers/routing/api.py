@@ -71,7 +71,7 @@ def route(
     options = Options(time_limit, began, gap, seed, workers, engines, memory, None, observers)
     require_routes(problem)
     search = _Stages(problem, options, began, known)
-    start = None if warm_start is None else search.first_solution(warm_start)
+    start = None if warm_start is None else first_solution(problem, warm_start)
     if problem.table_limit is not None and start is None:
         loose = replace(problem, table_limit=None)
         tables = search.run(RoutingStage(loose, MISSING, entries=problem.table_limit), None, FIRST)
@@ -99,9 +99,9 @@ def bound_routes(
     """
     began = time.monotonic() if options.started is None else options.started
     search = _Stages(problem, options, began, known, stays=True)
-    first = search.first_solution(given, numbering)
+    first = first_solution(problem, given, numbering)
     result = search.result(search.minimise(first))
-    return Bounded(result, None if search.better is None else search.chosen(search.better))
+    return Bounded(result, None if search.better is None else chosen_routes(problem, search.better))
 
 
 class RoutingTask(Task[IntArray]):
@@ -188,28 +188,6 @@ class _Stages:
         self.all: list[Result[IntArray]] = []
         self.rounds, self.ended = 0, ""
 
-    def first_solution(self, routes: Routes, number: IntArray | None = None) -> IntArray:
-        """The warm start as a solution, with these numbers of channels if they are given.
-
-        Raises
-        ------
-        InputError : it cannot be used, and why
-        """
-        stage = RoutingStage(self.problem, self.problem.objective[0])
-        if number is None and routes.count == self.problem.flows.count:
-            number = number_of(self.problem, routes)
-        solution = None if number is None else stage.pack(routes, number)
-        wrong = (
-            "its channels depend on each other in a cycle"
-            if solution is None
-            else RoutingReferee(stage).complaint(solution)
-        )
-        if wrong is not None or solution is None:
-            raise InputError(
-                f"the routes to start from cannot be used: {wrong}", "warm start", "routes of this problem"
-            )
-        return solution
-
     def minimise(self, start: IntArray | None) -> IntArray | None:
         """All objectives in order; then once more from the first that is not proved, as long as time is left."""
         names, first = self.problem.objective, 0
@@ -263,17 +241,12 @@ class _Stages:
         self.all.append(result)
         return result
 
-    def chosen(self, solution: IntArray) -> ChosenRoutes:
-        """A solution with the turns that go with it."""
-        routes, numbering = RoutingStage(self.problem, self.problem.objective[0]).unpack(solution)
-        return ChosenRoutes(routes, numbering, allowed_turns(self.problem, numbering))
-
     def result(self, solution: IntArray | None) -> Result[ChosenRoutes]:
         """Everything that is known at the end; the figures are recomputed from the routes."""
         names, found = self.problem.objective, None
         scores: dict[str, float] = {}
         if solution is not None:
-            found = self.chosen(solution)
+            found = chosen_routes(self.problem, solution)
             scores = {k: routing_value(self.problem, found.routes, found.numbering, k) for k in names}
         status = "optimal" if all(self.proved(name) for name in names) else "feasible"
         if solution is None:
@@ -300,6 +273,35 @@ class _Stages:
             memory_budget=self.options.memory,
             memory_peak=max(r.memory_peak for r in self.all),
         )
+
+
+def first_solution(problem: RoutingProblem, routes: Routes, number: IntArray | None = None) -> IntArray:
+    """Routes to start from as a solution, with these numbers of channels if they are given.
+
+    Raises
+    ------
+    InputError : they cannot be used, and why
+    """
+    stage = RoutingStage(problem, problem.objective[0])
+    if number is None and routes.count == problem.flows.count:
+        number = number_of(problem, routes)
+    solution = None if number is None else stage.pack(routes, number)
+    wrong = (
+        "its channels depend on each other in a cycle"
+        if solution is None
+        else RoutingReferee(stage).complaint(solution)
+    )
+    if wrong is not None or solution is None:
+        raise InputError(
+            f"the routes to start from cannot be used: {wrong}", "warm start", "routes of this problem"
+        )
+    return solution
+
+
+def chosen_routes(problem: RoutingProblem, solution: IntArray) -> ChosenRoutes:
+    """A solution with the turns that go with it."""
+    routes, numbering = RoutingStage(problem, problem.objective[0]).unpack(solution)
+    return ChosenRoutes(routes, numbering, allowed_turns(problem, numbering))
 
 
 def with_more_turns(stage: RoutingStage, solution: IntArray) -> IntArray | None:

@@ -46,6 +46,7 @@ class Incumbent:
     budget : its clock stamps the events
     observers : called with every event, in order; they never steer, and one that fails is dropped
     target_gap : :attr:`reached` becomes true at this proven gap
+    enough : and once it is known whether the objective can be as low as this
     """
 
     def __init__(
@@ -54,8 +55,9 @@ class Incumbent:
         budget: Budget,
         observers: Sequence[Observer] = (),
         target_gap: float = 0.0,
+        enough: float | None = None,
     ) -> None:
-        self._referee, self._budget, self._target = referee, budget, target_gap
+        self._referee, self._budget, self._target, self._enough = referee, budget, target_gap, enough
         self._observers = list(observers)
         self._lock = threading.RLock()
         self._solution: IntArray | None = None
@@ -114,7 +116,11 @@ class Incumbent:
 
     @property
     def reached(self) -> bool:
-        """True once the target gap is proved, or infeasibility."""
+        """True once the target gap is proved, or infeasibility, or it is known whether ``enough`` is possible."""
+        if self._enough is not None and not meets(self._enough, self.bound):
+            return True
+        if self._enough is not None and self._lifted is not None and self._objective <= self._enough:
+            return True
         share = gap(self._objective, self.bound) if self.has_bound else None
         return self.infeasible or self.optimal or (share is not None and share <= self._target)
 

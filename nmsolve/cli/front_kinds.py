@@ -1,0 +1,243 @@
+"""What differs between fronts of mappings, routes and plans: the files of their points, and how these are checked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from nmsolve.cli.check_bounds import BoundChecks, MappingBounds
+from nmsolve.model.bound import BoundCheck
+
+if TYPE_CHECKING:
+    from nmsolve.cli.loading import Loaded
+    from nmsolve.model.bound import Bound, Stage
+    from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.model.pipeline.problem import PipelineProblem
+    from nmsolve.model.routing.problem import RoutingProblem
+    from nmsolve.model.types import IntArray
+
+#: Format of pareto.json.
+FORMAT = "nmsolve-pareto-1"
+#: The bounds of everything that was solved for a front, with their certificates.
+PROOFS = "pareto-certificates.json"
+
+
+class FrontKind(BoundChecks, Protocol):
+    """The points of a front as files."""
+
+    @property
+    def command(self) -> str:
+        """The command that makes such fronts."""
+
+    @property
+    def key(self) -> str:
+        """How pareto.json calls the file of a point."""
+
+    @property
+    def title(self) -> str:
+        """Which problem, for people."""
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Name and hash of what the front is about."""
+
+    def write(self, path: Path, solution: Any) -> None:
+        """The file of a point."""
+
+    def write_beside(self, folder: Path) -> None:
+        """Files that the points have in common."""
+
+    def read(self, path: Path, values: Mapping[str, float]) -> tuple[Any, dict[str, float], list[str]]:
+        """The solution in the file of a point, its objectives as recomputed, and which checks it fails.
+
+        Parameters
+        ----------
+        values : the objectives that are claimed
+
+        Raises
+        ------
+        InputError : not such a file
+        """
+
+
+class MapFront(MappingBounds):
+    """Points are mappings; ``turns``: those that their routes are held against."""
+
+    command, key = "map", "mapping"
+
+    def __init__(self, problem: MappingProblem, turns: str | None = None) -> None:
+        super().__init__(problem)
+        self.turns, self.title = turns, f"{problem.graph.name} on {problem.machine.name}"
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Graph and machine."""
+        return {
+            k: {"name": v.name, "hash": v.hash}
+            for k, v in (("graph", self.problem.graph), ("machine", self.problem.machine))
+        }
+
+    def write(self, path: Path, solution: IntArray) -> None:
+        """As mapping.json."""
+        from nmsolve.model.mapping.files import write_mapping
+
+        write_mapping(path, self.problem.graph, self.problem.machine, solution)
+
+    def write_beside(self, folder: Path) -> None:
+        """What a migration budget counts from."""
+        if self.problem.migration is not None:
+            self.write(folder / "reference.json", self.problem.migration.reference)
+
+    def read(self, path: Path, values: Mapping[str, float]) -> tuple[IntArray, dict[str, float], list[str]]:
+        """Every check that a mapping gets."""
+        from nmsolve.hw.verify import verify
+        from nmsolve.model.mapping.files import read_mapping
+
+        p = self.problem
+        core = read_mapping(path, p.graph, p.machine)
+        report = verify(
+            p.graph,
+            p.machine,
+            p.constraints,
+            core,
+            node_limit=p.node_limit,
+            migration=p.migration,
+            turns=self.turns,
+        )
+        return core, dict(report.scores), [f"{c.name}: {c.text}" for c in report.checks if not c.ok]
+
+
+@dataclass(frozen=True)
+class RouteFront:
+    """Points are routes of the mapping in ``loaded``."""
+
+    problem: RoutingProblem
+    loaded: Loaded
+    command, key = "route", "routes"
+
+    @property
+    def title(self) -> str:
+        """Graph and machine."""
+        return f"routes of {self.loaded.graph.name} on {self.loaded.machine.name}"
+
+    @property
+    def free(self) -> Collection[str]:
+        """Bounds that are recomputed hold whatever the ceilings."""
+        from nmsolve.solvers.routing.recheck import RECHECKED
+
+        return RECHECKED
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Flows, machine and rules."""
+        return {"problem": {"name": self.title, "hash": self.problem.hash}}
+
+    def write(self, path: Path, solution: IntArray) -> None:
+        """As flow-routes.json."""
+        from nmsolve.hw.routing.proof import cover_long_messages
+        from nmsolve.model.routing.files import write_flow_routes
+        from nmsolve.solvers.routing.api import chosen_routes
+
+        found = chosen_routes(self.problem, solution)
+        worms, _ = cover_long_messages(self.problem.machine, self.problem.flows, found.routes)
+        write_flow_routes(path, self.problem, found.routes, found.turns, found.numbering, worms)
+
+    def write_beside(self, folder: Path) -> None:
+        """Nothing: the mapping has its own folder."""
+
+    def read(self, path: Path, values: Mapping[str, float]) -> tuple[None, dict[str, float], list[str]]:
+        """Every check that routes get, and that they keep the rules of the front."""
+        from nmsolve.hw.routing.values import routing_value
+        from nmsolve.hw.verify_routes import verify_flow_routes
+        from nmsolve.model.routing.files import read_flow_routes
+
+        p, of = self.problem, self.loaded
+        wrong = [
+            f"{c.name}: {c.text}"
+            for c in verify_flow_routes(of.graph, of.machine, of.core, path, values, p.turns)
+            if not c.ok
+        ]
+        file = read_flow_routes(path, p.machine)
+        for name in ("form", "detour", "table_limit", "channels"):
+            if getattr(file.problem, name) != getattr(p, name):
+                wrong.append(f"{name} is {getattr(file.problem, name)}, the front's is {getattr(p, name)}")
+        if wrong or file.numbering is None:
+            return None, {}, wrong or ["no numbers of channels"]
+        return None, {k: routing_value(file.problem, file.routes, file.numbering, k) for k in p.objective}, []
+
+    def check(self, stage: Stage, bound: Bound, solution: None, least: float) -> BoundCheck:
+        """In whole numbers and fractions."""
+        from nmsolve.solvers.routing.recheck import check_routing_bound
+
+        found = check_routing_bound(self.problem, stage.objective, bound)
+        if found.word and stage.problem != self.problem.hash:
+            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.hash}"
+            return BoundCheck(False, math.nan, text)
+        if found.ok and bound.value > least * (1 + 1e-9):
+            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
+        return found
+
+    def step(self, objective: str) -> float:
+        """1 for numbers of turns and sums of whole rates."""
+        from nmsolve.solvers.routing.recheck import whole_values
+
+        return 1.0 if whole_values(self.problem, objective) else 0.0
+
+
+@dataclass(frozen=True)
+class PlanFront:
+    """Points are plans of a pipeline."""
+
+    problem: PipelineProblem
+    command, key = "pipeline", "plan"
+    free: Collection[str] = ()
+
+    @property
+    def title(self) -> str:
+        """The model."""
+        return self.problem.name
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Layers, cores and rules."""
+        return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
+
+    def write(self, path: Path, solution: PipelinePlan) -> None:
+        """As plan.json."""
+        from nmsolve.model.pipeline.files import write_plan
+
+        write_plan(path, self.problem, solution)
+
+    def write_beside(self, folder: Path) -> None:
+        """Nothing."""
+
+    def read(
+        self, path: Path, values: Mapping[str, float]
+    ) -> tuple[PipelinePlan, dict[str, float], list[str]]:
+        """Rules, and the period by two programs."""
+        from nmsolve.cli.check_pipeline import plan_checks
+        from nmsolve.hw.pipeline.stages import objective
+        from nmsolve.model.pipeline.check import plan_complaint
+        from nmsolve.model.pipeline.files import read_plan
+        from nmsolve.model.pipeline.objectives import LIMITS, PERIOD, used
+
+        plan = read_plan(path, self.problem)
+        wrong = plan_complaint(self.problem, plan)
+        if wrong is not None:
+            return plan, {}, [wrong]
+        checks = plan_checks(self.problem, plan, values.get(PERIOD, objective(self.problem, plan)), ())
+        scores = {name: float(used(self.problem, plan, name)) for name in LIMITS}
+        scores[PERIOD] = objective(self.problem, plan)
+        return plan, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]
+
+    def check(self, stage: Stage, bound: Bound, solution: PipelinePlan | None, least: float) -> BoundCheck:
+        """By other code than that which found it, under the stage's ceilings."""
+        from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound
+
+        return check_stage_bound(self.problem, stage, bound, least)
+
+    def step(self, objective: str) -> float:
+        """1 for what is counted."""
+        from nmsolve.model.pipeline.objectives import LIMITS
+
+        return 1.0 if objective in LIMITS else 0.0

@@ -1,0 +1,67 @@
+"""What can be minimised of a plan: its slowest stage, and what it takes of things that the problem limits.
+
+A ceiling on one of the latter is the problem with a lower limit, so every engine and every bound keeps it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+from nmsolve.model.bound import Ceilings
+from nmsolve.model.errors import InputError
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.pipeline.problem import PipelineProblem
+
+#: The load of the slowest stage.
+PERIOD = "period"
+#: Objectives that are limits: the field of the problem, and the field that fixes it. Their values are whole numbers.
+LIMITS = {"cores": ("cores", "use_all"), "stages": ("stages", "exact_stages"), "core-memory": ("memory", "")}
+PIPELINE_OBJECTIVES = (PERIOD, *LIMITS)
+
+
+def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
+    """Raise InputError where an objective is fixed by a rule of the problem."""
+    for name in names:
+        fixed = LIMITS[name][1] if name in LIMITS else ""
+        if fixed and getattr(problem, fixed):
+            option = f"--{fixed.replace('_', '-')}"
+            raise InputError(
+                f"{option} fixes the number of {name}", option, f"no {option} with objective {name}"
+            )
+
+
+def used(problem: PipelineProblem, plan: PipelinePlan, name: str) -> int:
+    """The lowest limit of this name with which the plan keeps the rules; hosts need no memory of cores."""
+    if name == "cores":
+        return sum(plan.cores.tolist())
+    if name == "stages":
+        return len(plan.cores)
+    most = 0
+    for k, cores in enumerate(plan.cores.tolist()):
+        held = math.fsum(problem.storage[plan.stage == k].tolist())
+        most = max(most, math.ceil(Fraction(held) / cores) if cores else 0)
+    return most
+
+
+def limited(problem: PipelineProblem, ceilings: Ceilings) -> PipelineProblem:
+    """The problem with these ceilings, rounded down, as limits; one on the period is no rule and left out.
+
+    Raises
+    ------
+    InputError : there is no such objective, or nothing is left
+    """
+    changed: dict[str, Any] = {}
+    for name, most in ceilings:
+        if name not in PIPELINE_OBJECTIVES:
+            raise InputError(
+                f"unknown objective {name[:40]!r}", "", "one of " + ", ".join(PIPELINE_OBJECTIVES)
+            )
+        if name != PERIOD and math.isfinite(most):
+            field = LIMITS[name][0]
+            before = changed.get(field, getattr(problem, field))
+            changed[field] = math.floor(most) if before is None else min(before, math.floor(most))
+    return replace(problem, **changed) if changed else problem
