@@ -204,7 +204,7 @@ def test_no_forged_front_is_believed(what: str, made: Path, tmp_path: Path) -> N
         (("--pareto", "period,cores", "--gap", "5%"), "--gap"),
         (("--pareto", "period,cores", "--use-all"), "--use-all fixes the number of cores"),
         (("--pareto", "period,stages", "--stages", 2, "--exact-stages"), "--exact-stages"),
-        (("--pareto", "period,cores", "--write-onnx", "x.onnx"), "--write-onnx"),
+        (("--pareto", "period,cores", "--batches", 9), "--batches"),
     ],
 )
 def test_what_a_front_cannot_be_is_one_line(

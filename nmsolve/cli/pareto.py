@@ -55,20 +55,23 @@ class Told:
         return self.objectives.value(name, solution)
 
 
+#: Options that a front does not take: they are about one answer.
+ALONE = ("objective", "gap", "write_onnx", "place", "batches")
+
+
 def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[str, ...]) -> tuple[str, str]:
     """The two objectives of ``--pareto``.
 
     Raises
     ------
-    InputError : another number of them, options that are not for fronts, a number of points that makes no front
+    InputError : another number of them, options that a front does not take, a number of points that makes no front
     """
-    usual = getattr(type(o), "objective", None)
     if len(names) != 2:
         raise InputError(f"{len(names)} objectives", "--pareto", "two, with a comma between them")
-    if getattr(o, "objective", None) != usual:
-        raise InputError("--objective together with --pareto", "--pareto", "only one of the two")
-    if o.gap is not None:
-        raise InputError("--gap together with --pareto", "--gap", "only one of the two")
+    for name in ALONE:
+        if getattr(o, name, None) != getattr(type(o), name, None):
+            option = f"--{name.replace('_', '-')}"
+            raise InputError(f"{option} together with --pareto", option, "only one of the two")
     if not 2 <= o.points <= MOST_POINTS:
         raise InputError(f"{o.points} points", "--points", f"from 2 (the ends of the front) to {MOST_POINTS}")
     return names[0], names[1]

@@ -57,15 +57,16 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     given = state_problem(_inputs(o))
     _require_options(o, given)
     first, known = _first(o, start, given.problem)
-    if o.pareto is not None:
-        return _pipeline_front(o, given.problem, first)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    names = None if o.pareto is None else _front_names(o, given.problem)
     prepare_folder(o.out)
     if o.write_model is not None:
         from nmsolve.solvers.pipeline.exact import models
 
         write_models("pipeline", models(given.problem), o.write_model)
+    if names is not None:
+        return _pipeline_front(o, names, given.problem, first)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)
     run = new_run()
     with Patience(clock.end(limit)) as patience:
@@ -86,23 +87,28 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
         return code
 
 
-def _pipeline_front(o: PipelineOptions, problem: PipelineProblem, first: PipelinePlan | None) -> int:
-    """The front of two objectives; returns the exit code."""
-    from nmsolve.cli.front_kinds import PlanFront
-    from nmsolve.cli.pareto import require_front, run_front
+def _front_names(o: PipelineOptions, problem: PipelineProblem) -> tuple[str, str]:
+    """The two objectives of ``--pareto``. InputError for others, or where a rule fixes one, or nothing fits."""
+    from nmsolve.cli.pareto import require_front
     from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES, require_free
     from nmsolve.solvers.multi_objective import objective_names
     from nmsolve.solvers.pipeline.fit import require_fit
+
+    names = require_front(o, objective_names(o.pareto or "", PIPELINE_OBJECTIVES, "--pareto"))
+    require_free(problem, names)
+    require_fit(problem)
+    return names
+
+
+def _pipeline_front(
+    o: PipelineOptions, names: tuple[str, str], problem: PipelineProblem, first: PipelinePlan | None
+) -> int:
+    """Compute the front of two objectives; return the exit code."""
+    from nmsolve.cli.front_kinds import PlanFront
+    from nmsolve.cli.pareto import run_front
     from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
     from nmsolve.solvers.run import Options
 
-    names = require_front(o, objective_names(o.pareto or "", PIPELINE_OBJECTIVES, "--pareto"))
-    if o.place or o.write_onnx is not None:
-        wanted = "no --pareto; `nmsolve pipeline --warm-start` takes its points"
-        raise InputError("a front of plans", "--place" if o.place else "--write-onnx", wanted)
-    require_free(problem, names)
-    require_fit(problem)
-    prepare_folder(o.out)
     limit = opt.seconds(o.time_limit)
     with Patience(clock.end(limit)) as patience:
         objectives = PlanObjectives(problem, Options(**opt.search(o)), first)

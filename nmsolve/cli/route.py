@@ -83,8 +83,10 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     InputError : anything wrong with the input, or no routes can exist (names the flow, the cores, the tables)
     """
     limit, how = opt.seconds(o.time_limit), opt.search(o)
+    names = None
     if o.pareto is not None:
-        return _route_front(o, require_front(o, objective_names(o.pareto, ROUTING_OBJECTIVES, "--pareto")))
+        names = require_front(o, objective_names(o.pareto, ROUTING_OBJECTIVES, "--pareto"))
+        o = replace_option(o, objective=o.pareto)
     loaded = load_answer(o, o.memory)
     problem = routing_problem(o, loaded)
     search = _search(o, start, problem)
@@ -93,6 +95,8 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         from nmsolve.solvers.routing.exact import models
 
         write_models("routes", models(problem), o.write_model)
+    if names is not None:
+        return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
             result, better = search(time_limit=search_time(limit), observers=observers, **how)
@@ -101,8 +105,8 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     return exit_code(result, report, opt.fraction(o.gap))
 
 
-def _route_front(o: RouteOptions, names: tuple[str, str]) -> int:
-    """The front of two objectives; returns the exit code."""
+def _route_front(o: RouteOptions, names: tuple[str, str], loaded: Loaded, problem: RoutingProblem) -> int:
+    """Compute the front of two objectives; return the exit code."""
     from nmsolve.cli.front_kinds import RouteFront
     from nmsolve.model.routing.files import routes_again
     from nmsolve.solvers.routing.api import first_solution
@@ -110,18 +114,14 @@ def _route_front(o: RouteOptions, names: tuple[str, str]) -> int:
     from nmsolve.solvers.routing.multi_objective import RoutingObjectives
     from nmsolve.solvers.run import Options
 
-    stated = replace_option(o, objective=",".join(names))
-    loaded, limit = load_answer(o, o.memory), opt.seconds(o.time_limit)
-    problem = routing_problem(stated, loaded)
     require_routes(problem)
-    first = None
+    first, limit = None, opt.seconds(o.time_limit)
     if (path := o.warm_start) is not None:
         first = first_solution(problem, *routes_again(path / FLOWS if path.is_dir() else path, problem))
-    prepare_folder(o.out)
     with Patience(clock.end(limit)) as patience:
         objectives = RoutingObjectives(problem, Options(**opt.search(o)), first)
         kind = RouteFront(problem, loaded)
-        return run_front(o, kind, objectives, names, limit, patience, _inputs(stated, loaded))
+        return run_front(o, kind, objectives, names, limit, patience, _inputs(o, loaded))
 
 
 def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Callable[..., Searched]:
