@@ -22,7 +22,7 @@ from nmsolve.cli.bench.measures import (
 )
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.store import Key, Outcome, Store
-from nmsolve.cli.bench.suites import ABOUT, Instance, Statement, load_suite
+from nmsolve.cli.bench.suites import Instance, find_suite, load_suite
 from nmsolve.cli.bench.summary import Summary, summarise
 from nmsolve.model.errors import InputError
 
@@ -175,6 +175,11 @@ def test_a_store_with_damaged_bytes_is_refused_or_harmless(tmp_path: Path) -> No
 # ---- suites -------------------------------------------------------------------------------------------------
 
 
+def loaded(suite: str, only: str | None, keep: Path, **options: str) -> list[Instance]:
+    """The instances of a suite of mappings."""
+    return load_suite(find_suite(suite, None), only, options, keep)
+
+
 def folder(tmp_path: Path, table: str | None = None) -> Path:
     """Two QAPLIB files of size 3."""
     out = tmp_path / "own"
@@ -188,26 +193,29 @@ def folder(tmp_path: Path, table: str | None = None) -> Path:
 
 def test_the_shipped_suite_has_its_best_known_values(tmp_path: Path) -> None:
     """nug12 to sko100a, each with its machine."""
-    loaded = {i.name: i for i in load_suite("qaplib", None, Statement(), tmp_path)}
-    assert len(loaded) == 12 and loaded["nug12"].best_known == 578 and loaded["sko100a"].problem.n == 100
-    assert all(i.best_known is not None and i.problem.one_per_core for i in loaded.values())
+    shipped = {i.name: i for i in loaded("qaplib", None, tmp_path)}
+    assert len(shipped) == 12 and shipped["nug12"].best_known == 578
+    assert shipped["sko100a"].problem.sizes == {"nodes": 100, "cores": 100}
+    assert all(i.best_known is not None for i in shipped.values())
 
 
 def test_generated_suites_are_the_same_every_time(tmp_path: Path) -> None:
     """Same hash twice, and the file that runs read is the same problem."""
-    once, again = (load_suite("mesh", "comm-64,geo-100", Statement(), tmp_path / d)[0] for d in "xy")
-    assert once.name == "comm-64" and once.problem.hash == again.problem.hash and once.path != again.path
-    (cut,) = load_suite("snn", "snn-2k-cut", Statement(), tmp_path)
-    assert cut.problem.objective == "cut" and cut.problem.cores == 16
+    once, again = (loaded("mesh", "comm-64,geo-100", tmp_path / d)[0] for d in "xy")
+    assert (
+        once.name == "comm-64" and once.problem.hash == again.problem.hash and once.options != again.options
+    )
+    (cut,) = loaded("snn", "snn-2k-cut", tmp_path)
+    assert cut.problem.objective == "cut" and cut.problem.sizes["cores"] == 16
 
 
 def test_a_folder_is_a_suite(tmp_path: Path) -> None:
     """In order of name, with the table beside them."""
     own = folder(tmp_path, "instance,n,best_known\nb,3,14\n")
-    a, b = load_suite(str(own), None, Statement(), tmp_path)
+    a, b = loaded(str(own), None, tmp_path)
     assert (a.suite, a.name, a.best_known, b.best_known) == ("own", "a", None, 14.0)
-    (b,) = load_suite(str(own), "b*", Statement(machine="mesh:2x2", objective="cut"), tmp_path)
-    assert b.problem.cores == 4 and b.problem.objective == "cut"
+    (b,) = loaded(str(own), "b*", tmp_path, machine="mesh:2x2", objective="cut")
+    assert b.problem.sizes["cores"] == 4 and b.problem.objective == "cut"
 
 
 @pytest.mark.parametrize(
@@ -224,21 +232,20 @@ def test_a_folder_is_a_suite(tmp_path: Path) -> None:
 def test_a_malformed_table_is_refused_with_its_line(tmp_path: Path, table: str, message: str) -> None:
     """Nothing is skipped silently."""
     with pytest.raises(InputError) as caught:
-        load_suite(str(folder(tmp_path, table)), None, Statement(), tmp_path)
+        loaded(str(folder(tmp_path, table)), None, tmp_path)
     assert message in str(caught.value)
 
 
 def test_wrong_suites_are_refused_in_words(tmp_path: Path) -> None:
     """Unknown names get a suggestion; empty folders, patterns that hit nothing, machines for built-in suites."""
-    for suite, only, statement, message in (
-        ("qaplb", None, Statement(), "did you mean qaplib"),
-        (str(tmp_path), None, Statement(), "no graph files"),
-        ("qaplib", "nug99", Statement(), "no instance is called 'nug99'"),
-        ("mesh", None, Statement(machine="mesh:2x2"), "suite mesh has its own machines"),
+    for suite, only, options, message in (
+        ("qaplb", None, {}, "did you mean qaplib"),
+        (str(tmp_path), None, {}, "no instances"),
+        ("qaplib", "nug99", {}, "no instance is called 'nug99'"),
+        ("mesh", None, {"machine": "mesh:2x2"}, "suite mesh has its own machines"),
     ):
         with pytest.raises(InputError, match=message):
-            load_suite(suite, only, statement, tmp_path / "keep")
-    assert list(ABOUT) == ["qaplib", "mesh", "snn"]
+            loaded(suite, only, tmp_path / "keep", **options)
 
 
 # ---- tables -------------------------------------------------------------------------------------------------
@@ -247,9 +254,7 @@ def test_wrong_suites_are_refused_in_words(tmp_path: Path) -> None:
 @pytest.fixture
 def summary(tmp_path: Path) -> Summary:
     """Two instances, two methods, two seeds: ``good`` finds 10 and (once) a new best 18, ``poor`` fails half the time."""
-    instances: list[Instance] = load_suite(
-        str(folder(tmp_path, "name,best_known\na,10\nb,20\n")), None, Statement(), tmp_path
-    )
+    instances: list[Instance] = loaded(str(folder(tmp_path, "name,best_known\na,10\nb,20\n")), None, tmp_path)
     runs = {
         ("a", "good", 1): outcome(10.0, bound=8.0, at=2.0),
         ("a", "good", 2): outcome(10.0, bound=9.0, at=4.0),

@@ -22,7 +22,7 @@ from nmsolve.cli.bench import runner
 from nmsolve.cli.bench.run import BenchOptions, run_bench
 from nmsolve.cli.bench.runner import Process, Task, carry_out
 from nmsolve.cli.bench.store import Key, Outcome
-from nmsolve.cli.bench.suites import Statement, load_suite
+from nmsolve.cli.bench.suites import find_suite, load_suite
 from nmsolve.model.errors import InputError
 
 BENCH = [sys.executable, "-m", "nmsolve", "bench"]
@@ -156,9 +156,7 @@ def test_bad_input_is_one_line(tmp_path: Path) -> None:
 )
 def test_bad_options_are_refused_before_any_run(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     """Nothing is run, whatever else is right."""
-    fine = BenchOptions(
-        ["qaplib"], "auto", 1, "9", 1, None, None, None, None, None, tmp_path / "o", None, False
-    )
+    fine = BenchOptions(["qaplib"], seeds=1, time_limit="9", out=tmp_path / "o")
     with pytest.raises(InputError, match=message):
         run_bench(replace(fine, **change))
     assert not (tmp_path / "o").exists()
@@ -168,7 +166,7 @@ def test_only_one_benchmark_at_a_time_uses_a_folder(tmp_path: Path) -> None:
     """Two would do every run twice."""
     handle = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
-    options = BenchOptions(["qaplib"], "auto", 1, "9", 1, None, None, None, None, None, tmp_path, None, False)
+    options = BenchOptions(["qaplib"], seeds=1, time_limit="9", out=tmp_path)
     with pytest.raises(InputError, match="another benchmark is running"):
         run_bench(options)
     os.close(handle)
@@ -185,9 +183,9 @@ def finish(process: Process) -> Outcome:
 
 def test_a_run_that_cannot_end_well_fails_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph file that is gone, a process that is killed from outside, one that overruns its limit."""
-    (one,) = load_suite("qaplib", "nug12", Statement(), tmp_path)
+    (one,) = load_suite(find_suite("qaplib", None), "nug12", {}, tmp_path)
     key = Key("s", "a", one.problem.hash, "branch-bound", 1, 60.0, "v", "m")
-    gone = finish(Process(Task(key, replace(one, path=tmp_path / "gone.dat"))))
+    gone = finish(Process(Task(key, replace(one, options={"graph": str(tmp_path / "gone.dat")}))))
     assert gone.status == "failed" and "gone.dat: no such file" in gone.text and gone.cpu > 0
     killed = Process(Task(key, one))
     os.kill(killed.pid, signal.SIGKILL)
@@ -214,7 +212,7 @@ class Fake(Process):
 
 def test_so_many_at_a_time_and_none_left_behind(tmp_path: Path) -> None:
     """Runs start in order as places become free; what goes on when the caller stops is killed."""
-    (one,) = load_suite("qaplib", "nug12", Statement(), tmp_path)
+    (one,) = load_suite(find_suite("qaplib", None), "nug12", {}, tmp_path)
     tasks = [Task(Key("s", "a", "h", "auto", seed, 1.0, "v", "m"), one) for seed in (4, 1, 2, 50)]
     log: list[str] = []
     runs = carry_out(tasks, 2, lambda task: Fake(task, log))

@@ -16,7 +16,7 @@ from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
 
-BERT = Path(__file__).parent / "data" / "dnn" / "layer_bert24_inference.json"
+BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
 
 
 def node(number: int, fpga: float, cpu: float = 100.0, **more: object) -> dict[str, object]:

@@ -22,7 +22,7 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.tensors import Tensors
 
-BERT = Path(__file__).parent / "data" / "dnn" / "layer_bert24_inference.json"
+BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
 
 
 def plenty() -> float:

@@ -287,7 +287,8 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, or folders of graph files (with best_known.csv, if there is one).")]
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, or files and folders (with best_known.csv, if there "
+                                  "is one).")]
     methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
@@ -296,7 +297,10 @@ class BenchOptions:
     machine: Machine = None
     chips: Chips = None
     balance: Balance = None
-    objective: A[str | None, Option(help="Objective for folders. [default: hops]")] = None
+    objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
+    problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map) or pipeline (models, cost "
+                                  "graphs). [default: map]")] = None
+    set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None
     json: Json = False
@@ -387,5 +391,6 @@ def as_command(name: str, o: Any, always: tuple[str, ...] = (), never: tuple[str
         if field.default is MISSING or field.name == "mapping":
             words += [str(v) for v in (value if isinstance(value, list) else [value]) if v is not None]
         elif field.name not in never and (value != field.default or field.name in always):
-            stated += [option] if value is True else [option, str(value)]
+            for one in value if isinstance(value, list) else [value]:
+                stated += [option] if one is True else [option, str(one)]
     return shlex.join([*words, *stated])

@@ -15,7 +15,7 @@ SHIFT_SECONDS, SHIFT_GAP = 1.0, 0.01
 #: Bootstrap resamples, and their seed.
 RESAMPLES, BOOTSTRAP_SEED = 2000, 1
 
-#: ``(seconds, objective)`` of every mapping that was the best so far, in order of time.
+#: ``(seconds, objective)`` of every solution that was the best so far, in order of time.
 Trajectory = Sequence[tuple[float, float]]
 
 
@@ -34,7 +34,7 @@ def distance(value: float | None, reference: float) -> float:
 def primal_integral(trajectory: Trajectory, reference: float, limit: float) -> float:
     """Area under the gap to ``reference`` over wall time up to ``limit``, in seconds (Berthold 2013).
 
-    The gap is 1 before the first mapping and stays at its last value to the end of the limit.
+    The gap is 1 before the first solution and stays at its last value to the end of the limit.
     """
     times = [0.0, *(min(t, limit) for t, _ in trajectory), limit]
     gaps = [1.0, *(distance(v, reference) for _, v in trajectory)]
@@ -47,7 +47,7 @@ def time_to(trajectory: Trajectory, reference: float, gap: float = 0.0) -> float
 
 
 def gap_at(trajectory: Trajectory, reference: float, times: FloatArray) -> FloatArray:
-    """(t,) gap to ``reference`` at every time; 1 before the first mapping."""
+    """(t,) gap to ``reference`` at every time; 1 before the first solution."""
     moments = np.array([t for t, _ in trajectory])
     gaps = np.array([1.0, *(distance(v, reference) for _, v in trajectory)])
     out: FloatArray = gaps[np.searchsorted(moments, times, side="right")]

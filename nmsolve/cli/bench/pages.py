@@ -37,7 +37,7 @@ PICTURES = {
     ),
     "gap": (
         "Gap over time", "seconds", "mean gap to best", False,
-        "Mean over all runs; a run without a mapping counts as 100 %. The area below is the primal integral.",
+        "Mean over all runs; a run without a solution counts as 100 %. The area below is the primal integral.",
     ),
 }  # fmt: skip
 

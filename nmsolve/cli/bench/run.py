@@ -11,19 +11,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, prepare_file, prepare_folder
 from nmsolve.cli.bench.identity import cores, machine, uncompiled, version
+from nmsolve.cli.bench.kinds import KINDS
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
-from nmsolve.cli.bench.suites import Instance, Statement, load_suite
+from nmsolve.cli.bench.suites import Instance, Source, find_suite, load_suite
 from nmsolve.cli.bench.summary import Table, summarise
 from nmsolve.cli.commands import BenchOptions, as_command
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.lookup import named
+from nmsolve.solvers.search.entries import look_up
 
 
 def run_bench(o: BenchOptions) -> int:
@@ -33,14 +37,14 @@ def run_bench(o: BenchOptions) -> int:
     ------
     InputError : anything wrong with the input, before any run; or another benchmark uses the folder
     """
-    limit, methods = opt.seconds(o.time_limit), _methods(o.methods)
+    sources = [find_suite(suite, o.problem) for suite in dict.fromkeys(o.suites)]
+    limit, methods = opt.seconds(o.time_limit), _methods(o.methods, sources)
     if o.workers > cores():
         raise InputError(f"{o.workers} runs at a time on {cores()} cores", "--workers", f"at most {cores()}")
     if o.page is not None:
         prepare_file(o.page)
-    statement, keep = Statement(o.machine, o.chips, o.balance, o.objective), o.out / "instances"
-    suites = list(dict.fromkeys(o.suites))
-    instances = [one for suite in suites for one in load_suite(suite, o.only, statement, keep)]
+    stated, keep = _stated(o), o.out / "instances"
+    instances = [one for source in sources for one in load_suite(source, o.only, stated, keep)]
     command = as_command("bench", o, ("methods", "seeds", "time_limit"), ("out", "json"))
     head = Head(command, version(), machine(), limit, o.seeds, o.workers)
     tasks = _plan(instances, methods, head)
@@ -55,20 +59,38 @@ def run_bench(o: BenchOptions) -> int:
     return INTERRUPTED if interrupted else OK
 
 
-def _methods(text: str) -> list[str]:
-    """``auto,anneal,tabu+projection`` as a list, every engine known.
+def _stated(o: BenchOptions) -> dict[str, Any]:
+    """How files are to be taken: the options that have names of their own, and those of ``--set``.
+
+    Raises
+    ------
+    InputError : no value, or one option twice
+    """
+    own = {name: getattr(o, name) for name in ("machine", "chips", "balance", "objective")}
+    out = {name: value for name, value in own.items() if value is not None}
+    for text in o.set or ():
+        name, equals, value = text.partition("=")
+        name = name.strip().replace("-", "_")
+        if not equals or name in out:
+            expected = "an option and its value, as in cores=16, each once"
+            raise InputError(f"{text!r} states {'it again' if equals else 'nothing'}", "--set", expected)
+        out[name] = value.strip()
+    return out
+
+
+def _methods(text: str, sources: Sequence[Source]) -> list[str]:
+    """``auto,anneal,tabu+projection`` as a list, every engine known for every suite.
 
     Raises
     ------
     InputError : none, or an unknown engine
     """
-    from nmsolve.solvers.mapping.registry import make_engine
-
     methods = ["+".join(e.strip() for e in m.split("+")) for m in text.split(",") if m.strip()]
     if not methods:
         raise InputError("no method is given", "--methods", "auto, or engines; + joins several in one run")
     for engine in (e for m in methods for e in engines_of(m) or []):
-        make_engine(engine)
+        for source in sources:
+            look_up(named(source.table.registry), engine, f" for suite {source.suite}")
     return list(dict.fromkeys(methods))
 
 
@@ -146,9 +168,9 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
 
 def _refusal(task: Task) -> Outcome | None:
     """The outcome of a run whose every engine refuses the problem, found without a process."""
-    from nmsolve.solvers.mapping.registry import make_engine
-
-    said = [(e, make_engine(e).refuses(task.instance.problem)) for e in task.engines or []]
+    registry = named(KINDS[task.instance.kind].registry)
+    problem = task.instance.problem.problem
+    said = [(e, registry[e].make().refuses(problem)) for e in task.engines or []]
     if not said or any(reason is None for _, reason in said):
         return None
     return Outcome(

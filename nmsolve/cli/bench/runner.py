@@ -63,9 +63,8 @@ class Process:
         self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         one, key = task.instance, task.key
         order = Order(
-            str(one.path), one.machine, one.chips, one.balance, one.objective, key.problem, task.engines, key.seed,
-            key.limit, os.getpid(),
-        )  # fmt: skip
+            one.kind, dict(one.options), key.problem, task.engines, key.seed, key.limit, os.getpid()
+        )
         path = os.pathsep.join(p for p in sys.path if p)
         with tempfile.TemporaryFile() as stdin:
             stdin.write(msgspec.json.encode(order))

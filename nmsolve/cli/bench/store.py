@@ -26,7 +26,7 @@ class Key:
 
     Attributes
     ----------
-    suite, instance : names; ``problem`` is the content hash of graph, machine, objective and limits
+    suite, instance : names; ``problem`` is the content hash of what is to be solved
     method : ``auto``, an engine, or engines joined by ``+``
     limit : wall seconds
     version : of nmsolve, with a hash of its source files
@@ -69,12 +69,12 @@ class Outcome:
 
     @property
     def solved(self) -> bool:
-        """True if there is a mapping to speak of."""
+        """True if there is a solution to speak of."""
         return self.objective is not None and self.status in ("optimal", "feasible")
 
     @property
     def trajectory(self) -> list[tuple[float, float]]:
-        """``(seconds, objective)`` of every new best mapping."""
+        """``(seconds, objective)`` of every new best solution."""
         out: list[tuple[float, float]] = []
         for t, value, _ in self.events:
             if value is not None and (not out or value < out[-1][1]):

@@ -126,13 +126,12 @@ def _instances(cases: Sequence[Case], methods: Sequence[str]) -> Table:
             )
         rows.append(
             (
-                c.instance.name, c.instance.objective, str(problem.n), str(problem.cores),
+                c.instance.name, problem.objective, *map(str, problem.sizes.values()),
                 number(c.instance.best_known), number(best) + (" new" if c.new else ""), number(c.bound), gap, *cells,
             )
         )  # fmt: skip
-    head = (
-        "instance", "objective", "nodes", "cores", "best known", "best", "best bound", "gap of best", *methods,
-    )  # fmt: skip
+    sizes = cases[0].instance.problem.sizes
+    head = ("instance", "objective", *sizes, "best known", "best", "best bound", "gap of best", *methods)
     about = (
         "Best: the least of best known and all runs here. Per method: mean gap to best over its solved runs, and in how "
         "many of all its runs it reached the best."
@@ -180,7 +179,7 @@ def _unsolved(cases: Sequence[Case], methods: Sequence[str]) -> Table:
 
 
 def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table:
-    """One row per method: when it had its best mapping, primal integral, and what the runs cost."""
+    """One row per method: when it had its best solution, primal integral, and what the runs cost."""
     rows = []
     for m in methods:
         solved = [(o, c.best) for c in cases for o in c.runs[m] if o.solved and c.best is not None]
@@ -202,7 +201,7 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
         "method", "time to best", "within 1 %", "time to 1 %", "primal integral", "late", "wall per run", "CPU per run",
     )  # fmt: skip
     about = (
-        "Seconds. Time to best: until a run had its own last mapping. Time to 1 %: until the gap to best was at most 1 %, of "
+        "Seconds. Time to best: until a run had its own last solution. Time to 1 %: until the gap to best was at most 1 %, of "
         "the runs that got there. Means of times and integrals are shifted geometric (shift 1 s) over the solved runs. The "
         "limit is wall time; late are the runs that ended more than 10 % and a second after it. CPU seconds are those of the "
         "whole process with start-up and solver processes. " + _share(cases)

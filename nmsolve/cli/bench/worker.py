@@ -11,7 +11,6 @@ from nmsolve.cli import clock  # first: imports and loading are inside the limit
 # isort: split
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,13 +21,11 @@ if TYPE_CHECKING:
 
 
 class Order(msgspec.Struct):
-    """What to run. ``parent`` is the process that asked; this one ends with it."""
+    """What to run: a problem, by its kind, the options that state it and its hash. ``parent`` is the process that asked; this one
+    ends with it."""
 
-    path: str
-    machine: str | None
-    chips: str | None
-    balance: float | None
-    objective: str
+    kind: str
+    options: dict[str, Any]
     problem: str
     engines: list[str] | None
     seed: int
@@ -38,18 +35,14 @@ class Order(msgspec.Struct):
 
 def run(order: Order) -> dict[str, Any]:
     """Load, solve, check; the fields of :class:`nmsolve.cli.bench.store.Outcome` but ``wall`` and ``cpu``."""
-    from nmsolve.cli.check import independent_checks
-    from nmsolve.cli.loading import instance
+    from nmsolve.cli.bench.kinds import KINDS
     from nmsolve.cli.patience import Patience
-    from nmsolve.solvers.mapping.api import make_problem, solve
 
-    graph, machine = instance(Path(order.path), order.machine, order.chips)
-    problem = make_problem(graph, machine, objective=order.objective, balance=order.balance)
+    problem = KINDS[order.kind].load(order.options)
     if problem.hash != order.problem:
-        return {"status": "failed", "text": "the graph file was changed while the benchmark ran"}
+        return {"status": "failed", "text": "a file was changed while the benchmark ran"}
     with Patience(clock.end(order.limit)) as patience:
-        result = solve(
-            problem,
+        result = problem.solve(
             time_limit=order.limit,
             started=clock.STARTED,
             seed=order.seed,
@@ -58,8 +51,8 @@ def run(order: Order) -> dict[str, Any]:
         )
         checks: list[CheckPart] = []
         left: list[str] = []
-        if result.core is not None:
-            checks, left = independent_checks(problem, result, None, patience=patience)
+        if result.solution is not None:
+            checks, left = problem.check(result, patience)
     status, text = result.status, ""
     wrong = [c.name for c in checks if not c.ok]
     if wrong:
@@ -81,7 +74,7 @@ def run(order: Order) -> dict[str, Any]:
 def _why(result: Result) -> str:
     """What the engines said, where nothing was found."""
     said = [f"{e.engine}: {e.status}" for e in result.engines if e.status and e.status != "done"]
-    return "; ".join(said) or f"no mapping found (stopped: {result.stop_reason})"
+    return "; ".join(said) or f"nothing found (stopped: {result.stop_reason})"
 
 
 def _changes(events: tuple[Event, ...]) -> list[tuple[float, float | None, float | None]]:
