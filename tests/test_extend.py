@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ import typer
 from typer.testing import CliRunner
 
 import nmsolve
+from nmsolve.cli.bench.suites import find_suite, load_suite
+from nmsolve.cli.bench.worker import Order, run
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.hw.scores import objective_value, score
@@ -185,8 +188,10 @@ def test_the_objective_is_searched_scored_and_verified(
         assert next(c for c in told.checks if c.name == "objective").ok == ok
 
 
-def test_the_problem_runs(add: Callable[[str], dict[str, Block]], tmp_path: Path) -> None:
-    """From Python by its own test, and as a command."""
+def test_the_problem_runs(
+    add: Callable[[str], dict[str, Block]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From Python by its own test, as a command, and in a benchmark, whose check finds a wrong answer."""
     added = add("A problem")
     tests: dict[str, object] = {}
     exec(added["tests/test_jobs.py"].text, tests)
@@ -202,3 +207,11 @@ def test_the_problem_runs(add: Callable[[str], dict[str, Block]], tmp_path: Path
     exec(added["nmsolve/cli/main.py"].text, vars(main) | {"app": app, "commands": commands_now})
     done = CliRunner().invoke(app, ["jobs", "5,4,3,3,3", "--machines", "2"])
     assert done.exit_code == 0 and done.output.startswith("feasible: 10 hours, at least 9;"), done.output
+    five, seven = load_suite(find_suite("jobs", None), None, {}, tmp_path / "kept")
+    monkeypatch.setattr("nmsolve.cli.clock.STARTED", time.monotonic())  # time limits count from here
+    order = Order("jobs", dict(five.options), five.problem.hash, None, 1, 60.0, 0)
+    found = run(order)
+    assert (found["status"], found["text"], found["objective"], found["bound"]) == ("feasible", "", 10, 9)
+    monkeypatch.setattr("nmsolve.solvers.jobs.task.JobsReferee.score", lambda self, lifted: 9.0)
+    assert run(order)["text"] == "independent checks failed: hours"
+    assert (seven.suite, seven.problem.sizes) == ("jobs", {"jobs": 7, "machines": 3})
