@@ -138,7 +138,8 @@ def _layered(side: int) -> LogicGraph:
         source.append(a[i])
         target.append(b[j])
     ends = np.concatenate(source), np.concatenate(target)
-    return LogicGraph.from_edges(side**2, *ends, rng.integers(1, 11, len(ends[0])) * 1.0, name="layered")
+    weight = rng.integers(1, 11, len(ends[0]))
+    return LogicGraph.from_edges(side**2, *ends, weight.astype(np.float64), name="layered")
 
 
 def _spiking(side: int) -> LogicGraph:
