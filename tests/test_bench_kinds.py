@@ -166,7 +166,7 @@ def test_wrong_answers_do_not_pass(tmp_path: Path) -> None:
         ("route", "no suite or folder 'route'; expected did you mean routes"),
         ("routes --problem pipeline", "suite routes is of problem route"),
         ("routes --only zzz", "no instance is called 'zzz'"),
-        ("pipelines --set cores=3", "suite pipelines states its own"),
+        ("pipelines --set cores=3", "suite pipelines has its own"),
         ("models --problem pipelin", "unknown problem 'pipelin'; expected one of map, route, pipeline"),
         ("models --problem pipeline --set corez=3", "'corez' states nothing of this problem; expected one of cores"),
         ("models --problem pipeline --set cores=x", "cores is 'x'"),

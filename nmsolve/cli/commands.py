@@ -287,8 +287,8 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, or files and folders (with best_known.csv, if there "
-                                  "is one).")]
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, or files and folders (with best_known.csv, if "
+                                  "there is one).")]
     methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
