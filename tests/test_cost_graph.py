@@ -133,7 +133,7 @@ def changed(path: str, value: object) -> dict[str, Any]:
         ("nodes.2.cpuLatency", float("inf"), "$.nodes[2].cpuLatency", "inf"),
         ("nodes.2.size", float("nan"), "$.nodes[2].size", "nan"),
         ("nodes.2.fpgaLatency", "4", "$.nodes[2].fpgaLatency", "str"),
-        ("nodes.2.id", 3, "$.nodes[2].id", "node 3 is at $.nodes[1] too"),
+        ("nodes.2.id", 3, "$.nodes[2].id", "id 3 is already that of $.nodes[1]"),
         ("nodes.0.supportedOnFpga", False, "$.nodes[0].supportedOnFpga", "node 7 runs on CPUs only"),
         ("edges.1.destId", 8, "$.edges[1].destId", "no node 8"),
         ("edges.1.sourceId", 8, "$.edges[1].sourceId", "no node 8"),
