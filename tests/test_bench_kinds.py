@@ -81,7 +81,7 @@ def lines_of(done: tuple[int, str, str]) -> tuple[list[dict[str, Any]], dict[str
 
 def test_a_folder_of_pipelines(tmp_path: Path, call: Called) -> None:
     """The exact method wins, the one that only bounds and the one that refuses are counted as unsolved."""
-    command = ["bench", models(tmp_path), "--problem", "pipeline", "--set", "cores=3", "--seeds", 1, "-t", 20]
+    command = ["bench", models(tmp_path), "--problem", "pipeline", "--set", "cores=3", "--seeds", 1, "-t", 60]
     command += ["--set", "split=chain"]
     methods = "chain,pipeline-counting,downsets"
     found, tables = lines_of(call(*command, "--methods", methods, "--out", tmp_path / "o", "--json"))
@@ -148,7 +148,7 @@ def test_wrong_answers_do_not_pass(tmp_path: Path) -> None:
     plans = KINDS["pipeline"].load({"model": str(models(tmp_path) / "five.json"), "cores": "3"})
     routes = KINDS["route"].load({"mapping": str(runs(tmp_path) / "corners"), "table_limit": 4})
     for problem, engine in ((plans, "downsets"), (routes, "named")):
-        result = problem.solve(time_limit=20.0, started=None, seed=1, engines=[engine], workers=1)
+        result = problem.solve(time_limit=60.0, started=None, seed=1, engines=[engine], workers=1)
         wrong = replace(result, objective=result.objective - 1, scores={"max-link": 4.0})
         for given, fine in ((result, True), (wrong, False)):
             with Patience() as patience:
