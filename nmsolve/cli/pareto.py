@@ -71,7 +71,7 @@ def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[s
     for name in ALONE:
         if getattr(o, name, None) != getattr(type(o), name, None):
             option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} together with --pareto", option, "only one of the two")
+            raise InputError("it cannot be combined with --pareto", option, "only one of the two")
     if not 2 <= o.points <= MOST_POINTS:
         raise InputError(f"{o.points} points", "--points", f"from 2 (the ends of the front) to {MOST_POINTS}")
     return names[0], names[1]

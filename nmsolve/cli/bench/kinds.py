@@ -82,7 +82,7 @@ class Kind:
         for name, value in options.items():
             if name not in self.parameters:
                 known = ", ".join(list(self.parameters)[1:])
-                raise InputError(f"{name!r} states nothing of this problem", "--set", f"one of {known}")
+                raise InputError(f"this problem has no option {name!r}", "--set", f"one of {known}")
             try:
                 given[name] = msgspec.convert(value, types[name], strict=False, dec_hook=lambda to, v: to(v))
             except msgspec.ValidationError as error:
