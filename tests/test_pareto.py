@@ -353,3 +353,15 @@ def test_terminal_and_page_name_the_solver_of_a_proof(
     assert front.points[0].proven
     assert "proved, on the word of cpsat" in capsys.readouterr().out
     assert "proved, on the word of cpsat" in (tmp_path / "pareto.html").read_text()
+
+
+def test_a_front_of_one_point_is_not_searched_twice() -> None:
+    """Both ends are the same: of an objective with itself there is nothing to trade."""
+    problem, asked = random_problem(1), []
+
+    def solver(problem: MappingProblem, seconds: float, start: np.ndarray | None) -> Result:
+        asked.append(problem.objective)
+        return by_trying(problem, seconds, start)
+
+    front = pareto_front(MappingObjectives(problem, solver), ("hops", "hops"), 6, 5.0)
+    assert len(front.points) == 1 and front.points[0].proven and not front.dominated and len(asked) == 3

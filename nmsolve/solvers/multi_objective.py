@@ -174,6 +174,8 @@ class _Search(Generic[S]):
         stage, one = self._stage(k, ceiling, FIRST * share, start)
         if one.solution is None or one.objective is None:
             return None
+        if k == 1 and self.found[0].proven and self.found[0].values[1] <= one.objective:
+            return None  # both ends are one point
         two = (
             None
             if self.interrupted
