@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 from nmsolve.solvers.search.entries import steps_for
-from nmsolve.solvers.search.portfolio import Step
+from nmsolve.solvers.search.portfolio import CHILD_LEAST, Step
 
 #: Called with (engine name, status with the reason) for every engine that was considered and left out.
 Refused = Callable[[str, str], None]
@@ -23,27 +24,20 @@ Refused = Callable[[str, str], None]
 EXACT_NODES, EXACT_CORES = 40, 64
 #: Up to this many nodes, one per core, proofs take seconds: nothing else gets more than QUICK seconds before.
 EASY_NODES, QUICK = 16, 0.5
-#: On larger small problems, part of the time that every heuristic and every bound may use before the exact engines.
-SMALL_PART, SMALL_BOUND = 0.25, 0.1
+#: On larger small problems, part of the time that all heuristics together and every bound may use before the exact engines.
+SMALL_MAPPINGS, SMALL_BOUND = 0.25, 0.1
 #: Share of the machine's room that is used from which, and up to which, the bound ``joint`` is the better and the worse.
 FULL, LOOSE = 0.75, 0.5
-#: Seconds in which the projection bound gets most of what it ever gets.
-SPECTRAL = 2.5
-#: Sum of the shares of the heuristics.
-HEURISTICS = 0.9
-#: Smallest part of the time limit for one spectral bound that comes before the heuristics, and the largest with one and with
-#: several nodes per core. Linear algebra cannot be interrupted: a bound that needs more is not begun.
-LEAST_PART, MOST_PART, LEAST_PART_JOINT, MOST_PART_JOINT = 0.06, 0.1, 0.25, 0.35
-#: Part of the time for the bounds that come after the heuristics: this at once, and this much more per second of the time
-#: limit, up to the largest.
-AFTER, AFTER_PER_SECOND, MOST_AFTER = 0.1, 0.005, 0.4
+#: First run of a bound, and of all heuristics together, as parts of the time limit.
+FIRST_BOUND, FIRST_MAPPINGS = 0.05, 0.5
+#: A bound gets this many times the seconds that it needs before it says anything, up to a part of the time limit. Linear
+#: algebra cannot be interrupted: one that needs more is not begun. Neighbour counting says little where cores hold many nodes.
+ENOUGH, MOST, MOST_OF = 5.0, 0.35, {"star": 0.05, "projection": 0.2}
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: One node per core: from this many nodes on, and with less than this many seconds for each, annealing from nowhere does not
 #: get as far as bisection and refinement (measured on layered networks of 4,096 and 65,536 clusters).
 MANY, PER_NODE = 2000, 0.005
-#: Largest part of the time for neighbour counting, which says little where cores hold many nodes.
-MOST_NEIGHBOURS = 0.05
 #: From this many nodes on, market prices cut less than tables do (measured on snn20k, snn100k, delaunay, microcircuit).
 CUT_NODES = 5000
 #: Neighbours per node from which exactly solved subgraphs say less than eigenvalues.
@@ -71,18 +65,21 @@ def chosen(
 
 
 def _steps(
-    problem: MappingProblem, names: Sequence[str] | None, mip_solver: str, **plan: Any
+    problem: MappingProblem,
+    names: Sequence[str] | None,
+    mip_solver: str,
+    shares: dict[str, float] | None = None,
 ) -> tuple[list[Step], dict[str, str]]:
-    return steps_for(REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver), **plan)
+    return steps_for(REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver), shares=shares)
 
 
 def automatic(
     problem: MappingProblem, seconds: float, workers: int, refused: Refused, mip_solver: str = "highs"
 ) -> list[Step]:
-    """The plan of automatic mode: cheap bounds, heuristics, bounds that profit from a mapping, then exact engines where
-    they have a chance.
+    """The plan of automatic mode: the cheapest bounds, heuristics and all other bounds briefly, then exact engines where
+    they have a chance; what they leave goes where it brings most (:mod:`nmsolve.solvers.search.race`).
 
-    On small problems heuristics and bounds are brief (EASY_NODES, SMALL_PART) and the exact engines get the rest. With
+    On small problems heuristics and bounds are brief (EASY_NODES, SMALL_MAPPINGS) and the exact engines get the rest. With
     several workers the heuristics start first, and the bounds beside them. ``seconds`` is the time limit. A graph that
     is on disk gets the engines that read it block by block.
 
@@ -91,21 +88,13 @@ def automatic(
     InputError : the graph is on disk, and no engine that finds mappings takes the problem
     """
     small = problem.n <= EXACT_NODES and problem.cores <= EXACT_CORES and not problem.graph.on_disk
-    before, after = _before(problem, seconds), _after(problem, seconds)
-    heuristics = _heuristics(problem, seconds)
-    shares = before | heuristics | after if workers == 1 else heuristics | before | after
-    exact = _exact(problem) if small else {}
-    shares = {"star": 0.01, "external": HEURISTICS} if problem.graph.on_disk else shares | exact
-    easy = problem.n <= EASY_NODES and problem.one_per_core
-
-    def most(name: str) -> float:
-        if not small or name in exact:  # an exact engine cut short would lose its proof
-            return math.inf
-        part = SMALL_PART if name in heuristics or not problem.one_per_core else SMALL_BOUND
-        return QUICK if easy or name in before else max(QUICK, part * seconds)
-
-    steps, refusals = _steps(problem, None, mip_solver, shares=shares, most=most)
+    heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
+    order = [*plain, *heuristics, *aimed] if workers == 1 else [*heuristics, *plain, *aimed]
+    shares = {name: heuristics.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
+    steps, refusals = _steps(problem, None, mip_solver, shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
+    if any(late.get(name, "") is None and name not in refusals for name in ("split", "subgraphs")):
+        late["projection"] = late["projection"] or "the bounds split and subgraphs are better"
     for name in shares:
         if name in refusals or late[name] is not None:
             refused(name, f"refused: {refusals[name]}" if name in refusals else f"not run: {late[name]}")
@@ -115,34 +104,54 @@ def automatic(
             problem.graph.name,
             "more --memory, or another problem",
         )
-    return [step for step in steps if late[step.engine.name] is None]
+    steps = [step for step in steps if late[step.engine.name] is None]
+    first = _first_runs([step.engine.name for step in steps], heuristics, problem, seconds, small)
+    # A brief step is worth no process of its own; a process is worth no brief step.
+    least = CHILD_LEAST if workers > 1 and not small else 0.0
+    return [
+        replace(step, first=max(first[name], least), quick=step.quick or small)
+        if (name := step.engine.name) in first
+        else step
+        for step in steps
+    ]
 
 
-def _before(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """The bounds that need no mapping, with their shares: they give the gap from the start."""
-    shares = {"star": 0.01, "gilmore-lawler": 0.04}
-    # For nets tree-parts is the stronger one of its kind, and profits from a mapping.
-    for name in ("projection", "joint") if uses_nets(problem) else ("projection", "parts", "joint"):
-        least = LEAST_PART if problem.one_per_core else LEAST_PART_JOINT
-        wish = max(SPECTRAL, 1.1 * least_seconds(name, problem)) / seconds
-        part = min(_most_part(problem), max(least, wish))
-        shares[name] = HEURISTICS * part / (1 - part)
-    return shares
+def _first_runs(
+    names: Sequence[str],
+    heuristics: Mapping[str, float],
+    problem: MappingProblem,
+    seconds: float,
+    small: bool,
+) -> dict[str, float]:
+    """Seconds of the first run of all but exact engines; heuristics with no bound to race with have all the time at once."""
+    bounds = [name for name in names if name in chain(*_bounds(problem))]
+    finders = [name for name in names if name in heuristics]
+    whole = sum(heuristics[name] for name in finders)
+    mappings = (SMALL_MAPPINGS if small else FIRST_MAPPINGS) * seconds
+    first = {name: heuristics[name] / whole * mappings for name in finders}
+    if not small and bounds in ([], ["star"]):
+        first = dict.fromkeys(finders, math.inf)
+    part = SMALL_BOUND if small else FIRST_BOUND
+    for name in bounds:
+        enough = min(ENOUGH * least_seconds(name, problem), MOST_OF.get(name, MOST) * seconds)
+        first[name] = max(part * seconds, enough)
+    easy = problem.n <= EASY_NODES and problem.one_per_core
+    brief = first if easy else _bounds(problem)[0]
+    return {name: min(span, QUICK) if small and name in brief else span for name, span in first.items()}
 
 
-def _after(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """The bounds that aim at the best mapping, with their shares: longer runs give them more."""
-    part = min(MOST_AFTER, AFTER + AFTER_PER_SECOND * seconds)
-    whole = HEURISTICS * part / (1 - part)
+def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
+    """The bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
+    if problem.graph.on_disk:
+        return ["star"], []
+    plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
     if problem.objective == "reward":
-        return {"exchange": whole}
+        return plain, ["exchange"]
     if uses_links(problem):
-        return {"link-load": whole}
-    if uses_nets(problem):
-        return {"tree-parts": 0.5 * whole, "slots": 0.2 * whole, "cover": 0.3 * whole}
-    if problem.one_per_core:
-        return {"subgraphs": 0.65 * whole, "split": 0.35 * whole}
-    return {"slots": 0.5 * whole, "cover": 0.5 * whole}
+        return plain, ["link-load"]
+    if uses_nets(problem):  # tree-parts is the stronger one of the kind of parts
+        return ["star"], ["tree-parts", "slots", "cover"]
+    return plain, ["subgraphs", "split"] if problem.one_per_core else ["slots", "cover"]
 
 
 def _exact(problem: MappingProblem) -> dict[str, float]:
@@ -204,40 +213,36 @@ def _room(problem: MappingProblem) -> int:
     return max(1, room_per_core(problem))
 
 
-def _most_part(problem: MappingProblem) -> float:
-    return MOST_PART if problem.one_per_core else MOST_PART_JOINT
-
-
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
     """Why a bound does not pay in so short a run, or None."""
     least = 1.1 * least_seconds(name, problem)
-    most = AFTER + AFTER_PER_SECOND * seconds if name in ("split", "tree-parts") else _most_part(problem)
-    most = MOST_NEIGHBOURS if name == "star" else most
-    if least <= min(MOST_AFTER, most) * seconds:
+    if least <= MOST_OF.get(name, MOST) * seconds:
         return None
     return f"it would take about {least:.1f} of {seconds:g} seconds"
 
 
 def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """The heuristics for the kind of problem, with their shares, which add up to HEURISTICS."""
+    """The heuristics for the kind of problem, with their parts of the time that heuristics get first."""
+    if problem.graph.on_disk:
+        return {"external": 1.0}
     if problem.limits_moves:
-        return {"remap": HEURISTICS}
+        return {"remap": 1.0}
     if problem.ceilings or problem.table_limit is not None:
-        return {"links": HEURISTICS}
+        return {"links": 1.0}
     if problem.axons is not None:
-        return {"first-fit" if uses_links(problem) else "nets": HEURISTICS}
+        return {"first-fit" if uses_links(problem) else "nets": 1.0}
     if problem.objective == "reward":
-        return {"multilevel": 0.25, "reward": 0.65}
+        return {"multilevel": 0.3, "reward": 0.7}
     if uses_links(problem):
-        return {"multilevel": 0.25, "links": 0.65}
+        return {"multilevel": 0.3, "links": 0.7}
     large = problem.n >= LARGE_NODES or problem.graph.m >= LARGE_EDGES
     if uses_nets(problem):
-        return {"external": HEURISTICS} if large else {"multilevel": 0.25, "nets": 0.65}
+        return {"external": 1.0} if large else {"multilevel": 0.3, "nets": 0.7}
     if problem.one_per_core:
         mesh = problem.machine.distance_matrix is None
         if mesh and problem.n >= MANY and seconds < PER_NODE * problem.n:
-            return {"multilevel": HEURISTICS}
-        return {"anneal": 0.2, "tabu": 0.7} if mesh else {"anneal": 0.1, "tabu": 0.8}
+            return {"multilevel": 1.0}
+        return {"anneal": 0.2, "tabu": 0.8} if mesh else {"anneal": 0.1, "tabu": 0.9}
     if large or (problem.objective == "cut" and problem.n >= CUT_NODES):
-        return {"external": HEURISTICS}
-    return {"multilevel": 0.9}
+        return {"external": 1.0}
+    return {"multilevel": 1.0}

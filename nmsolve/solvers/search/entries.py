@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,11 +45,10 @@ class Entry:
         """A new engine."""
         return named(self.path)(*arguments)
 
-    def step(self, engine: Any, share: float, most: float = math.inf) -> Step:
-        """The engine's place in a plan; with ``most`` seconds it is worth no process of its own."""
-        quick = self.quick or most < math.inf
+    def step(self, engine: Any, share: float) -> Step:
+        """The engine's place in a plan."""
         return Step(
-            engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=quick, most=most,
+            engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=self.quick,
             threads=self.threads,
         )  # fmt: skip
 
@@ -79,7 +77,6 @@ def steps_for(
     *,
     shares: Mapping[str, float] | None = None,
     make: Callable[[str], Any] | None = None,
-    most: Callable[[str], float] = lambda name: math.inf,
 ) -> tuple[list[Step], dict[str, str]]:
     """The plan of a run, and by name why other engines are left out.
 
@@ -89,7 +86,6 @@ def steps_for(
     what : what the engines are for, in words
     shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
     make : an engine by name, if more is to be said than the registry does
-    most : most seconds for one run of an engine
 
     Raises
     ------
@@ -110,7 +106,7 @@ def steps_for(
         engine = entry.make() if make is None else make(name)
         reason = engine.refuses(problem)
         if reason is None:
-            steps.append(entry.step(engine, share, most(name)))
+            steps.append(entry.step(engine, share))
         else:
             refusals[name] = reason
     return steps, refusals

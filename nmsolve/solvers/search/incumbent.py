@@ -93,6 +93,11 @@ class Incumbent:
             found = max((b.value for _, b in self._bounds.values() if b.scope == "full"), default=0.0)
             return self._objective if self._meets(found) else found
 
+    def bound_of(self, engine: str) -> float:
+        """Best lower bound on the whole problem that this engine proved, 0 if none."""
+        with self._lock:
+            return (self._tallies[engine].bound or 0.0) if engine in self._tallies else 0.0
+
     @property
     def bounds(self) -> tuple[Bound, ...]:
         """The best bound of every method and scope, in order of first appearance."""

@@ -15,6 +15,7 @@ from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
+from nmsolve.solvers.search.race import IDLE, Past
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
@@ -43,6 +44,7 @@ class Step:
     restart : with less than this part of all time left, it is not run again
     quick : it takes milliseconds, and runs in this process even with several workers
     most : never more than this many seconds in one run
+    first : seconds of its first run; if any step of a plan says so, later runs are a race (:mod:`.race`)
     threads : it runs in this process and uses all workers itself
     """
 
@@ -53,17 +55,19 @@ class Step:
     restart: float = 0.0
     quick: bool = False
     most: float = math.inf
+    first: float = math.inf
     threads: bool = False
 
 
 @dataclass
 class _Running:
-    """A child at work on a step: in which round, with how many threads, and whether it has changed anything."""
+    """A child at work on a step since ``begun``: in which round, with how many threads, and whether it has changed anything."""
 
     step: Step
     child: Child
     number: int
     threads: int
+    begun: float
     changed: bool = False
 
 
@@ -81,7 +85,7 @@ class Portfolio:
 
     With one worker the steps run one after the other; those that need no child run in this process. With several
     workers as many steps run at the same time, each in a child. When the plan is through, its repeatable steps
-    run again and again, each time with another seed, from the best solution of all.
+    run again and again, each time with another seed, from the best solution of all; in a race bounds too, with more time.
 
     Parameters
     ----------
@@ -107,7 +111,7 @@ class Portfolio:
         self._threads = 1
         self._seen = -1
         self._vain: dict[str, int] = defaultdict(int)
-        self._took: dict[str, float] = {}
+        self._past: dict[str, Past] = defaultdict(Past)
         #: Last ending of every engine.
         self.endings: dict[str, Ending] = {}
         #: True if a step was left out because too little time was left for it.
@@ -120,33 +124,53 @@ class Portfolio:
         self._threads = max(1, self._workers // max(1, sum(s.child for s in steps)))
         turns = self._turns(steps)
         try:
-            more, pool = True, None
-            while more or (pool and pool.running):
-                if more and self._free() and not self._stopping():
-                    turn = next(turns, None)
-                    more = turn is not None
-                    if turn is not None:
-                        self._start(*turn)
-                more = more and not self._stopping()
-                pool = self._pool
-                if pool and pool.running:
-                    self._tend(pool, 0.0 if more and self._free() else _POLL)
+            more = True
+            while more or self._running():
+                turn = next(turns) if more and self._free() and not self._stopping() else None
+                if turn is not None:
+                    self._start(*turn)
+                more = not self._stopping() and (turn is not None or bool(self._running()))
+                if self._pool and self._running():
+                    self._tend(self._pool, 0.0 if turn is not None and self._free() else _POLL)
         finally:
             self._close()
 
-    def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, int, float]]:
-        """``(step, round, share of the time that is left)``: all steps once, then the repeatable ones in rounds."""
-        number, todo = 0, list(steps)
-        while todo:
+    def _turns(self, steps: Sequence[Step]) -> Iterator[tuple[Step, float] | None]:
+        """``(step, share of the time that is left)``: all steps once, then those that may gain from another run, in rounds
+        or, in a race, the most promising one; None while there is none.
+        """
+        todo, race = list(steps), any(s.first < math.inf for s in steps)
+        while True:
             shared = self._workers > 1 and any(s.repeat for s in todo)  # what is left over goes to the rounds
             for i, step in enumerate(todo):
                 rest = sum(s.share for s in (todo if shared else todo[i:]))
-                yield step, number, step.share / rest if rest > 0 else 1.0
-            number += 1
-            todo = [
-                s for s in steps
-                if s.repeat and self._vain[s.engine.name] < PATIENCE and self._healthy(s) and self._in_time(s)
-            ]  # fmt: skip
+                yield step, step.share / rest if rest > 0 else 1.0
+            todo = [s for s in steps if self._again(s)]
+            if race and todo:
+                todo = [max(todo, key=lambda step: self._turn(step, steps))]
+            elif not todo:
+                yield None
+
+    def _again(self, step: Step) -> bool:
+        """True if another run of a step that has had its first may help."""
+        name = step.engine.name
+        if step.first < math.inf and step.engine.finds == "bounds":
+            busy = any(one.step is step for one in self._running())
+            return not busy and self._healthy(step) and self._past[name].cut_off(self._budget.left())
+        return step.repeat and self._vain[name] < PATIENCE and self._healthy(step) and self._in_time(step)
+
+    def _turn(self, step: Step, steps: Sequence[Step]) -> tuple[float, float, float]:
+        """What decides a race: the time that all of its kind had; gain per second; its own time."""
+        kind, past = step.engine.finds == "bounds", self._past[step.engine.name]
+        promise = past.promise(self._incumbent.bound if kind else self._incumbent.objective)
+        alike = sum(self._past[s.engine.name].spent for s in steps if (s.engine.finds == "bounds") is kind)
+        return -alike * (1.0 if promise > 0 else IDLE), promise, -past.spent
+
+    def _level(self, step: Step) -> float:
+        """What a race measures an engine by: its own bound, or the best objective."""
+        if step.engine.finds == "bounds":
+            return self._incumbent.bound_of(step.engine.name)
+        return self._incumbent.objective
 
     def _healthy(self, step: Step) -> bool:
         return self.endings.get(step.engine.name, Ending()).kind == "done"
@@ -156,24 +180,33 @@ class Portfolio:
         or less than the step asks for.
         """
         left, whole = self._budget.left(), self._budget.deadline - self._budget.started
-        late = left < max(RESTART * self._took.get(step.engine.name, 0.0), step.restart * whole)
+        late = left < max(RESTART * self._past[step.engine.name].took, step.restart * whole)
         self.hurried |= late
         return not late
 
     def _free(self) -> int:
         """Workers that have nothing to do."""
-        return self._workers - (sum(one.threads for one in self._pool.running) if self._pool else 0)
+        return self._workers - sum(one.threads for one in self._running())
+
+    def _running(self) -> list[_Running]:
+        return self._pool.running if self._pool else []
 
     def _stopping(self) -> bool:
         return self._budget.over() or self._incumbent.reached
 
-    def _start(self, step: Step, number: int, part: float) -> None:
+    def _start(self, step: Step, part: float) -> None:
         """Start a step: in a child, or here to its end."""
         left = self._even(self._budget.left())
-        span = min(left, left * part * (1 if step.threads else self._workers), step.most)
-        name, seed = step.engine.name, self._seed + number
+        name, past = step.engine.name, self._past[step.engine.name]
+        number = past.runs
+        if step.first < math.inf:
+            span = past.next_span(left) if number else step.first
+        else:
+            span = left * part * (1 if step.threads else self._workers)
+        span = min(left, span, step.most)
         in_child = step.child or (self._workers > 1 and not step.quick and not step.threads)
         span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
+        past.begin(span, self._level(step))
         if in_child and left < CHILD_MINIMUM:
             self.hurried = True
             if number == 0:
@@ -187,16 +220,16 @@ class Portfolio:
         if number == 0:
             self._incumbent.record("engine", name, "begins" + (" in a child process" if in_child else ""))
         if in_child:
-            self._start_child(step, number, seed, span)
+            self._start_child(step, number, span)
             return
         self._memory.settle()
         before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
         context = LocalContext(
-            name, self._incumbent, self._budget, seed=seed, workers=self._workers if step.threads else 1,
+            name, self._incumbent, self._budget, seed=self._seed + number, workers=self._workers if step.threads else 1,
             deadline=time.monotonic() + span, memory=self._memory, scratch=self._scratch,
         )  # fmt: skip
         ending = run_guarded(step.engine, self._referee.problem, context)
-        self._took[name] = time.monotonic() - begun
+        past.end(time.monotonic() - begun, self._level(step))
         self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
 
     def _even(self, left: float) -> float:
@@ -204,14 +237,14 @@ class Portfolio:
         grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
         return left // grid * grid if 0 < grid < left else left
 
-    def _start_child(self, step: Step, number: int, seed: int, span: float) -> None:
+    def _start_child(self, step: Step, number: int, span: float) -> None:
         if self._pool is None:
             self._pool = _Pool(SharedPickle(self._referee), Blackboard(self._referee.size))
         self._publish(self._pool)
         threads = min(self._threads, self._free()) if step.child else 1
         child = Child(
             step.engine,
-            seed=seed,
+            seed=self._seed + number,
             workers=threads,
             span=span,
             last=self._budget.deadline,
@@ -220,7 +253,7 @@ class Portfolio:
             board=self._pool.board,
             size=self._referee.size,
         )
-        self._pool.running.append(_Running(step, child, number, threads))
+        self._pool.running.append(_Running(step, child, number, threads, time.monotonic()))
 
     def _share_of_memory(self) -> int | None:
         """Bytes for the next child: what is left, divided among the workers that have nothing to do."""
@@ -241,6 +274,7 @@ class Portfolio:
                 pool.running.remove(one)
                 one.child.kill()
                 self.child_cpu += one.child.cpu
+                self._past[one.step.engine.name].end(time.monotonic() - one.begun, self._level(one.step))
                 self._ended(one.step.engine.name, gone, one.child.cpu, one.changed, one.number)
         self._publish(pool)
         if self._stopping() and not pool.board.stopped:
