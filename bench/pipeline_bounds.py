@@ -25,8 +25,7 @@ from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.operators.binding import parse_bindings
 from nmsolve.model.operators.layers import layers_of
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan
 
 

@@ -27,8 +27,7 @@ from nmsolve.hw.pipeline.tiles import pipeline_problem
 from nmsolve.model.operators.binding import parse_bindings
 from nmsolve.model.operators.layers import Layers, layers_of
 from nmsolve.model.pipeline.check import plan_complaint
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 
 def random_layers(name: str, count: int, seed: int) -> Layers:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 
 def tensors_of(uses: list[tuple[int, list[int]]], time: list[float], volume: list[float]) -> Tensors:

@@ -10,8 +10,7 @@ from nmsolve.model.bound import Bound, Event
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of

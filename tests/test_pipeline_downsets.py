@@ -19,8 +19,7 @@ from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.formats.cost_graph import load_cost_graph
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 
 BERT = Path(__file__).parents[1] / "nmsolve/cli/bench/instances/dnn/layer_bert24_inference.json"
 

@@ -25,8 +25,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.objectives import LIMITS, PERIOD, limited, used
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.multi_objective import pareto_front
 from nmsolve.solvers.pipeline.multi_objective import PlanObjectives
 from nmsolve.solvers.pipeline.recheck_bounds import check_stage_bound

@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline import cpsat, mip
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip

@@ -16,8 +16,7 @@ from nmsolve.hw.pipeline.stages import objective, stage_loads
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.pipeline.ticks import exponent_for, storage_in_ticks, ticks_of
 
 

@@ -18,7 +18,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.operators.layers import Layers
 from nmsolve.model.pipeline.check import plan_complaint
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import Tensors
 
 #: One MAC, one element and one byte per microsecond, tiles of 4 channels by 2 rows.
 SLOW = CoreFigures(1e6, 1e6, 1e6, 4, 2)

@@ -26,8 +26,8 @@ from nmsolve.hw.verify_reward import walked_reward
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.mapping.terms import RewardTerms
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.api import solve

@@ -24,8 +24,8 @@ from nmsolve.hw.turns import turn_set
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.objectives import PUBLISHED, RewardTerms
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import AnyArray

@@ -108,16 +108,12 @@ class LogicGraph:
 
     def __post_init__(self) -> None:
         self._check()
-        for a in (
-            self.indptr,
-            self.targets,
-            self.weights,
-            self.source,
-            self.multicast,
-            self.rate,
-            self.sizes,
-        ):
+        for a in self._arrays:
             frozen(a)
+
+    @property
+    def _arrays(self) -> tuple[AnyArray, ...]:
+        return self.indptr, self.targets, self.weights, self.source, self.multicast, self.rate, self.sizes
 
     def _check(self) -> None:
         if self.n < 1:
@@ -325,16 +321,7 @@ class LogicGraph:
     @cached_property
     def hash(self) -> str:
         """Content hash (hex, 16 digits) of everything that decides what a mapping is worth."""
-        arrays = (
-            self.indptr,
-            self.targets,
-            self.weights,
-            self.source,
-            self.multicast,
-            self.rate,
-            self.sizes,
-        )
-        digests = [array_digest(a) for a in arrays]
+        digests = [array_digest(a) for a in self._arrays]
         return combined_hash(self.n, self.directed, self.resources, self.ids, digests)
 
 
@@ -370,7 +357,7 @@ def combined_hash(
 ) -> str:
     """:attr:`LogicGraph.hash` from digests of indptr, targets, weights, source, multicast, rate and sizes.
 
-    One digest each, so that it can be computed while the connections pass by (:mod:`nmsolve.model.store.identity`).
+    One digest each, so that it can be computed while the connections pass by (:mod:`nmsolve.model.store.writer`).
     """
     h = hashlib.sha256(repr((n, directed, resources, ids)).encode())
     for digest in digests:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.graph import LogicGraph, row_max
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
 
 #: Connections of a block, about: a few arrays of this length are all that a source of blocks works on at a time.
 BLOCK = 2**20
@@ -79,8 +79,7 @@ def graph(network: Network) -> LogicGraph:
         degree.append(np.diff(block.indptr))
         neighbour.append(block.neighbour)
         weight.append(block.weight)
-    indptr = np.zeros(network.rows + 1, np.int64)
-    np.cumsum(np.concatenate(degree), out=indptr[1:])
+    indptr = starts(np.concatenate(degree))
     targets = np.concatenate(neighbour)
     neighbour.clear()
     weights = np.concatenate(weight)

@@ -26,3 +26,10 @@ def frozen(array: AnyArray) -> AnyArray:
     """Return ``array`` made read-only (problems are never changed after they are built)."""
     array.setflags(write=False)
     return array
+
+
+def starts(lengths: AnyArray) -> IntArray:
+    """(k + 1,) int64 where pieces of these ``lengths`` (k,) begin, one behind the other, and where the last one ends."""
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=out[1:])
+    return out

@@ -18,8 +18,7 @@ import pytest
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip

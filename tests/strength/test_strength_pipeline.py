@@ -13,8 +13,7 @@ from nmsolve.heuristics.pipeline.orders import Orders
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.pipeline.bounds import CountingBounds
 from nmsolve.solvers.pipeline.cover_engine import CoverBound

@@ -18,8 +18,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.ordering import circle, topological
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import IntArray
 
 #: No cost graph may be larger than this (bytes); the largest published one has 0.6 MB.

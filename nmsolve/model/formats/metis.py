@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
-from nmsolve.model.formats.symmetric import undirected_from_symmetric
+from nmsolve.model.formats.symmetric import each_edge_once
 from nmsolve.model.formats.text import IntegerLines, integer_text, read_integer_lines
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
@@ -56,16 +56,9 @@ def load(path: Path) -> LogicGraph:
         )
     weights = flat[:, 1] if step == 2 else np.ones(len(neighbour))
     meta: dict[str, object] = {"vertex_sizes": "read, not used"} if fmt[0] == "1" else {}
-    return undirected_from_symmetric(
-        indptr,
-        neighbour,
-        weights,
-        lambda u: lines.where(u + 1),
-        1,
-        resources=resources,
-        sizes=sizes,
-        name=path.stem,
-        meta=meta,
+    edges = each_edge_once(indptr, neighbour, weights, lambda u: lines.where(u + 1), 1)
+    return LogicGraph.from_edges(
+        len(indptr) - 1, *edges, directed=False, resources=resources, sizes=sizes, name=path.stem, meta=meta
     )
 
 

@@ -20,7 +20,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 from nmsolve.model.formats.npz_members import check_length, indices_of, numbers_of, read_members, row_starts
 from nmsolve.model.formats.npz_own import OWN, Header, own_graph, stream
-from nmsolve.model.formats.symmetric import undirected_from_symmetric
+from nmsolve.model.formats.symmetric import each_edge_once
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -60,16 +60,9 @@ def _plain(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
     meta: dict[str, object] = (
         {"fan_out": "there is a directed fan-out, not read"} if "fan_out" in arrays else {}
     )
-    return undirected_from_symmetric(
-        indptr,
-        indices,
-        weights,
-        lambda u: f"{path}: row {u}",
-        0,
-        resources=resources,
-        sizes=sizes,
-        name=path.stem,
-        meta=meta,
+    edges = each_edge_once(indptr, indices, weights, lambda u: f"{path}: row {u}", 0)
+    return LogicGraph.from_edges(
+        len(indptr) - 1, *edges, directed=False, resources=resources, sizes=sizes, name=path.stem, meta=meta
     )
 
 

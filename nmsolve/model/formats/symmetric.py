@@ -7,23 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.graph import LogicGraph
 from nmsolve.model.types import AnyArray, IntArray
 
 
-def undirected_from_symmetric(
-    indptr: IntArray,
-    indices: IntArray,
-    weights: AnyArray,
-    where: Callable[[int], str],
-    base: int,
-    *,
-    resources: tuple[str, ...] = ("neurons",),
-    sizes: IntArray | None = None,
-    name: str = "graph",
-    meta: dict[str, object] | None = None,
-) -> LogicGraph:
-    """Undirected graph from compressed sparse rows that hold each edge at both ends.
+def each_edge_once(
+    indptr: IntArray, indices: IntArray, weights: AnyArray, where: Callable[[int], str], base: int
+) -> tuple[IntArray, IntArray, AnyArray]:
+    """Source, target and weight of every edge, from compressed sparse rows that hold each edge at both ends.
 
     Parameters
     ----------
@@ -48,9 +38,7 @@ def undirected_from_symmetric(
     _check_pairs(ptr, ind, val, mirror, where, base)
     row = np.repeat(np.arange(n), np.diff(ptr))
     upper = ind > row
-    return LogicGraph.from_edges(
-        n, row[upper], ind[upper], val[upper], directed=False, resources=resources, sizes=sizes, name=name, meta=meta
-    )  # fmt: skip
+    return row[upper], ind[upper], val[upper]
 
 
 def _sorted_and_mirrored(

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.types import AnyArray, IntArray, frozen
+from nmsolve.model.types import AnyArray, IntArray, frozen, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +66,7 @@ class Migration:
         """CSR ``(indptr, core, count)``: on which cores the members of every node were, and how many of them."""
         pairs = np.stack([self.group, self.reference], axis=1)
         found, count = np.unique(pairs, axis=0, return_counts=True)
-        indptr = np.zeros(self.nodes + 1, np.int64)
-        np.cumsum(np.bincount(found[:, 0], minlength=self.nodes), out=indptr[1:])
+        indptr = starts(np.bincount(found[:, 0], minlength=self.nodes))
         return frozen(indptr), frozen(np.ascontiguousarray(found[:, 1])), frozen(count.astype(np.int64))
 
     @property

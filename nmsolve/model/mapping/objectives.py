@@ -1,4 +1,4 @@
-"""What can be minimised: one record for every objective, used everywhere else.
+"""What can be minimised: one record for every objective, used everywhere else; the weights of the reward's terms.
 
 A sum needs only its record: evaluator, engines, exact models, bounds and their re-checks take it from there. Any other objective
 names a formula and a second one for ``nmsolve verify``, which shares no code with the first.
@@ -7,6 +7,9 @@ names a formula and a second one for ``nmsolve verify``, which shares no code wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
+
+from nmsolve.model.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -72,3 +75,31 @@ OBJECTIVES: dict[str, Objective] = {
         bounds=("exchange",), links=True, alone=True,
     ),
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RewardTerms:
+    """How much the terms of M1's reward count (M1.7: the user may remove or re-weight them); 1 each as published.
+
+    The objective ``reward`` is ``sum over cores (horizontal * max(left, right) + vertical * max(up, down)) *
+    exp(deadlock * prohibited turns / channels)``; see :mod:`nmsolve.hw.reward`.
+
+    Attributes
+    ----------
+    horizontal, vertical : >= 0, of what cores exchange along rows and along columns
+    deadlock : >= 0, of the exponent; 0 leaves the exchange alone
+    """
+
+    horizontal: float = 1.0
+    vertical: float = 1.0
+    deadlock: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("horizontal", "vertical", "deadlock"):
+            value = getattr(self, name)
+            if not (isfinite(value) and value >= 0):
+                raise InputError(f"the reward's weight {name} is {value}", "", "a finite number >= 0")
+
+
+#: The reward as published.
+PUBLISHED = RewardTerms()

@@ -14,10 +14,9 @@ from nmsolve.model.machine import MOST_CAPACITY, Machine
 from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
-from nmsolve.model.mapping.objectives import OBJECTIVES, Objective
-from nmsolve.model.mapping.terms import PUBLISHED, RewardTerms
+from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, Objective, RewardTerms
 from nmsolve.model.routing.turns import TurnSet
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen, starts
 
 #: Machine capacity: entries of every router's table (:mod:`nmsolve.hw.router_tables`), unless the graph has such a resource.
 TABLE_ENTRIES = "table_entries"
@@ -232,8 +231,7 @@ class MappingProblem:
             (u, v) for c in self.constraints if c.kind == "apart" for u in c.nodes for v in c.nodes if u != v
         }
         src = np.asarray(sorted(pairs), np.int64).reshape(-1, 2)
-        indptr = np.zeros(self.n + 1, np.int64)
-        np.cumsum(np.bincount(src[:, 0], minlength=self.n), out=indptr[1:])
+        indptr = starts(np.bincount(src[:, 0], minlength=self.n))
         return frozen(indptr), frozen(src[:, 1].astype(np.int32))
 
     @cached_property

@@ -14,7 +14,7 @@ from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.operators.weights import Weights, captured_names, weights_of
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import Tensors
 from nmsolve.model.types import IntArray
 
 

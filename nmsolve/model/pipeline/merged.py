@@ -8,8 +8,7 @@ import numpy as np
 
 from nmsolve.model.pipeline.order import ordered_pairs
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 

@@ -8,8 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.pipeline.tensors import Tensors
+from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.pipeline.api import plan
 from nmsolve.solvers.pipeline.registry import REGISTRY
