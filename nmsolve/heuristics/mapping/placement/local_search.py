@@ -6,8 +6,8 @@ core of a 2025 server, so that a budget of work gives the same answer on every m
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
@@ -38,73 +38,105 @@ SCRAMBLED = 200.0
 REBUILD = 25
 
 
-class LocalSearch(Protocol):
-    """A placement under search. ``work`` is what was spent so far, in nominal ns."""
+class LocalSearch(ABC):
+    """A placement under search; :meth:`place` must be called before anything else.
 
-    data: PlacementData
-    work: float
+    Attributes
+    ----------
+    data : the problem
+    work : what was spent so far, in nominal ns
+    """
+
+    def __init__(self, data: PlacementData, seed: int) -> None:
+        self.data, self.work = data, 0.0
+        self._rng = new_rng(seed, 1)
+        self._grid = Grid(data.dx, data.dy, data.wrap_x, data.wrap_y, data.domain, data.domains)
 
     def core(self) -> IntArray:
         """(n,) int64 core of every node now."""
+        return self._seats.cy.astype(np.int64) * self.data.cols + self._seats.cx
 
     def place(self, core: IntArray) -> None:
         """Take another placement."""
+        node = np.full(self.data.cores, -2, np.int32)
+        node[self.data.free] = -1
+        node[core] = np.arange(self.data.n)
+        row, col = np.divmod(core, self.data.cols)
+        self._seats = Seats(node, col.astype(np.int32), row.astype(np.int32))
+        self._build()
 
     def scramble(self) -> None:
         """Forget the placement: random permitted moves and swaps, ten per node."""
+        scramble(10 * self.data.n, self._rng, self._grid, self._seats)
+        self.work += SCRAMBLED * self.data.n
+        self._build()
 
+    @abstractmethod
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
 
     def descend(self, should_stop: Callable[[], bool]) -> None:
-        """Moves and swaps to a local optimum."""
+        """Moves and swaps to a local optimum (up to the rounding of what prices come from)."""
+        n, reach, least = self.data.n, self._descent_reach(), self._rounding()
+        near = min(self.data.cores, (2 * reach + 1) ** 2)
+        per_call, per_node = self._descent_work(near)
+        chunk, made = max(1, int(per_call)), 1
+        while made:
+            self._build()
+            made = 0
+            for first in range(0, n, chunk):
+                end = min(n, first + chunk)
+                made += self._descend(first, end, reach, least)
+                self.work += (end - first) * per_node
+                if should_stop():
+                    return
+
+    def _descent_reach(self) -> int:
+        """Lines to either side that a descent looks at: the whole board up to 2,000 cores or without geometry."""
+        data = self.data
+        if data.cores <= 2000 or (data.rows == 1 and not data.separable):
+            return max(data.rows, data.cols)
+        return 16
 
     def kinds(self) -> tuple[str, ...]:
         """The large moves it can make: names for ``large_moves``."""
+        return ()
 
     def large_moves(self, kind: str, rounds: int) -> float:
         """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
+        raise ValueError(f"{kind}, {rounds} rounds: there are no large moves without tables")
+
+    @abstractmethod
+    def _build(self) -> None:
+        """Bring what prices come from up to date."""
+
+    @abstractmethod
+    def _rounding(self) -> float:
+        """A price below minus this is a gain and not a rounding error."""
+
+    @abstractmethod
+    def _descent_work(self, near: int) -> tuple[float, float]:
+        """Nodes per kernel call, and nominal ns per node, of a descent that looks at ``near`` cores for every node."""
+
+    @abstractmethod
+    def _descend(self, first: int, end: int, reach: int, least: float) -> int:
+        """The best gaining move or swap of each node from ``first`` to ``end - 1``; how many were made."""
 
 
 def new_local_search(data: PlacementData, seed: int) -> LocalSearch:
-    """The faster search for this problem. ``place`` must be called before anything else."""
+    """The faster search for this problem."""
     size = data.n * (data.rows + data.cols) * 4 + data.n * data.n // 8
     if data.separable and size <= TABLE_BYTES:
         return TableSearch(data, seed)
     return DirectSearch(data, seed)
 
 
-def _grid(data: PlacementData) -> Grid:
-    return Grid(data.dx, data.dy, data.wrap_x, data.wrap_y, data.domain, data.domains)
-
-
-def _seats(data: PlacementData, core: IntArray) -> Seats:
-    node = np.full(data.cores, -2, np.int32)
-    node[data.free] = -1
-    node[core] = np.arange(data.n)
-    row, col = np.divmod(core, data.cols)
-    return Seats(node, col.astype(np.int32), row.astype(np.int32))
-
-
-def _core(seats: Seats, cols: int) -> IntArray:
-    return seats.cy.astype(np.int64) * cols + seats.cx
-
-
-def _links(data: PlacementData) -> Links:
-    across = data.matrix if data.symmetric else read_only(data.matrix.T)
-    return Links(
-        data.indptr, data.indices, data.weights, data.out, data.back, data.matrix, across, data.symmetric
-    )
-
-
-class TableSearch:
+class TableSearch(LocalSearch):
     """Separable distances by position tables: proposals cost the same whatever the degree."""
 
     def __init__(self, data: PlacementData, seed: int) -> None:
-        self.data, self.work = data, 0.0
-        self._rng = new_rng(seed, 1)
+        super().__init__(data, seed)
         self._net = Net(data.indptr, data.indices, data.weights.astype(np.float32))
-        self._grid = _grid(data)
         lines = data.rows + data.cols
         self._tables = Tables(
             np.zeros((data.n, lines), np.float32), _neighbour_bits(data), np.zeros(lines, np.float32)
@@ -115,21 +147,6 @@ class TableSearch:
         spread = 1.0 + min(1.0, data.n * lines * 4 / 2**20)
         self._per_proposal, self._per_accepted = PROPOSAL * spread**0.5, ACCEPTED * spread
         self._per_entry = (1.0 + 0.045 * lines) * spread
-
-    def core(self) -> IntArray:
-        """(n,) int64 core of every node now."""
-        return _core(self._seats, self.data.cols)
-
-    def place(self, core: IntArray) -> None:
-        """Take another placement."""
-        self._seats = _seats(self.data, core)
-        self._build()
-
-    def scramble(self) -> None:
-        """Forget the placement: random permitted moves and swaps, ten per node."""
-        scramble(10 * self.data.n, self._rng, self._grid, self._seats)
-        self.work += SCRAMBLED * self.data.n
-        self._build()
 
     def _build(self) -> None:
         build_tables(self._net, self._grid, self._seats, self._tables)
@@ -158,24 +175,12 @@ class TableSearch:
         self.work += self._per_entry * float(stats[2])
         return stats
 
-    def descend(self, should_stop: Callable[[], bool]) -> None:
-        """Moves and swaps to a local optimum, up to the rounding of the tables (1e-5 of a node's traffic)."""
-        d = self.data
-        reach = _descent_reach(d)
-        least = self._rounding()
-        chunk = max(1, int(1e7 / (15 * min(d.cores, (2 * reach + 1) ** 2))))
-        made = 1
-        while made:
-            self._build()
-            made = 0
-            for first in range(0, d.n, chunk):
-                end = min(d.n, first + chunk)
-                made += descend_table(
-                    first, end, reach, least, self._net, self._grid, self._seats, self._tables
-                )
-                self.work += (end - first) * min(d.cores, (2 * reach + 1) ** 2) * PROPOSAL / 2
-                if should_stop():
-                    return
+    def _descent_work(self, near: int) -> tuple[float, float]:
+        return 1e7 / (15 * near), near * PROPOSAL / 2
+
+    def _descend(self, first: int, end: int, reach: int, least: float) -> int:
+        made: int = descend_table(first, end, reach, least, self._net, self._grid, self._seats, self._tables)
+        return made
 
     def kinds(self) -> tuple[str, ...]:
         """The large moves it can make: moves of blocks."""
@@ -196,33 +201,20 @@ class TableSearch:
         return float(stats[3])
 
     def _rounding(self) -> float:
-        """A price below minus this is a gain and not a rounding error of the tables."""
         return 1e-6 * float(np.abs(self._tables.lines).max(initial=0.0)) + 1e-9
 
 
-class DirectSearch:
-    """Any distances, O(degree) per proposal."""
+class DirectSearch(LocalSearch):
+    """Any distances, O(degree) per proposal; moves of blocks need tables to be cheap."""
 
     def __init__(self, data: PlacementData, seed: int) -> None:
-        self.data, self.work = data, 0.0
-        self._rng = new_rng(seed, 1)
-        self._grid = _grid(data)
-        self._links = _links(data)
+        super().__init__(data, seed)
+        across = data.matrix if data.symmetric else read_only(data.matrix.T)
+        self._links = Links(
+            data.indptr, data.indices, data.weights, data.out, data.back, data.matrix, across, data.symmetric
+        )
         self._per_proposal = 80.0
         self._per_entry = 2.5 if data.symmetric else 4.5
-
-    def core(self) -> IntArray:
-        """(n,) int64 core of every node now."""
-        return _core(self._seats, self.data.cols)
-
-    def place(self, core: IntArray) -> None:
-        """Take another placement."""
-        self._seats = _seats(self.data, core)
-
-    def scramble(self) -> None:
-        """Forget the placement: random permitted moves and swaps, ten per node."""
-        scramble(10 * self.data.n, self._rng, self._grid, self._seats)
-        self.work += SCRAMBLED * self.data.n
 
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
@@ -243,37 +235,19 @@ class DirectSearch:
         self.work += self._per_proposal * steps + self._per_entry * float(stats[2])
         return stats
 
-    def descend(self, should_stop: Callable[[], bool]) -> None:
-        """Moves and swaps to a local optimum."""
-        d = self.data
-        reach = _descent_reach(d)
-        near = min(d.cores, (2 * reach + 1) ** 2)
-        least = 1e-9 * float(d.weights.sum()) / d.n + 1e-12
-        chunk = max(1, int(2e7 / (near * (10 + 4 * d.degree))))
-        made = 1
-        while made:
-            made = 0
-            for first in range(0, d.n, chunk):
-                end = min(d.n, first + chunk)
-                made += descend_direct(first, end, reach, least, self._links, self._grid, self._seats)
-                self.work += (end - first) * near * (10 + 2 * self._per_entry * d.degree)
-                if should_stop():
-                    return
+    def _build(self) -> None:
+        """Prices come from the neighbours alone."""
 
-    def kinds(self) -> tuple[str, ...]:
-        """None: moves of blocks need tables to be cheap."""
-        return ()
+    def _rounding(self) -> float:
+        return 1e-9 * float(self.data.weights.sum()) / self.data.n + 1e-12
 
-    def large_moves(self, kind: str, rounds: int) -> float:
-        """Nothing is tried; the change of cost is 0."""
-        return 0.0
+    def _descent_work(self, near: int) -> tuple[float, float]:
+        degree = self.data.degree
+        return 2e7 / (near * (10 + 4 * degree)), near * (10 + 2 * self._per_entry * degree)
 
-
-def _descent_reach(data: PlacementData) -> int:
-    """Lines to either side that a descent looks at: the whole board up to 2,000 cores or without geometry."""
-    if data.cores <= 2000 or (data.rows == 1 and not data.separable):
-        return max(data.rows, data.cols)
-    return 16
+    def _descend(self, first: int, end: int, reach: int, least: float) -> int:
+        made: int = descend_direct(first, end, reach, least, self._links, self._grid, self._seats)
+        return made
 
 
 def _neighbour_bits(data: PlacementData) -> IntArray:
