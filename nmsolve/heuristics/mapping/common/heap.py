@@ -43,6 +43,13 @@ def _down(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, 
     place[item] = i
 
 
+@plain_callee
+def heapify(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray) -> None:
+    """Bring items that are in the heap in any order into that of a heap."""
+    for i in range(size[0] // 2 - 1, -1, -1):
+        _down(heap, place, key, size, i)
+
+
 @plain
 def push(heap: Int32Array, place: Int32Array, key: FloatArray, size: IntArray, item: int) -> None:
     """Add an absent item."""

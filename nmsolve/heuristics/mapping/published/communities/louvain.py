@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, contract
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
@@ -23,6 +23,15 @@ class Communities(NamedTuple):
     label: Int32Array
     volume: FloatArray
     load: IntArray
+
+
+class Rules(NamedTuple):
+    """``sizes`` (n, R) of the vertices, ``most`` (R,) of a community; ``strength`` (n,) of the vertices, and their sum."""
+
+    sizes: IntArray
+    most: IntArray
+    strength: FloatArray
+    double: float
 
 
 def louvain(
@@ -73,15 +82,13 @@ def _local_moving(
     double = float(strength.sum())
     if double <= 0.0:
         return False
-    s = Communities(label, strength.copy(), top.sizes.copy())
+    s, rules = Communities(label, strength.copy(), top.sizes.copy()), Rules(top.sizes, most, strength, double)
     some = False
     while True:
         order = rng.permutation(top.n)
         gain, at = 0.0, 0
         while at < top.n:
-            more, at = _pass(
-                top.indptr, top.indices, top.weights, top.sizes, most, strength, double, s, order, at, SLICE
-            )
+            more, at = _pass(top.piece, rules, s, order, at, SLICE)
             gain += more
             poll()
         some = some or gain > 0.0
@@ -91,20 +98,12 @@ def _local_moving(
 
 @kernel
 def _pass(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    sizes: IntArray,
-    most: IntArray,
-    strength: FloatArray,
-    double: float,
-    s: Communities,
-    order: IntArray,
-    at: int,
-    budget: int,
+    edges: Piece, rules: Rules, s: Communities, order: IntArray, at: int, budget: int
 ) -> tuple[float, int]:
     """Visit ``order[at:]`` until ``budget`` is used up; the modularity gained and where to continue."""
-    volume, load, label = s.volume, s.load, s.label
+    _, indptr, indices, weights = edges
+    sizes, most, strength, double = rules
+    label, volume, load = s
     pull = np.zeros(len(label))
     touched = np.empty(len(label), np.int64)
     gain = 0.0

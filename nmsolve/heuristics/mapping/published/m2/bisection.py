@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Topology, induced
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.heuristics.mapping.common.heap import changed, heapify, remove
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology, induced
+from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Connections looked at in one kernel call; keeps a call well under 0.2 s.
@@ -39,115 +41,64 @@ def bisection(
     """
     n = top.n
     best, best_cut = np.zeros(n, np.bool_), np.inf
-    cost, heap, pos = np.empty(n), np.empty(n, np.int32), np.empty(n, np.int32)
-    count, state = np.zeros(2, np.int64), np.zeros(2)
+    front = Front(
+        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.zeros(1, np.int64), np.zeros(2)
+    )
     for start in rng.choice(n, size=min(tries, n), replace=False):
-        _start(top.indptr, top.weights, start, cost, heap, pos, count, state)
-        while not _grow(
-            top.indptr, top.indices, top.weights, mass, target, cost, heap, pos, count, state, SLICE
-        ):
+        _start(top.piece, start, front)
+        while not _grow(top.piece, mass, target, front, SLICE):
             poll()
         poll()
-        if state[0] < best_cut:
-            best, best_cut = pos < 0, state[0]
+        if front.state[0] < best_cut:
+            best, best_cut = front.place < 0, front.state[0]
     return best, float(best_cut)
 
 
+class Front(NamedTuple):
+    """The vertices that are not selected, as a heap (:mod:`~nmsolve.heuristics.mapping.common.heap`) whose keys are their
+    selection costs with the sign turned; ``state``: [cut, selected mass]."""
+
+    heap: Int32Array
+    place: Int32Array
+    key: FloatArray
+    size: IntArray
+    state: FloatArray
+
+
 @kernel
-def _start(
-    indptr: IntArray,
-    weights: FloatArray,
-    start: int,
-    cost: FloatArray,
-    heap: Int32Array,
-    pos: Int32Array,
-    count: IntArray,
-    state: FloatArray,
-) -> None:
-    """Queue all vertices, ``start`` first. ``count``: [queued, selected], ``state``: [cut, selected mass]."""
-    n = len(cost)
-    for u in range(n):
-        cost[u] = weights[indptr[u] : indptr[u + 1]].sum()
-        heap[u] = u
-        pos[u] = u
-    state[0], state[1] = cost[start], 0.0
-    count[0], count[1] = n, 0
-    cost[start] = -np.inf
-    for i in range(n // 2 - 1, -1, -1):
-        _sift_down(heap, pos, cost, i, n)
+def _start(edges: Piece, start: int, front: Front) -> None:
+    """Queue all vertices, ``start`` first."""
+    heap, place, key, size, state = front
+    for u in range(len(key)):
+        key[u] = -edges.weights[edges.indptr[u] : edges.indptr[u + 1]].sum()
+        heap[u] = place[u] = u
+    state[0], state[1] = -key[start], 0.0
+    size[0] = len(key)
+    key[start] = np.inf
+    heapify(heap, place, key, size)
 
 
 @plain
-def _grow(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    mass: FloatArray,
-    target: float,
-    cost: FloatArray,
-    heap: Int32Array,
-    pos: Int32Array,
-    count: IntArray,
-    state: FloatArray,
-    budget: int,
-) -> bool:
+def _grow(edges: Piece, mass: FloatArray, target: float, front: Front, budget: int) -> bool:
     """Move vertices in until the target (True) or the budget of connections (False) is reached."""
+    _, indptr, indices, weights = edges
+    heap, place, key, size, state = front
     while budget > 0:
-        u = heap[0]
-        late = (
-            state[1] + mass[u] - target > target - state[1]
-        )  # one more vertex would end farther from the target
-        if count[0] == 1 or (count[1] > 0 and (late or state[1] >= target)):
+        u, some = heap[0], size[0] < len(key)
+        late = state[1] + mass[u] - target > target - state[1]  # one more would end farther from the target
+        if size[0] == 1 or (some and (late or state[1] >= target)):
             return True
-        if count[1] > 0:
-            state[0] += cost[u]
+        if some:
+            state[0] -= key[u]
         state[1] += mass[u]
-        count[1] += 1
-        count[0] -= 1
-        last = heap[count[0]]
-        heap[0] = last
-        pos[last] = 0
-        pos[u] = -1
-        _sift_down(heap, pos, cost, 0, count[0])
+        remove(heap, place, key, size, u)
         for e in range(indptr[u], indptr[u + 1]):
             v = indices[e]
-            if pos[v] >= 0:
-                cost[v] -= 2.0 * weights[e]
-                _sift_up(heap, pos, cost, pos[v])
+            if place[v] >= 0:
+                key[v] += 2.0 * weights[e]
+                changed(heap, place, key, size, v)
         budget -= indptr[u + 1] - indptr[u] + 1
     return False
-
-
-@plain_callee
-def _sift_up(heap: Int32Array, pos: Int32Array, cost: FloatArray, i: int) -> None:
-    u = heap[i]
-    while i > 0:
-        parent = (i - 1) >> 1
-        if cost[heap[parent]] <= cost[u]:
-            break
-        heap[i] = heap[parent]
-        pos[heap[i]] = i
-        i = parent
-    heap[i] = u
-    pos[u] = i
-
-
-@plain_callee
-def _sift_down(heap: Int32Array, pos: Int32Array, cost: FloatArray, i: int, size: int) -> None:
-    u = heap[i]
-    while True:
-        child = 2 * i + 1
-        if child >= size:
-            break
-        if child + 1 < size and cost[heap[child + 1]] < cost[heap[child]]:
-            child += 1
-        if cost[heap[child]] >= cost[u]:
-            break
-        heap[i] = heap[child]
-        pos[heap[i]] = i
-        i = child
-    heap[i] = u
-    pos[u] = i
 
 
 def split_until_fit(

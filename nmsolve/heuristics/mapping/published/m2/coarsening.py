@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Level
+from nmsolve.heuristics.mapping.published.m2.topology import Level, Piece
 from nmsolve.model.compiled import plain
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 #: A merged vertex may take at most this fraction of a core (steps S2 of the source).
 FRACTION = 15
@@ -50,7 +50,7 @@ def coarsening(
             removed, pairs = 0.0, 0
             for piece in top.pieces(rng):
                 order = rng.permutation(len(piece.indptr) - 1)
-                more, found = _pair(*piece, top.sizes, top.kind, capacity, order, mate)
+                more, found = _pair(piece, top.sizes, top.kind, capacity, order, mate)
                 removed, pairs = removed + more, pairs + found
                 poll()
             if removed > best_removed:
@@ -69,18 +69,11 @@ def coarsening(
 
 @plain
 def _pair(
-    first: int,
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    sizes: IntArray,
-    kind: Int32Array,
-    capacity: IntArray,
-    order: IntArray,
-    mate: Int32Array,
+    piece: Piece, sizes: IntArray, kind: Int32Array, capacity: IntArray, order: IntArray, mate: Int32Array
 ) -> tuple[float, int]:
-    """One pass over the vertices from ``first`` on, of which ``order`` counts; fills ``mate`` (-1: alone) and returns the
-    weight removed and the number of pairs."""
+    """One pass over the vertices of ``piece``, of which ``order`` counts; fills ``mate`` (-1: alone) and returns the weight
+    removed and the number of pairs."""
+    first, indptr, indices, weights = piece
     removed, pairs = 0.0, 0
     for i in order:
         u = first + i

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.m2.topology import Topology
+from nmsolve.heuristics.mapping.published.m2.topology import Piece, Topology
 from nmsolve.model.compiled import kernel, plain
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import FloatArray, IntArray
 
 #: Share of the parts that may move in one round (step S9 of the source).
 SHARE = 0.05
@@ -36,18 +37,14 @@ def force_directed_refinement(
     (parts,) int64 new cores; ``core`` is not changed.
     """
     y, x = (a.astype(np.float64) for a in np.divmod(core, cols))
-    pull_x, pull_y, degree = np.zeros(groups.n), np.zeros(groups.n), np.zeros(groups.n)
-    _pulls(groups.indptr, groups.indices, groups.weights, x, y, pull_x, pull_y, degree)
-    link = np.zeros(groups.n)
+    field = Field(x, y, *np.zeros((4, groups.n)))
+    _pulls(groups.piece, field)
     for _ in range(rounds):
-        force = np.hypot(pull_x - degree * x, pull_y - degree * y)
+        force = np.hypot(field.pull_x - field.degree * x, field.pull_y - field.degree * y)
         strongest = np.argsort(-force, kind="stable")[: max(1, int(SHARE * groups.n))]
         swaps = 0
         for at in range(0, len(strongest), BATCH):
-            chunk = strongest[at : at + BATCH]
-            swaps += _swaps(
-                groups.indptr, groups.indices, groups.weights, x, y, pull_x, pull_y, degree, chunk, link
-            )
+            swaps += _swaps(groups.piece, field, strongest[at : at + BATCH])
             poll()
         if swaps == 0:
             break
@@ -55,18 +52,25 @@ def force_directed_refinement(
     return out
 
 
+class Field(NamedTuple):
+    """(parts,) each: positions, sums of weight times neighbour position, sums of weights; ``link`` is scratch, all zero.
+
+    The resultant on part u is ``pull[u] - degree[u] * position``.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    pull_x: FloatArray
+    pull_y: FloatArray
+    degree: FloatArray
+    link: FloatArray
+
+
 @plain
-def _pulls(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    pull_x: FloatArray,
-    pull_y: FloatArray,
-    degree: FloatArray,
-) -> None:
-    """Sums of weight times neighbour position; the resultant on u is ``pull[u] - degree[u] * position``."""
+def _pulls(edges: Piece, field: Field) -> None:
+    """Fill the sums, which are zero."""
+    _, indptr, indices, weights = edges
+    x, y, pull_x, pull_y, degree, _ = field
     for u in range(len(x)):
         for e in range(indptr[u], indptr[u + 1]):
             pull_x[u] += weights[e] * x[indices[e]]
@@ -75,19 +79,10 @@ def _pulls(
 
 
 @kernel
-def _swaps(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    x: FloatArray,
-    y: FloatArray,
-    pull_x: FloatArray,
-    pull_y: FloatArray,
-    degree: FloatArray,
-    chunk: IntArray,
-    link: FloatArray,
-) -> int:
-    """Best swap of every part in ``chunk``; returns how many were made. ``link`` is scratch, all zero."""
+def _swaps(edges: Piece, field: Field, chunk: IntArray) -> int:
+    """Best swap of every part in ``chunk``; returns how many were made."""
+    _, indptr, indices, weights = edges
+    x, y, pull_x, pull_y, degree, link = field
     made = 0
     for u in chunk:
         fx, fy = pull_x[u] - degree[u] * x[u], pull_y[u] - degree[u] * y[u]

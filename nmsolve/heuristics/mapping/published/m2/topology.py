@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from nmsolve.model.compiled import plain
+from nmsolve.model.compiled import kernel
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
 
@@ -82,9 +82,14 @@ class Topology:
         """Connections, counted at both ends."""
         return len(self.indices)
 
+    @property
+    def piece(self) -> Piece:
+        """All connections, in the form that kernels take."""
+        return Piece(0, self.indptr, self.indices, self.weights)
+
     def pieces(self, rng: np.random.Generator) -> Iterator[Piece]:
         """All connections, in one piece."""
-        yield Piece(0, self.indptr, self.indices, self.weights)
+        yield self.piece
 
     def contracted(self, group: Int32Array, groups: int) -> Topology:
         """See :func:`contract`."""
@@ -116,25 +121,19 @@ def induced(top: Topology, nodes: IntArray) -> Topology:
     """The part of ``top`` between ``nodes`` (vertex ``i`` of the result is ``nodes[i]``)."""
     local = np.full(top.n, -1, np.int32)
     local[nodes] = np.arange(len(nodes), dtype=np.int32)
-    room = int((top.indptr[nodes + 1] - top.indptr[nodes]).sum())
-    indices, weights = np.empty(room, np.int32), np.empty(room)
-    indptr = np.zeros(len(nodes) + 1, np.int64)
-    used = _induce(top.indptr, top.indices, top.weights, nodes, local, indptr, indices, weights)
-    return Topology(indptr, indices[:used].copy(), weights[:used].copy(), top.sizes[nodes], top.kind[nodes])
+    indptr, indices, weights = _induce(top.piece, nodes, local)
+    return Topology(indptr, indices, weights, top.sizes[nodes], top.kind[nodes])
 
 
-@plain
-def _induce(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    nodes: IntArray,
-    local: Int32Array,
-    out_ptr: IntArray,
-    out_ind: Int32Array,
-    out_w: FloatArray,
-) -> int:
-    used = 0
+@kernel
+def _induce(edges: Piece, nodes: IntArray, local: Int32Array) -> tuple[IntArray, Int32Array, FloatArray]:
+    """``indptr``, ``indices`` and ``weights`` of the connections between ``nodes``; ``local`` (n,) is -1 for the others."""
+    _, indptr, indices, weights = edges
+    room, used = 0, 0
+    for u in nodes:
+        room += indptr[u + 1] - indptr[u]
+    out_ptr = np.zeros(len(nodes) + 1, np.int64)
+    out_ind, out_w = np.empty(room, np.int32), np.empty(room)
     for i in range(len(nodes)):
         for e in range(indptr[nodes[i]], indptr[nodes[i] + 1]):
             v = local[indices[e]]
@@ -143,7 +142,7 @@ def _induce(
                 out_w[used] = weights[e]
                 used += 1
         out_ptr[i + 1] = used
-    return used
+    return out_ptr, out_ind[:used].copy(), out_w[:used].copy()
 
 
 def contract(top: Topology, group: Int32Array, groups: int) -> Topology:
@@ -153,60 +152,40 @@ def contract(top: Topology, group: Int32Array, groups: int) -> Topology:
     source).
     """
     order = np.argsort(group, kind="stable")
-    start = np.zeros(groups + 1, np.int64)
-    np.cumsum(np.bincount(group, minlength=groups), out=start[1:])
-    indices, weights = np.empty(len(top.indices), np.int32), np.empty(len(top.indices))
-    indptr = np.zeros(groups + 1, np.int64)
-    used = _contract(
-        top.indptr,
-        top.indices,
-        top.weights,
-        group,
-        order,
-        start,
-        indptr,
-        indices,
-        weights,
-        np.empty(groups, np.int64),
-    )
+    start = np.searchsorted(group[order], np.arange(groups + 1))
     sizes = np.zeros((groups, top.sizes.shape[1]), np.int64)
     np.add.at(sizes, group, top.sizes)
     kind = np.full(groups, -1, np.int32)
     kind[group] = top.kind
-    return Topology(indptr, indices[:used].copy(), weights[:used].copy(), sizes, kind)
+    indptr, indices, weights = _contract(top.piece, group, order, start)
+    return Topology(indptr, indices, weights, sizes, kind)
 
 
-@plain
+@kernel
 def _contract(
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
-    group: Int32Array,
-    order: IntArray,
-    start: IntArray,
-    out_ptr: IntArray,
-    out_ind: Int32Array,
-    out_w: FloatArray,
-    slot: IntArray,
-) -> int:
-    slot[:] = -1
+    edges: Piece, group: Int32Array, order: IntArray, start: IntArray
+) -> tuple[IntArray, Int32Array, FloatArray]:
+    """``indptr``, ``indices`` and ``weights`` between groups, whose members are ``order[start[g]:start[g + 1]]``."""
+    _, indptr, indices, weights = edges
+    out_ptr, slot = np.zeros(len(start), np.int64), np.full(len(start) - 1, -1, np.int64)
+    out_ind, out_w = np.empty(len(indices), np.int32), np.empty(len(indices))
     used = 0
     for g in range(len(start) - 1):
-        first = used
+        begin = used
         for i in range(start[g], start[g + 1]):
             u = order[i]
             for e in range(indptr[u], indptr[u + 1]):
                 h = group[indices[e]]
                 if h == g:
                     continue
-                if slot[h] < first:
+                if slot[h] < begin:
                     slot[h] = used
                     out_ind[used] = h
                     out_w[used] = 0.0
                     used += 1
                 out_w[slot[h]] += weights[e]
         out_ptr[g + 1] = used
-    return used
+    return out_ptr, out_ind[:used].copy(), out_w[:used].copy()
 
 
 class Stopped(Exception):

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from nmsolve.heuristics.mapping.published.m2.bisection import SLICE
-from nmsolve.heuristics.mapping.published.m2.topology import Level
+from nmsolve.heuristics.mapping.published.m2.topology import Level, Piece
 from nmsolve.model.compiled import kernel, plain_callee
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray
 
 
 def uncoarsening(
@@ -55,7 +55,7 @@ def uncoarsening(
             for piece in top.pieces(rng):
                 order, at = rng.permutation(len(piece.indptr) - 1), 0
                 while at < len(order):
-                    at = _refine(*piece, top.sizes, capacity, load, part, order, at, relieve, SLICE)
+                    at = _refine(piece, top.sizes, capacity, load, part, order, at, relieve, SLICE)
                     poll()
     return part
 
@@ -70,10 +70,7 @@ def _fits(size: IntArray, load: IntArray, capacity: IntArray) -> bool:
 
 @kernel
 def _refine(
-    first: int,
-    indptr: IntArray,
-    indices: Int32Array,
-    weights: FloatArray,
+    piece: Piece,
     sizes: IntArray,
     capacity: IntArray,
     load: IntArray,
@@ -83,10 +80,11 @@ def _refine(
     relieve: bool,
     budget: int,
 ) -> int:
-    """Visit ``order[at:]``, counted from vertex ``first`` on, until ``budget`` is used; returns where to continue.
+    """Visit ``order[at:]``, counted from the first vertex of ``piece`` on, until ``budget`` is used; returns where to continue.
 
     With ``relieve`` only vertices of overfull parts are visited, and they leave even at a positive cost.
     """
+    first, indptr, indices, weights = piece
     parts = load.shape[0]
     pull = np.zeros(parts)
     touched = np.empty(parts, np.int64)
