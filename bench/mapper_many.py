@@ -16,8 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.multilevel.engine import WORK_PER_SECOND
-from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
+from nmsolve.heuristics.mapping.multilevel.mapper import WORK_PER_SECOND, map_multilevel
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

@@ -26,6 +26,7 @@ from nmsolve.heuristics.mapping.published.backends.task import (
 )
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
+from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -71,7 +72,7 @@ def communities(objective: str = "hops", multicast: bool = False, seed: int = 0)
 class FakeContext:
     """Judges offers and stops by the clock."""
 
-    seed, workers, memory = 4, 1, None
+    seed, workers, memory, scratch = 4, 1, None, ScratchPlace()
 
     def __init__(self, problem: MappingProblem, seconds: float) -> None:
         self.problem, self.end = problem, time.monotonic() + seconds

@@ -19,10 +19,9 @@ from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.clustering import cluster
 from nmsolve.heuristics.mapping.external.contraction import contract, contract_source
 from nmsolve.heuristics.mapping.external.engine import External, cores_of
-from nmsolve.heuristics.mapping.external.lawful import placed, scattered
+from nmsolve.heuristics.mapping.external.lawful import placed, scattered, shed
 from nmsolve.heuristics.mapping.external.levels import Level, Resident
 from nmsolve.heuristics.mapping.external.search import again, search
-from nmsolve.heuristics.mapping.external.shedding import shed
 from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned

@@ -69,7 +69,7 @@ def test_every_move_keeps_the_counts(seed, coarse):
     label, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
     for _ in range(30):
-        used, excess = expected(problem, t.core[label])
+        used, excess = expected(problem, t.room.core[label])
         assert np.array_equal(t.used, used)
         assert sweeper.excess == excess
         v, q = int(rng.integers(level.vertices.n)), int(rng.integers(problem.cores))
@@ -78,7 +78,7 @@ def test_every_move_keeps_the_counts(seed, coarse):
         assert np.array_equal(s.new, (t.hits[rows] == 0).sum(axis=0))
         full = rows[t.used[1, t.origin[rows]] >= t.most[1]]
         assert np.array_equal(s.aside, (t.hits[full] == 0).sum(axis=0))
-        if q != t.core[v]:
+        if q != t.room.core[v]:
             shift(t, s, v, q, rows)
 
 
@@ -90,7 +90,7 @@ def test_a_move_is_judged_by_its_entries(seed, coarse):
     _, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
     for v in range(level.vertices.n):
-        p, rows = int(t.core[v]), one_list(level.lists, v)
+        p, rows = int(t.room.core[v]), one_list(level.lists, v)
         for q in range(problem.cores):
             if q == p:
                 continue
@@ -141,7 +141,7 @@ def test_answer_does_not_depend_on_threads(objective):
         with sweeper_of(problem, level, on_level(vertices, start), workers) as sweeper:
             for heat, price in ((4.0, 0.5), (2.0, 5.0), (1.0, 50.0), (0.5, 50.0), (0.0, 50.0)):
                 assert sweeper.sweep(lambda h=heat: h, lambda c=price: c)
-                nodes = sweeper.tables.core[vertices.label].astype(np.int64)
+                nodes = sweeper.tables.room.core[vertices.label].astype(np.int64)
                 used, excess = expected(problem, nodes)
                 assert np.array_equal(sweeper.tables.used, used)
                 assert sweeper.excess == excess

@@ -100,7 +100,7 @@ def test_whole_cores_trade_places_at_the_evaluators_price(objective):
         assert sweeper.put(on_level(whole.vertices, nodes))
         assert sweeper.cost == pytest.approx(objective_value(problem, nodes))
     tenant = np.full(problem.cores, -1, np.int32)
-    tenant[t.core] = np.arange(len(t.core))
+    tenant[t.room.core] = np.arange(len(t.room.core))
     rows = [np.zeros(len(rate), np.int32) for _ in range(2)]
     change = 0.0
     for heat in (1000.0, 0.0):
@@ -109,7 +109,7 @@ def test_whole_cores_trade_places_at_the_evaluators_price(objective):
         change += trade(
             t, new_work(t), lists.data, lists.at, *rows, tenant, heat, len(worse), new_rng(3), worse
         )
-        moved = t.core[whole.vertices.label].astype(np.int64)
+        moved = t.room.core[whole.vertices.label].astype(np.int64)
         assert not check_mapping(problem, moved)
         assert objective_value(problem, moved) - objective_value(problem, nodes) == pytest.approx(change)
         assert (worse > 0).any()

@@ -35,7 +35,7 @@ def test_every_change_is_the_evaluators(objective, seed, coarse):
     problem = some_problem(seed, objective, chips=(2, 1))
     label, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
-    nodes = t.core[label].astype(np.int64)
+    nodes = t.room.core[label].astype(np.int64)
     now = objective_value(problem, nodes)
     assert sweeper.cost == pytest.approx(now)
     for v in range(level.vertices.n):
@@ -59,12 +59,12 @@ def test_moves_keep_all_tables_as_if_filled_anew(objective, seed, coarse):
     label, level, sweeper = spread(problem, seed, coarse)
     t, s = sweeper.tables, new_work(sweeper.tables)
     for _ in range(30):
-        before = objective_value(problem, t.core[label])
+        before = objective_value(problem, t.room.core[label])
         v, q = int(rng.integers(level.vertices.n)), int(rng.integers(problem.cores))
-        if q != t.core[v]:
+        if q != t.room.core[v]:
             change = shift(t, s, v, q, one_list(level.lists, v))
-            assert change == pytest.approx(objective_value(problem, t.core[label]) - before, abs=1e-6)
-    fresh = sweeper_of(problem, level, t.core).tables
+            assert change == pytest.approx(objective_value(problem, t.room.core[label]) - before, abs=1e-6)
+    fresh = sweeper_of(problem, level, t.room.core).tables
     for name in ("load", "origin", "hits", "fan", "lone", "low", "high", "span", "paid", "price", "busy"):
         assert np.array_equal(getattr(t, name), getattr(fresh, name)), name
 
@@ -116,7 +116,7 @@ def test_answer_does_not_depend_on_threads_or_where_lists_lie(objective):
                 heats = [sweeper.neutral_heat(), 2.0, 0.0]
                 for heat in heats:
                     assert sweeper.sweep(lambda h=heat: h)
-                answers.append((heats, sweeper.cost, sweeper.tables.core[vertices.label].tolist()))
+                answers.append((heats, sweeper.cost, sweeper.tables.room.core[vertices.label].tolist()))
     assert answers[0] == answers[1] == answers[2]
     nodes = np.array(answers[0][2])
     assert answers[0][1] == pytest.approx(objective_value(problem, nodes))

@@ -8,8 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from nmsolve.heuristics.mapping.multilevel.engine import Multilevel
-from nmsolve.heuristics.mapping.multilevel.mapper import map_multilevel
+from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel, map_multilevel
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph

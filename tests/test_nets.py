@@ -135,11 +135,11 @@ def test_tables_after_many_moves_equal_tables_built_anew(seed, objective):
     assert (np.diff(state.base) < 81).any()
     for _ in range(150):
         u, q = int(rng.integers(problem.n)), int(rng.integers(81))
-        if state.core[u] != q:
+        if state.room.core[u] != q:
             move(state, u, q)
-    fresh = build(problem, state.core)
+    fresh = build(problem, state.room.core)
     assert total_cost(state) == total_cost(fresh)
-    assert np.array_equal(state.load, fresh.load) and np.array_equal(state.origin, fresh.origin)
+    assert np.array_equal(state.room.load, fresh.room.load) and np.array_equal(state.origin, fresh.origin)
     assert np.array_equal(state.row_bits, fresh.row_bits) and np.array_equal(state.col_bits, fresh.col_bits)
     for e in range(len(state.source)):
         piece = slice(state.base[e], state.base[e + 1])
@@ -152,11 +152,11 @@ def test_tables_after_many_moves_equal_tables_built_anew(seed, objective):
             ]
             assert entries[0] == entries[1]
     for p in range(81):
-        ring, u = [], state.head[p]
+        ring, u = [], state.room.head[p]
         while u >= 0 and u not in ring:
             ring.append(int(u))
-            u = state.after[u]
-        assert sorted(ring) == np.flatnonzero(state.core == p).tolist()
+            u = state.room.after[u]
+        assert sorted(ring) == np.flatnonzero(state.room.core == p).tolist()
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -176,8 +176,8 @@ def test_a_slice_reports_the_change_it_made_and_stays_legal(objective, heat):
     state = build(problem, core)
     tally = np.zeros(3, np.int64)
     change = anneal(state, new_ramps(state), np.zeros(8), heat, 200_000, new_rng(1), tally)
-    assert not check_mapping(problem, state.core)
-    assert np.isclose(objective_value(problem, core) + change, objective_value(problem, state.core))
+    assert not check_mapping(problem, state.room.core)
+    assert np.isclose(objective_value(problem, core) + change, objective_value(problem, state.room.core))
     assert tally[1] > 0 and tally[2] > 0
     if heat == 0.0:
         assert change < 0

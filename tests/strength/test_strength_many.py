@@ -6,7 +6,7 @@ from strength_cases import at_most, board, casts, found, grid, near, run
 
 from nmsolve.heuristics.mapping.external.engine import External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
-from nmsolve.heuristics.mapping.multilevel.engine import Multilevel
+from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
 from nmsolve.heuristics.mapping.published.communities import Communities
 from nmsolve.heuristics.mapping.published.m2 import M2
 from nmsolve.model.machine import Machine

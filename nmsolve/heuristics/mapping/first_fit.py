@@ -92,7 +92,7 @@ def first_fit(
         else:
             rest = order[~np.isin(order, failed)]
             if attempt % 4 == 3:
-                _disturb(rest, rng)
+                shuffle(rng, rest[: len(rest) // 2])
             order = np.concatenate([np.asarray(failed, np.int64), rest])
     return None
 
@@ -135,11 +135,6 @@ def _first_order(problem: MappingProblem) -> IntArray:
         order = _breadth_first(graph.indptr, graph.targets)
     out: IntArray = order[np.argsort(_urgency(problem)[order], kind="stable")]
     return out
-
-
-def _disturb(order: IntArray, rng: IntArray) -> None:
-    """Shuffle the first half of an order in place."""
-    shuffle(rng, order[: len(order) // 2])
 
 
 def make_room(room: Room, u: int) -> bool:

@@ -10,7 +10,7 @@ from nmsolve.heuristics.mapping.common.counts import add_pin, table_sizes
 from nmsolve.model.compiled import kernel
 from nmsolve.model.mapping.axons import Axons
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import Int32Array, IntArray
+from nmsolve.model.types import Int32Array, IntArray, starts
 
 
 class AxonState(NamedTuple):
@@ -50,10 +50,8 @@ def build_axons(problem: MappingProblem, core: IntArray) -> AxonState:
     row = np.repeat(np.arange(graph.rows, dtype=np.int32), np.diff(graph.indptr))
     own = np.flatnonzero(limits.inner).astype(np.int32)
     node, row = np.concatenate([graph.targets, graph.source[own]]), np.concatenate([row, own])
-    in_ptr = np.zeros(problem.n + 1, np.int64)
-    np.cumsum(np.bincount(node, minlength=problem.n), out=in_ptr[1:])
-    base = np.zeros(graph.rows + 1, np.int64)
-    np.cumsum(_sizes(problem, limits), out=base[1:])
+    in_ptr = starts(np.bincount(node, minlength=problem.n))
+    base = starts(_sizes(problem, limits))
     state = AxonState(
         on=True,
         most=np.array([limits.most_in, limits.most_out], np.int64),

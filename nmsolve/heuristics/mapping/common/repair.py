@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import Room, empty_room, fits, nearest, put
+from nmsolve.heuristics.mapping.common.room import Room, fits, nearest, put, room_of
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import IntArray
 
 
 def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
@@ -23,33 +23,12 @@ def repair(problem: MappingProblem, wish: IntArray) -> IntArray | None:
     ----------
     wish : (n,) int64 core numbers in range, otherwise arbitrary
     """
-    return placed(
-        wish,
-        problem.sizes,
-        problem.capacity,
-        problem.domain_of,
-        problem.domains,
-        problem.apart,
-        problem.machine.cols,
-    )
-
-
-def placed(
-    wish: AnyArray,
-    sizes: IntArray,
-    capacity: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart: tuple[IntArray, Int32Array],
-    cols: int,
-) -> IntArray | None:
-    """:func:`repair` for nodes given by their arrays, which are those of ``MappingProblem`` (n, of any level)."""
-    share = (sizes / np.maximum(capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
-    choices = domains.sum(axis=1)[domain_of]
-    alone = np.diff(apart[0]) == 0
+    share = (problem.sizes / np.maximum(problem.capacity.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
+    choices = problem.domains.sum(axis=1)[problem.domain_of]
+    alone = np.diff(problem.apart[0]) == 0
     order = np.lexsort((-share, alone, choices))
-    room = empty_room(sizes, capacity, domain_of, domains, apart)
-    done = _place(room, order, np.ascontiguousarray(wish, np.int64), cols)
+    room = room_of(problem)
+    done = _place(room, order, np.ascontiguousarray(wish, np.int64), problem.machine.cols)
     return room.core if done else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,64 +32,22 @@ class Room(NamedTuple):
     before: IntArray
 
 
-class Places(Protocol):
-    """The part of a kernel's state that the functions here read and change: that of a :class:`Room`."""
-
-    @property
-    def sizes(self) -> IntArray: ...
-    @property
-    def capacity(self) -> IntArray: ...
-    @property
-    def load(self) -> IntArray: ...
-    @property
-    def domain_of(self) -> Int32Array: ...
-    @property
-    def domains(self) -> BoolArray: ...
-    @property
-    def apart_ptr(self) -> IntArray: ...
-    @property
-    def apart(self) -> Int32Array: ...
-    @property
-    def core(self) -> IntArray: ...
-
-
-class Rings(Protocol):
-    """The part of a state that holds the rings of a :class:`Room`."""
-
-    @property
-    def head(self) -> IntArray: ...
-    @property
-    def after(self) -> IntArray: ...
-    @property
-    def before(self) -> IntArray: ...
-
-
-def empty_room(
-    sizes: IntArray,
-    capacity: IntArray,
-    domain_of: Int32Array,
-    domains: BoolArray,
-    apart: tuple[IntArray, Int32Array],
-) -> Room:
-    """No node is placed. Tables are copied, because numba compiles again for read-only ones."""
-    return Room(
-        sizes=np.array(sizes),
-        capacity=np.array(capacity),
-        load=np.zeros(capacity.shape, np.int64),
-        domain_of=np.array(domain_of),
-        domains=np.array(domains),
-        apart_ptr=np.array(apart[0]),
-        apart=np.array(apart[1]),
-        core=np.full(len(sizes), -1, np.int64),
-        head=np.full(len(capacity), -1, np.int64),
-        after=np.zeros(len(sizes), np.int64),
-        before=np.zeros(len(sizes), np.int64),
-    )
-
-
 def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
-    """The empty room of a problem, or that of the mapping ``core`` (n,), which is copied."""
-    room = empty_room(problem.sizes, problem.capacity, problem.domain_of, problem.domains, problem.apart)
+    """The empty room of a problem, or that of the mapping ``core`` (n,). Copies: numba compiles again for read-only arrays."""
+    n, cores = problem.n, problem.cores
+    room = Room(
+        sizes=np.array(problem.sizes),
+        capacity=np.array(problem.capacity),
+        load=np.zeros(problem.capacity.shape, np.int64),
+        domain_of=np.array(problem.domain_of),
+        domains=np.array(problem.domains),
+        apart_ptr=np.array(problem.apart[0]),
+        apart=np.array(problem.apart[1]),
+        core=np.full(n, -1, np.int64),
+        head=np.full(cores, -1, np.int64),
+        after=np.zeros(n, np.int64),
+        before=np.zeros(n, np.int64),
+    )
     if core is not None:
         room.core[:] = core
         refill(room)
@@ -97,7 +55,7 @@ def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
 
 
 @inlined
-def fits(s: Places, u: int, p: int, without: int) -> bool:
+def fits(s: Room, u: int, p: int, without: int) -> bool:
     """True if node ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
     if not s.domains[s.domain_of[u], p]:
         return False
@@ -115,7 +73,7 @@ def fits(s: Places, u: int, p: int, without: int) -> bool:
 
 
 @inlined
-def put(s: Places, u: int, p: int) -> None:
+def put(s: Room, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from another, or from nowhere); rules are not asked."""
     q = s.core[u]
     for r in range(s.sizes.shape[1]):
@@ -147,7 +105,7 @@ def refill(s: Room) -> None:
 
 
 @plain_callee
-def ring_in(s: Rings, u: int, p: int) -> None:
+def ring_in(s: Room, u: int, p: int) -> None:
     """Put node ``u`` into the ring of core ``p``, before its head."""
     h = s.head[p]
     if h < 0:
@@ -158,7 +116,7 @@ def ring_in(s: Rings, u: int, p: int) -> None:
 
 
 @plain_callee
-def ring_out(s: Rings, u: int, p: int) -> None:
+def ring_out(s: Room, u: int, p: int) -> None:
     """Take node ``u`` out of the ring of core ``p``."""
     a, b = s.after[u], s.before[u]
     if a == u:
@@ -170,7 +128,7 @@ def ring_out(s: Rings, u: int, p: int) -> None:
 
 
 @plain
-def nearest(s: Places, u: int, wish: int, cols: int) -> int:
+def nearest(s: Room, u: int, wish: int, cols: int) -> int:
     """The core nearest to ``wish`` on the board that takes ``u``, other than its present one; or -1."""
     best, least = -1, 1 << 62
     for p in range(s.load.shape[0]):

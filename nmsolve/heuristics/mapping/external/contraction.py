@@ -7,7 +7,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.model.compiled import kernel, plain
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
 
 #: Connections of one piece of a contraction: what one thread does at a time.
 PIECE = 1 << 21
@@ -88,8 +88,7 @@ def contract_source(fine: Resident, label: Int32Array, k: int, crew: Crew) -> Re
             end += len(to)
     neighbour.resize(end, refcheck=False)
     weight.resize(end, refcheck=False)
-    indptr = np.zeros(k + 1, np.int64)
-    np.cumsum(degree, out=indptr[1:])
+    indptr = starts(degree)
     return Resident.of(indptr, neighbour, weight)
 
 
@@ -101,10 +100,7 @@ def contract(fine: Level, label: Int32Array, k: int, source: Source) -> Level:
     domain = np.zeros(k, np.int32)
     domain[label] = fine.domain
     alone: BoolArray = np.diff(fine.apart_ptr) > 0
-    apart_ptr = np.zeros(k + 1, np.int64)
-    np.cumsum(
-        np.bincount(label[alone], np.diff(fine.apart_ptr)[alone], k).astype(np.int64), out=apart_ptr[1:]
-    )
+    apart_ptr = starts(np.bincount(label[alone], np.diff(fine.apart_ptr)[alone], k).astype(np.int64))
     apart = np.empty(apart_ptr[-1], np.int32)
     for u in np.flatnonzero(alone).tolist():  # nodes with apart lists are alone in their cluster
         c = label[u]

@@ -112,7 +112,7 @@ def entries(t: NetTables, v: int, q: int, rows: Int32Array) -> tuple[int, int, i
     ``rows`` are the messages that reach ``v``. Elsewhere, at the cores of their sources, only the entries too many are
     counted, each for itself. This chooses moves; whether one is legal is counted exactly.
     """
-    here = t.core[v]
+    here = t.room.core[v]
     hits, origin, inner = t.hits, t.origin, t.inner
     gone, new, left, sent, aside = 0, 0, 0, 0, 0
     for row in rows:
@@ -146,7 +146,7 @@ def rise(t: NetTables, table: int, p: int, by: int) -> int:
 @plain_callee
 def relief(t: NetTables, v: int, rows: Int32Array) -> int:
     """How many entries fewer are too many, about, if vertex ``v`` is taken away."""
-    here, gone, left, aside = t.core[v], 0, 0, 0
+    here, gone, left, aside = t.room.core[v], 0, 0, 0
     for row in rows:
         if t.hits[row, here] == 1:
             gone += 1

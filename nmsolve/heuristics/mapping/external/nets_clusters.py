@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
+from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, at_once, unpack
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -67,6 +68,10 @@ def clusters(
     longest = int(np.diff(lists.at).max(initial=0)) + 1
     rows = [np.zeros(longest, np.int32) for _ in range(workers)]
     scores = [np.zeros(n) for _ in range(workers)]
+
+    def wishes(piece: Piece, k: int, begin: int, end: int) -> None:
+        _wishes(piece, begin, end, source, rate, s, rows[k], scores[k], wish)
+
     with ThreadPoolExecutor(workers) as pool:
         for _ in range(PASSES):
             for first, last in lists.pieces():
@@ -76,15 +81,7 @@ def clusters(
                     if should_stop():
                         return _renumber(label, seed)
                     end = min(last, begin + step)
-                    cuts = np.linspace(begin, end, workers + 1).astype(np.int64).tolist()
-                    jobs = [
-                        pool.submit(
-                            _wishes, piece, cuts[k], cuts[k + 1], source, rate, s, rows[k], scores[k], wish
-                        )
-                        for k in range(workers)
-                    ]
-                    for job in jobs:
-                        job.result()
+                    at_once(pool, workers, begin, end, partial(wishes, piece))
                     _join(begin, end, wish, s)
     return _renumber(label, seed)
 

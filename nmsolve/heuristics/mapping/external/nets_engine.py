@@ -16,6 +16,7 @@ from functools import partial
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.common.within import Within
 from nmsolve.heuristics.mapping.external.nets_levels import (
     Messages,
     NetLevel,
@@ -32,7 +33,6 @@ from nmsolve.heuristics.mapping.external.nets_state import NetTables, empty_tabl
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
 from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.axons_fit import axon_overflows
@@ -144,31 +144,17 @@ def _by_pairs(
     return found if found is not None and value < objective_value(problem, nodes) else nodes
 
 
-class PartOfTime:
-    """The context of an engine that works within another: it has ``seconds``, and its mappings are judged by ``value``."""
+class PartOfTime(Within):
+    """The context of an engine that has ``seconds``, and whose mappings are judged by ``value``."""
 
     def __init__(self, context: Context, seconds: float, value: Callable[[IntArray], float]) -> None:
-        self._context, self._end = context, context.time_left() - seconds
-        self.seed, self.workers, self.scratch = context.seed, context.workers, context.scratch
-        self.memory = context.memory
+        super().__init__(context, seconds)
         self._value = value
         self._best: tuple[IntArray | None, float] = (None, math.inf)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """The best mapping of the part; the engine starts from nothing."""
+        """Return the best mapping of the part."""
         return self._best
-
-    def bound(self) -> float:
-        """0: nothing is known."""
-        return 0.0
-
-    def time_left(self) -> float:
-        """Seconds left of the part."""
-        return self._context.time_left() - self._end
-
-    def should_stop(self) -> bool:
-        """True when the part or the whole is over."""
-        return self.time_left() <= 0 or self._context.should_stop()
 
     def offer(self, core: IntArray, move: str = "") -> bool:
         """Keep the mapping if it is the best by the whole's objective."""
@@ -177,14 +163,6 @@ class PartOfTime:
             return False
         self._best = core, value
         return True
-
-    def raise_bound(self, bound: Bound) -> bool:
-        """Bounds on another problem are of no use here."""
-        return False
-
-    def note(self, text: str) -> None:
-        """Notes go where the whole's go."""
-        self._context.note(text)
 
 
 def net_memory(problem: MappingProblem) -> int:
@@ -264,7 +242,7 @@ def _annealed(
         if not sweeper.put(on_level(level.vertices, nodes)):
             return None
         anneal(sweeper, level.vertices.label, span, seconds, offer)
-        return tables.core[level.vertices.label].astype(np.int64)
+        return tables.room.core[level.vertices.label]
 
 
 def _board_order(
@@ -283,7 +261,8 @@ def _board_order(
             return nodes
         before = sweeper.cost
         whole, allowed = whole_cores(tables, nodes, rate)
-        few = empty_tables(problem, whole.vertices, rate)._replace(domains=allowed)
+        few = empty_tables(problem, whole.vertices, rate)
+        few = few._replace(room=few.room._replace(domains=allowed))
         found = _traded(few, whole, plan, nodes, BOARD_SHARE * max(0.0, seconds()), seconds)
         better = found is not None and sweeper.put(on_level(level.vertices, found)) and sweeper.cost < before
     return found if found is not None and better else nodes
@@ -297,8 +276,8 @@ def _traded(
     with Sweeper(t, whole.lists, whole.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
         if data is None or not sweeper.put(on_level(whole.vertices, nodes)):
             return None
-    tenant = np.full(len(t.load), -1, np.int32)
-    tenant[t.core] = np.arange(len(t.core))
+    tenant = np.full(len(t.room.load), -1, np.int32)
+    tenant[t.room.core] = np.arange(len(t.room.core))
     rows, others = (np.zeros(len(t.rate), np.int32) for _ in range(2))
     rng, worse, s = new_rng(plan.seed), np.zeros(TRIES), new_work(t)
     entries, end = max(1, whole.lists.entries // whole.vertices.n), seconds() - span
@@ -310,7 +289,7 @@ def _traded(
         if not done and (worse > 0.0).any():
             hot = TRADE_HEAT * float(np.median(worse[worse > 0.0]))
         done += TRIES
-    return t.core[whole.vertices.label].astype(np.int64)
+    return t.room.core[whole.vertices.label]
 
 
 def anneal(
@@ -324,7 +303,7 @@ def anneal(
     end, work = seconds() - span, max(1.0, span * WORK_PER_SECOND)
 
     def nodes() -> IntArray:
-        return sweeper.tables.core[label].astype(np.int64)
+        return sweeper.tables.room.core[label]
 
     def share() -> float:
         return max(sweeper.done / work, 1.0 - (seconds() - end) / max(span, 1e-9))

@@ -12,14 +12,15 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.compiled import inlined, plain
-from nmsolve.model.graph import LogicGraph
+from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.store.varint import put
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
 
 #: Bytes of a block, the piece that a sweep reads at once.
 BLOCK = 4 << 20
@@ -101,13 +102,17 @@ def incidence(
     charged : (rows,) bool, the rows to list
     memory : most bytes the lists may take in memory; what is longer goes to the file that ``scratch`` opens
     """
-    length = np.zeros(n, np.int64)
-    seen = np.full(n, -1, np.int32)
+    length, seen = np.zeros(n, np.int64), np.full(n, -1, np.int32)
     entries = np.zeros(workers, np.int64)
-    if not _walk(graph, charged, label, (0, n), workers, should_stop, _measure, seen, length, entries):
+
+    def lists(at: IntArray, data: AnyArray, rows: Rows, thread: int, begin: int, end: int) -> None:
+        block = rows.first, rows.indptr, rows.source, rows.targets
+        entries[thread] += _list(*block, charged, label, begin, end, seen, at, data)
+
+    if not _walk(graph, workers, should_stop, 0, n, partial(lists, length, np.zeros(0, np.uint8))):
         return None
-    at = np.zeros(n + 1, np.int64)
-    np.cumsum(length, out=at[1:])
+    many = int(entries.sum())
+    at = starts(length)
     total = int(at[-1])
     room = total if memory is None else max(memory, int(length.max(initial=0)))
     file = -1 if total <= room or scratch is None else scratch()
@@ -117,12 +122,12 @@ def incidence(
         last = n if file < 0 else int(np.searchsorted(at, at[first] + room, side="right")) - 1
         seen[:] = -1
         free = at[:-1] - at[first]
-        if not _walk(graph, charged, label, (first, last), workers, should_stop, _write, seen, free, buffer):
+        if not _walk(graph, workers, should_stop, first, last, partial(lists, free, buffer)):
             return None
         if file >= 0:
             _write_all(file, buffer[: int(at[last] - at[first])], int(at[first]))
         first = last
-    return Incidence(at, int(entries.sum()), None if file >= 0 else buffer, file)
+    return Incidence(at, many, None if file >= 0 else buffer, file)
 
 
 def _write_all(file: int, data: AnyArray, offset: int) -> None:
@@ -132,33 +137,25 @@ def _write_all(file: int, data: AnyArray, offset: int) -> None:
         done += os.pwrite(file, data[done : done + (1 << 28)].data, offset + done)
 
 
+def at_once(
+    pool: ThreadPoolExecutor, workers: int, begin: int, end: int, work: Callable[[int, int, int], object]
+) -> None:
+    """``work(thread, first, last)`` on equal parts of ``range(begin, end)``, one per thread, at the same time."""
+    cuts = np.linspace(begin, end, workers + 1).astype(np.int64).tolist()
+    for job in [pool.submit(work, k, cuts[k], cuts[k + 1]) for k in range(workers)]:
+        job.result()
+
+
 def _walk(
-    graph: LogicGraph,
-    charged: BoolArray,
-    label: Int32Array,
-    span: tuple[int, int],
-    workers: int,
-    should_stop: Callable[[], bool],
-    kernel: Callable[..., None],
-    seen: Int32Array,
-    state: IntArray,
-    out: AnyArray,
-) -> bool:
-    """Run ``kernel`` over all blocks of the graph; each thread does a part of the vertices ``span``."""
-    cuts = np.linspace(span[0], span[1], workers + 1).astype(np.int64).tolist()
+    graph: LogicGraph, workers: int, should_stop: Callable[[], bool], begin: int, end: int, work: Callable[..., object]
+) -> bool:  # fmt: skip
+    """``work(rows, thread, first, last)`` for all blocks of the graph; each thread does a part of the vertices from
+    ``begin`` to ``end - 1``. False if stopped."""
     with ThreadPoolExecutor(workers) as pool:
         for rows in graph.blocks(workers):
             if should_stop():
                 return False
-            jobs = [
-                pool.submit(
-                    kernel, rows.first, rows.indptr, rows.source, rows.targets, charged, label,
-                    cuts[k], cuts[k + 1], seen, state, out, k,
-                )
-                for k in range(workers)
-            ]  # fmt: skip
-            for job in jobs:
-                job.result()
+            at_once(pool, workers, begin, end, partial(work, rows))
     return True
 
 
@@ -173,11 +170,14 @@ def gap_bytes(gap: int) -> int:
 
 
 @plain
-def _measure(
+def _list(
     first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
-    begin: int, end: int, seen: Int32Array, length: IntArray, entries: IntArray, part: int,
-) -> None:  # fmt: skip
-    """Add the bytes that a block's rows take in the lists of vertices ``begin`` to ``end - 1``."""
+    begin: int, end: int, seen: Int32Array, at: IntArray, data: AnyArray,
+) -> int:  # fmt: skip
+    """A block's rows for the lists of vertices ``begin`` to ``end - 1``; how many entries they make.
+
+    The bytes are added to ``at`` (n,), or, with ``data``, written there from ``at`` on, which moves on.
+    """
     many = 0
     for i in range(len(source)):
         row = first + i
@@ -191,28 +191,8 @@ def _measure(
             gap = row - seen[v] - 1
             seen[v] = row
             many += 1
-            length[v] += gap_bytes(gap)
-    entries[part] += many
-
-
-@plain
-def _write(
-    first: int, indptr: IntArray, source: Int32Array, targets: Int32Array, charged: BoolArray, label: Int32Array,
-    begin: int, end: int, seen: Int32Array, free: IntArray, data: AnyArray, part: int,
-) -> None:  # fmt: skip
-    """Append a block's rows to the lists of vertices ``begin`` to ``end - 1``; ``free`` is where each continues."""
-    for i in range(len(source)):
-        row = first + i
-        if not charged[row]:
-            continue
-        own = label[source[i]]
-        for k in range(indptr[i], indptr[i + 1]):
-            v = label[targets[k]]
-            if v < begin or v >= end or v == own or seen[v] == row:
-                continue
-            gap = row - seen[v] - 1
-            seen[v] = row
-            free[v] = put(data, free[v], np.uint64(gap))
+            at[v] = put(data, at[v], np.uint64(gap)) if len(data) else at[v] + gap_bytes(gap)
+    return many
 
 
 @inlined

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.repair import placed
+from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.external.nets_axons import inner_rows
 from nmsolve.heuristics.mapping.external.nets_clusters import clusters
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, charged_rows, incidence, one_list
 from nmsolve.heuristics.mapping.external.nets_state import Vertices
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, starts
 
 #: A cluster holds at most this many vertices of average size, and this share of a core.
 GROWTH, CORE_SHARE = 5.0, 0.1
@@ -150,8 +150,7 @@ def _vertices(problem: MappingProblem, label: Int32Array, n: int) -> Vertices:
     ptr, other = problem.apart
     first = np.repeat(label, np.diff(ptr))
     order = np.argsort(first, kind="stable")
-    indptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(first, minlength=n), out=indptr[1:])
+    indptr = starts(np.bincount(first, minlength=n))
     return Vertices(label, sizes, domain, indptr, label[other[order]].astype(np.int32))
 
 
@@ -170,6 +169,4 @@ def in_order(problem: MappingProblem) -> IntArray | None:
         taken = np.cumsum(problem.sizes, axis=0)
         at = [np.searchsorted(space[:, r], taken[:, r]) for r in range(space.shape[1])]
         wish[:] = cores[np.minimum(np.max(at, axis=0), len(cores) - 1)]
-    return placed(
-        wish, problem.sizes, problem.capacity, problem.domain_of, problem.domains, problem.apart, machine.cols
-    )
+    return repair(problem, wish)

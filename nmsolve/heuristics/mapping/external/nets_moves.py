@@ -18,7 +18,7 @@ def weigh(t: NetTables, s: Work, v: int, rows: Int32Array) -> None:
     ``rows`` are the messages that reach ``v``. They add their prices; where one has no other destination on ``v``'s
     core, its prices grow first, since its tree is shorter without ``v``.
     """
-    cores, here = t.hits.shape[1], t.core[v]
+    cores, here = t.hits.shape[1], t.room.core[v]
     hits, price, busy, rate, total, wide = t.hits, t.price, t.busy, t.rate, s.total, t.price.shape[1]
     total[:] = np.float32(0.0)
     s.fine[:] = 0.0
@@ -131,7 +131,7 @@ def _weigh_source(t: NetTables, s: Work, row: int) -> None:
 @plain
 def one_change(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     """Change of the objective for moving ``v`` to core ``q`` alone, as :func:`weigh` finds it."""
-    here, cols = t.core[v], len(t.x)
+    here, cols = t.room.core[v], len(t.x)
     hits, price, busy, rate = t.hits, t.price, t.busy, t.rate
     total: float = 0.0
     s.fine[:] = 0.0
@@ -153,7 +153,7 @@ def one_change(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float
 @plain
 def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
     """Move vertex ``v`` to core ``q`` and bring all tables up to date; the exact change of the objective."""
-    p, cols = t.core[v], len(t.x)
+    p, cols = t.room.core[v], len(t.x)
     hits, price, busy, paid, lone = t.hits, t.price, t.busy, t.paid, t.lone
     total: float = 0.0
     limited = len(t.inner) > 0
@@ -189,7 +189,7 @@ def shift(t: NetTables, s: Work, v: int, q: int, rows: Int32Array) -> float:
         if t.rate[row] > 0.0:
             before = paid[row]
             total += t.rate[row] * (price_row(t, s, row) - before)
-    put(t, v, q)
+    put(t.room, v, q)
     return total
 
 

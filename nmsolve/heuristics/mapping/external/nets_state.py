@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.room import Room
 from nmsolve.heuristics.mapping.external.nets_incidence import Piece, next_gap
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen, starts
 
 #: Prices are kept in bytes: multiples of ``unit``. They choose moves; whether a move pays is computed exactly.
 TOP = 255
@@ -32,9 +33,9 @@ class NetTables(NamedTuple):
 
     Fixed: ``rate`` (R,); ``out_ptr``, ``out_row``: CSR of the rows that start in each vertex; ``x`` (cols,), ``y``
     (rows,), ``step`` as in ``CoreDistance`` (connectivity takes all cores as one column without length); ``unit`` of
-    the prices; sizes and side constraints of the vertices as in ``MappingProblem``.
+    the prices.
 
-    Changing: ``core`` (n,), ``load`` (P, resources); per row ``origin`` (R,) core of its source, ``hits`` (R, P)
+    Changing: ``room``, who sits where (without rings); per row ``origin`` (R,) core of its source, ``hits`` (R, P)
     vertices reached on each core, ``fan`` (R,) cores reached, ``lone`` (R,) cores on which just one vertex is reached,
     ``low``, ``high`` (R, cols) first and last board row reached in every column (``low`` > ``high``: none), ``span``
     (R, 2) first and last column of its tree, ``paid`` (R,) cost per message, ``price`` (R, P padded) uint8 and ``busy``
@@ -51,14 +52,7 @@ class NetTables(NamedTuple):
     y: FloatArray
     step: float
     unit: float
-    sizes: IntArray
-    capacity: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
-    core: Int32Array
-    load: IntArray
+    room: Room
     origin: Int32Array
     hits: AnyArray
     fan: Int32Array
@@ -131,8 +125,12 @@ def empty_tables(
     x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     rows, cores = len(rate), machine.size
     source = vertices.label[problem.graph.source]
-    out_ptr = np.zeros(vertices.n + 1, np.int64)
-    np.cumsum(np.bincount(source, minlength=vertices.n), out=out_ptr[1:])
+    out_ptr = starts(np.bincount(source, minlength=vertices.n))
+    none = np.zeros(0, np.int64)
+    room = Room(
+        vertices.sizes, problem.capacity, np.zeros(problem.capacity.shape, np.int64), vertices.domain_of, problem.domains,
+        vertices.apart_ptr, vertices.apart, np.zeros(vertices.n, np.int64), none, none, none,
+    )  # fmt: skip
     return NetTables(
         rate=rate,
         out_ptr=out_ptr,
@@ -141,14 +139,7 @@ def empty_tables(
         y=y,
         step=distance.step,
         unit=price_unit(x, y, distance.step),
-        sizes=vertices.sizes,
-        capacity=problem.capacity,
-        domain_of=vertices.domain_of,
-        domains=problem.domains,
-        apart_ptr=vertices.apart_ptr,
-        apart=vertices.apart,
-        core=np.zeros(vertices.n, np.int32),
-        load=np.zeros(problem.capacity.shape, np.int64),
+        room=room,
         origin=np.zeros(rows, np.int32),
         hits=np.zeros((rows, cores), np.uint16 if vertices.n < 2**16 else np.int32),
         fan=np.zeros(rows, np.int32),
@@ -185,10 +176,10 @@ def new_work(t: NetTables) -> Work:
 
 def reset(t: NetTables, source: Int32Array, core: AnyArray) -> None:
     """Put the vertices on ``core`` (n,), with no hits; ``source`` (rows,) is the vertex in which each row starts."""
-    t.core[:] = core
-    t.origin[:] = t.core[source]
-    t.load[:] = 0
-    np.add.at(t.load, t.core, t.sizes)
+    t.room.core[:] = core
+    t.origin[:] = t.room.core[source]
+    t.room.load[:] = 0
+    np.add.at(t.room.load, t.room.core, t.room.sizes)
     t.hits[:] = 0
 
 
@@ -198,7 +189,7 @@ def count_hits(t: NetTables, piece: Piece, first: int, last: int) -> None:
     data, base, at = piece.data, piece.base, piece.at
     hits = t.hits
     for v in range(piece.first, piece.last):
-        p = t.core[v]
+        p = t.room.core[v]
         k, stop, row = at[v] - base, at[v + 1] - base, -1
         while k < stop:
             gap, k = next_gap(data, k)

@@ -6,9 +6,9 @@ lists alone, and proposals are taken in the order of the vertices: the answer do
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from nmsolve.heuristics.mapping.external.nets_axons import (
     rise,
     swapped,
 )
-from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, unpack
+from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, Piece, at_once, unpack
 from nmsolve.heuristics.mapping.external.nets_moves import one_change, shift, weigh
 from nmsolve.heuristics.mapping.external.nets_state import (
     NetTables,
@@ -62,7 +62,7 @@ def draw(key: int, v: int, turn: int) -> float:
 
 
 @kernel
-def by_core(core: Int32Array, first: int, last: int, members: Int32Array, start: IntArray) -> None:
+def by_core(core: IntArray, first: int, last: int, members: Int32Array, start: IntArray) -> None:
     """Vertices ``first`` to ``last - 1`` in order of their cores, core ``p``'s from ``start[p]`` (P + 1,)."""
     start[:] = 0
     for v in range(first, last):
@@ -121,14 +121,14 @@ def propose(
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
         weigh(t, s, v, rows[:many])
         limit[v] = -heat * np.log(draw(key, v, 0) + 1e-300) - 1e-9
-        here = t.core[v]
+        here = t.room.core[v]
         other = choose(t, s, v, rows[:many], limit[v], price, key)
         if other < 0:
             continue
         first = s.fine[other]
         own = entries(t, v, other, rows[:many]) if limited else (0, 0, 0, 0, 0)
         more = alone(t, here, other, own) if limited else 0
-        if fits(t, v, other, -1) and first + charge(t, price, more) <= limit[v]:
+        if fits(t.room, v, other, -1) and first + charge(t, price, more) <= limit[v]:
             goal[v], change[v] = other, first
             continue
         for k in range(PARTNERS):
@@ -136,7 +136,7 @@ def propose(
             if crowd == 0:
                 break
             u = members[start[other] + int(draw(key, v, -1 - k) * crowd)]
-            if t.core[u] != other or not (fits(t, v, other, u) and fits(t, u, here, v)):
+            if t.room.core[u] != other or not (fits(t.room, v, other, u) and fits(t.room, u, here, v)):
                 continue
             many = unpack(data, at[u] - base, at[u + 1] - base, rows)
             both = first + one_change(t, s, u, here, rows[:many])
@@ -162,7 +162,7 @@ def choose(t: NetTables, s: Work, v: int, rows: Int32Array, limit: float, price:
         wish += price * less
     other, some, crowded, many = -1, 0, -1, 0
     for q in range(t.hits.shape[1]):
-        if s.fine[q] > wish or q == t.core[v] or not t.domains[t.domain_of[v], q]:
+        if s.fine[q] > wish or q == t.room.core[v] or not t.room.domains[t.room.domain_of[v], q]:
             continue
         if limited:
             more = rise(t, IN, q, s.new[q]) + rise(t, OUT, q, sent) + s.aside[q] - less
@@ -203,10 +203,10 @@ def accept(
         if q < 0:
             continue
         tally[0] += 1
-        p = t.core[v]
-        if p == q or not fits(t, v, q, u):
+        p = t.room.core[v]
+        if p == q or not fits(t.room, v, q, u):
             continue
-        if u >= 0 and (t.core[u] != q or not fits(t, u, p, v)):
+        if u >= 0 and (t.room.core[u] != q or not fits(t.room, u, p, v)):
             continue
         many = unpack(data, at[v] - base, at[v + 1] - base, rows)
         before = t.excess[0]
@@ -263,11 +263,20 @@ class Sweeper:
     def put(self, core: AnyArray) -> bool:
         """Put the level on ``core`` (n,) and fill all tables; False if stopped before they are full."""
         reset(self.tables, self.source, core)
+
+        def count(piece: Piece, _: int, low: int, high: int) -> None:
+            count_hits(self.tables, piece, low, high)
+
         for first, last in self.lists.pieces():
             if self.should_stop():
                 return False
-            piece = self.lists.read(first, last)
-            self._by_rows(count_hits, piece)
+            at_once(
+                self.pool,
+                self.workers,
+                0,
+                len(self.tables.rate),
+                partial(count, self.lists.read(first, last)),
+            )
         self.refresh()
         count_entries(self.tables)
         return True
@@ -286,15 +295,6 @@ class Sweeper:
         for group, part in zip(groups, parts, strict=True):
             sums[list(group)] = part
         self.cost = float(sums.sum())
-
-    def _by_rows(self, kernel: Callable[..., object], *args: object) -> None:
-        """Run a kernel for parts of the rows."""
-        cuts = np.linspace(0, len(self.tables.rate), self.workers + 1).astype(np.int64).tolist()
-        jobs = [
-            self.pool.submit(kernel, self.tables, *args, low, high) for low, high in itertools.pairwise(cuts)
-        ]
-        for job in jobs:
-            job.result()
 
     @property
     def excess(self) -> int:
@@ -316,7 +316,7 @@ class Sweeper:
             if not self.block(piece, heat(), key, price()):
                 return False
             begin, end = (int(self.lists.at[i]) for i in pieces[k])
-            self.done += end - begin + 2 * len(self.tables.load) * (piece.last - piece.first)
+            self.done += end - begin + 2 * len(self.tables.room.load) * (piece.last - piece.first)
         return True
 
     def block(self, piece: Piece, heat: float, key: int, price: float = 0.0) -> bool:
@@ -337,19 +337,15 @@ class Sweeper:
     def propose(self, piece: Piece, begin: int, end: int, heat: float, key: int, price: float = 0.0) -> None:
         """Proposals of vertices ``begin`` to ``end - 1`` of a block, by all threads."""
         crowds = Crowds(
-            np.zeros(piece.last - piece.first, np.int32), np.zeros(len(self.tables.load) + 1, np.int64)
+            np.zeros(piece.last - piece.first, np.int32), np.zeros(len(self.tables.room.load) + 1, np.int64)
         )
-        by_core(self.tables.core, piece.first, piece.last, *crowds)
-        cuts = np.linspace(begin, end, self.workers + 1).astype(np.int64).tolist()
-        jobs = [
-            self.pool.submit(
-                propose, self.tables, self.scratch[k], piece, cuts[k], cuts[k + 1], heat, key, price, crowds,
-                self.rows[k], self.wants,
-            )
-            for k in range(self.workers)
-        ]  # fmt: skip
-        for job in jobs:
-            job.result()
+        by_core(self.tables.room.core, piece.first, piece.last, *crowds)
+
+        def work(k: int, first: int, last: int) -> None:
+            s, rows = self.scratch[k], self.rows[k]
+            propose(self.tables, s, piece, first, last, heat, key, price, crowds, rows, self.wants)
+
+        at_once(self.pool, self.workers, begin, end, work)
 
     def neutral_heat(self, sample: int = 2000) -> float:
         """The temperature at which the moves that a sample of vertices wants leave the cost as it is; 0 if none.

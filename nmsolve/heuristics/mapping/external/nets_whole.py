@@ -16,7 +16,7 @@ from nmsolve.heuristics.mapping.external.nets_moves import shift
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.store.varint import put
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen, starts
 
 #: Messages that decide the order of whole cores.
 ROWS = 1000
@@ -42,20 +42,19 @@ def whole_cores(t: NetTables, nodes: IntArray, rate: FloatArray) -> tuple[NetLev
     are left out.
     """
     used, label = np.unique(nodes, return_inverse=True)
-    number = np.full(len(t.load), -1, np.int32)
+    number = np.full(len(t.room.load), -1, np.int32)
     number[used] = np.arange(len(used))
     size = np.zeros(len(used), np.int64)
     _walk(t.hits, t.origin, rate, number, np.zeros(0, np.int64), size, np.zeros(0, np.uint8))
-    at = np.zeros(len(used) + 1, np.int64)
-    np.cumsum(size, out=at[1:])
+    at = starts(size)
     data = np.empty(int(at[-1]), np.uint8)
     _walk(t.hits, t.origin, rate, number, at[:-1].copy(), size, data)
-    allowed = np.ones((len(used), len(t.load)), bool)
-    for d in range(len(t.domains)):
-        allowed[number[np.unique(t.core[t.domain_of == d])]] &= t.domains[d]
+    allowed = np.ones((len(used), len(t.room.load)), bool)
+    for d in range(len(t.room.domains)):
+        allowed[number[np.unique(t.room.core[t.room.domain_of == d])]] &= t.room.domains[d]
     alone = np.zeros(len(used) + 1, np.int64), np.zeros(0, np.int32)
     vertices = Vertices(
-        label.astype(np.int32), t.load[used].copy(), np.arange(len(used), dtype=np.int32), *alone
+        label.astype(np.int32), t.room.load[used].copy(), np.arange(len(used), dtype=np.int32), *alone
     )
     return NetLevel(vertices, Incidence(at, int(t.fan[rate > 0].sum()), data), number[t.origin]), frozen(
         allowed
@@ -102,9 +101,9 @@ def trade(
     total = 0.0
     worse[:] = 0.0
     for k in range(tries):
-        v, q = below(rng, len(t.core)), below(rng, len(tenant))
-        p, u = t.core[v], tenant[q]
-        if p == q or not fits(t, v, q, u) or (u >= 0 and not fits(t, u, p, v)):
+        v, q = below(rng, len(t.room.core)), below(rng, len(tenant))
+        p, u = t.room.core[v], tenant[q]
+        if p == q or not fits(t.room, v, q, u) or (u >= 0 and not fits(t.room, u, p, v)):
             continue
         own = rows[: unpack(data, at[v], at[v + 1], rows)]
         change = shift(t, s, v, q, own)

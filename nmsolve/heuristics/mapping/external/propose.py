@@ -47,6 +47,19 @@ class Cores(NamedTuple):
     allowed: BoolArray
 
 
+class Drawing(NamedTuple):
+    """How the nodes of a pass draw: where all are, the board, volume and domain of every node, temperature and what decides the
+    random numbers; every ``stride``-th node begins a run that draws at the same time."""
+
+    s: Placement
+    cores: Cores
+    volume: AnyArray
+    domain: Int32Array
+    temperature: float
+    key: int
+    stride: int
+
+
 @inlined
 def hashed(key: int, u: int) -> Any:
     """64 random bits of node ``u`` in the pass ``key`` (splitmix64's output function)."""
@@ -163,25 +176,14 @@ def _candidates(
 
 
 @compiled(fastmath=True)
-def propose_lines(
-    arcs: Arcs,
-    begin: int,
-    end: int,
-    stride: int,
-    s: Placement,
-    cores: Cores,
-    volume: AnyArray,
-    domain: Int32Array,
-    temperature: float,
-    key: int,
-    to: Int32Array,
-) -> tuple[float, float]:
-    """Draw a core for the runs of nodes at ``begin, begin + stride, ...`` below ``end`` of a block; distances are lines
+def propose_lines(arcs: Arcs, begin: int, end: int, draw: Drawing, to: Int32Array) -> tuple[float, float]:
+    """Draw a core for the runs of nodes at ``begin, begin + draw.stride, ...`` below ``end`` of a block; distances are lines
     plus step.
 
     ``to[i]`` is the core of node ``first + i``. Returns the sum of what the nodes pay where they are, and of what they
     would pay more where they go, prices included.
     """
+    s, cores, volume, domain, temperature, key, stride = draw
     first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
     pos, price = s.pos, s.price
     w, h = len(cores.lines_x), len(cores.lines_y)
@@ -227,20 +229,9 @@ def propose_lines(
 
 
 @compiled(fastmath=True)
-def propose_cut(
-    arcs: Arcs,
-    begin: int,
-    end: int,
-    stride: int,
-    s: Placement,
-    cores: Cores,
-    volume: AnyArray,
-    domain: Int32Array,
-    temperature: float,
-    key: int,
-    to: Int32Array,
-) -> tuple[float, float]:
+def propose_cut(arcs: Arcs, begin: int, end: int, draw: Drawing, to: Int32Array) -> tuple[float, float]:
     """As :func:`propose_lines`, where all that counts is to share a core: cores of neighbours, and the cheapest one."""
+    s, cores, volume, domain, temperature, key, stride = draw
     first, indptr, neighbour = arcs.first, arcs.indptr, arcs.neighbour
     weight, pos, price = arcs.weight, s.pos, s.price
     here = np.zeros(len(price), np.float32)

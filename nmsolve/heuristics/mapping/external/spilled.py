@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from nmsolve.model.store.records import Records, symmetric
 from nmsolve.model.store.regroup import regrouped
 from nmsolve.model.store.scratch import Scratch, scratch_error
 from nmsolve.model.store.writer import StoreWriter
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, starts
 
 
 @dataclass
@@ -104,30 +105,22 @@ def contract_stored(fine: Streamed, label: Int32Array, k: int, name: str, disk: 
         if end + e > most:
             begun = _as_blocks(degrees, neighbour, weight)
             path = disk.scratch.file(name + ".nmz")
-            _write(_chained(begun, block, rows), k, path, disk.unit, crew)
+            _write(chain(begun, [block], rows), k, path, disk.unit, crew)
             return Streamed(Store.open(path), crew)
         neighbour[end : end + e], weight[end : end + e] = block.neighbour, block.weight
         degrees.append(np.diff(block.indptr))
         end += e
     neighbour.resize(end, refcheck=False)
     weight.resize(end, refcheck=False)
-    indptr = np.zeros(k + 1, np.int64)
-    np.cumsum(np.concatenate(degrees), out=indptr[1:])
+    indptr = starts(np.concatenate(degrees))
     return Resident.of(indptr, neighbour, weight)
-
-
-def _chained(begun: Iterable[Block], block: Block, rest: Iterator[Block]) -> Iterator[Block]:
-    yield from begun
-    yield block
-    yield from rest
 
 
 def _as_blocks(degrees: list[IntArray], neighbour: Int32Array, weight: AnyArray) -> Iterator[Block]:
     """What has been collected, as the blocks that it came in."""
     first, end, none = 0, 0, np.empty(0, np.int32)
     for degree in degrees:
-        indptr = np.zeros(len(degree) + 1, np.int64)
-        np.cumsum(degree, out=indptr[1:])
+        indptr = starts(degree)
         e = int(indptr[-1])
         yield Block(
             first, indptr, none, neighbour[end : end + e], none, weight[end : end + e].astype(np.float64)

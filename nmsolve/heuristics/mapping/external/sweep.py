@@ -11,7 +11,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.accept import Placement, accept, reprice
 from nmsolve.heuristics.mapping.external.levels import RUN, Arcs, Level
-from nmsolve.heuristics.mapping.external.propose import Cores, propose_cut, propose_lines
+from nmsolve.heuristics.mapping.external.propose import Cores, Drawing, propose_cut, propose_lines
 from nmsolve.model.types import Int32Array
 
 #: Every n-th run of nodes of a block is in the same batch: neighbours seldom move at the same time.
@@ -24,7 +24,7 @@ class Stopped(Exception):
     """The run was told to stop while connections were being sorted; there is nothing to offer yet."""
 
 
-#: Least temperature: kernels divide by it.
+#: Least temperature: kernels divide by it, and it is 0 where no draw costs anything (one core, or no traffic).
 COLDEST = 1e-30
 
 
@@ -72,6 +72,7 @@ def sweep(
 
     With ``evict`` only nodes of overfull cores move, and prices stay.
     """
+    draw = Drawing(s, cores, level.volume, level.domain, max(temperature, COLDEST), key, STRIDE * RUN)
     to = np.empty(0, np.int32)
     cost, rise, moves = 0.0, 0.0, 0
     for arcs in level.source.blocks():
@@ -79,9 +80,7 @@ def sweep(
         for offset in range(0, min(STRIDE * RUN, arcs.nodes), RUN):
             if crew.should_stop():
                 return Swept(cost / 2, rise, moves, False)
-            for paid, more in _propose(
-                level, cores, s, cut, temperature, key, crew, arcs, offset, STRIDE * RUN, to
-            ):
+            for paid, more in _propose(arcs, offset, draw, cut, crew, to):
                 cost, rise = cost + paid, rise + more
             moves += accept(
                 s, level.sizes, level.volume, level.apart_ptr, level.apart, arcs.first, offset, arcs.nodes, STRIDE * RUN, to,
@@ -99,22 +98,18 @@ def survey(
     arcs = next(iter(level.source.blocks()))
     stride = RUN * max(1, arcs.nodes // 16384)
     to = np.empty(arcs.nodes, np.int32)
-    both = _propose(level, cores, s, cut, temperature, key, crew, arcs, 0, stride, to)
-    return sum(rise for _, rise in both)
+    draw = Drawing(s, cores, level.volume, level.domain, max(temperature, COLDEST), key, stride)
+    return sum(rise for _, rise in _propose(arcs, 0, draw, cut, crew, to))
 
 
 def _propose(
-    level: Level, cores: Cores, s: Placement, cut: bool, temperature: float, key: int, crew: Crew, arcs: Arcs,
-    offset: int, stride: int, to: Int32Array,
-) -> list[tuple[float, float]]:  # fmt: skip
-    """What the kernel says of the runs of nodes at every ``stride``-th place, part by part."""
+    arcs: Arcs, offset: int, draw: Drawing, cut: bool, crew: Crew, to: Int32Array
+) -> list[tuple[float, float]]:
+    """What the kernel says of the runs of nodes from ``offset`` on, part by part."""
     kernel = propose_cut if cut else propose_lines
-    temperature = max(temperature, COLDEST)  # it is 0 where no draw costs anything: one core, or no traffic
 
     def part(begin: int, end: int) -> tuple[float, float]:
-        paid, more = kernel(
-            arcs, begin, end, stride, s, cores, level.volume, level.domain, temperature, key, to
-        )
+        paid, more = kernel(arcs, begin, end, draw, to)
         return float(paid), float(more)
 
-    return parts(crew, arcs.nodes, offset, stride, part)
+    return parts(crew, arcs.nodes, offset, draw.stride, part)

@@ -1,7 +1,4 @@
-"""The multilevel mapper: coarsen, bisect, refine at every level on the way down, then V-cycles.
-
-``map_multilevel`` is a plain function; the engine in ``engine.py`` wraps it.
-"""
+"""The multilevel mapper: coarsen, bisect, refine at every level on the way down, then V-cycles; and its engine."""
 
 from __future__ import annotations
 
@@ -17,7 +14,9 @@ from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, f
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
 from nmsolve.hw.cost import core_distance
+from nmsolve.model.engine import Context
 from nmsolve.model.machine import Machine
+from nmsolve.model.mapping.features import ANY, takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import Int32Array, IntArray
 
@@ -158,3 +157,35 @@ def _sort_by_core(levels: Levels, start: Int32Array, best: _Best) -> Int32Array:
         return start[order]
     levels.labels[0] = levels.labels[0][order]
     return start
+
+
+#: Work units per second of time limit. One unit is about one nanosecond on the machine this was measured on; a
+#: slower machine is noticed by the clock, which then drives the schedule.
+WORK_PER_SECOND = 1e9
+
+
+class Multilevel:
+    """Coarsening, dual recursive bisection and heat-bath annealing at every level (see the package's text).
+
+    Net objectives (multicast) are searched through their pairwise surrogate; the incumbent rescores offers.
+    """
+
+    name = "multilevel"
+    finds = "mappings"
+    refuses = takes(ANY)
+
+    def run(self, problem: MappingProblem, context: Context) -> None:
+        """Search with a work budget derived from the time left; offers every improvement.
+
+        Almost half of it goes to the mapping known at the start, unless a short first start is far better.
+        """
+        seconds = max(1e-3, context.time_left())
+        map_multilevel(
+            problem,
+            context.seed,
+            seconds * WORK_PER_SECOND,
+            context.should_stop,
+            context.offer,
+            lambda: 1.0 - context.time_left() / seconds,
+            context.incumbent()[0],
+        )

@@ -2,7 +2,7 @@
 
 ``model`` states the messages and their tables, ``tables`` keeps them, ``moves`` changes them, ``changes``
 weighs all cores for a node at once, ``anneal`` is the search kernel, ``search`` a state with what it needs and
-``engine`` its schedule; ``within`` brings a mapping within limited axon tables.
+``engine`` its schedule, and how a mapping is brought within limited axon tables.
 """
 
 from nmsolve.heuristics.mapping.nets.engine import Nets

@@ -38,7 +38,7 @@ def anneal(
     """
     total = 0.0
     while work > 0:
-        u = below(rng, len(s.core))
+        u = below(rng, len(s.room.core))
         if s.axons.on and 0.0 < price < STRICT:
             u = crowded(s.axons, u, CROWDED, rng)
         tally[0] += 1
@@ -82,7 +82,7 @@ def _choose(
     With limited axon tables the change includes the price of entries (those of the node's own core and the goal; what
     happens on other cores is left to the exact count).
     """
-    p = s.core[u]
+    p = s.room.core[u]
     roomy, full, looked = 0, 0, 0
     goal, other = -1, -1
     priced = s.axons.on and price > 0.0
@@ -99,7 +99,7 @@ def _choose(
             looked += degree(s, u)
             if more > 0 and (strict or change[q] + price * more - less > limit):
                 continue
-        if fits(s, u, q, -1):
+        if fits(s.room, u, q, -1):
             roomy += 1
             if below(rng, roomy) == 0:
                 goal = q
@@ -125,13 +125,13 @@ def try_swaps(s: NetState, u: int, q: int, first: float, limit: float, price: fl
     the nodes share a message, so it decides whether the exact change is worth computing. Returns the change
     made, or 0.
     """
-    p = s.core[u]
+    p = s.room.core[u]
     for _ in range(PARTNERS):
-        v = s.head[q]
+        v = s.room.head[q]
         if v < 0:
             break
-        s.head[q] = s.after[v]
-        if not (fits(s, u, q, v) and fits(s, v, p, u)):
+        s.room.head[q] = s.room.after[v]
+        if not (fits(s.room, u, q, v) and fits(s.room, v, p, u)):
             continue
         paid = s.axons.on and price > 0.0 and price != STRICT
         if not paid and first + move_change(s, v, p) > limit:
@@ -153,6 +153,6 @@ def measure(
     out = np.zeros(samples)
     work = 0
     for i in range(samples):
-        work += all_changes(s, ramps, below(rng, len(s.core)), change)
+        work += all_changes(s, ramps, below(rng, len(s.room.core)), change)
         out[i] = change.mean()
     return out, work / samples

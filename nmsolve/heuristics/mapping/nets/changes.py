@@ -49,11 +49,11 @@ def all_changes(s: NetState, ramps: Ramps, u: int, out: FloatArray) -> int:
     cols = len(s.x)
     out[:] = 0.0
     work: int = max(1, len(out) // 4)  # a visit is never free, or a slice would not end
-    work += _as_destination(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], s.core[u], s, cols, ramps, out)
+    work += _as_destination(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], s.room.core[u], s, cols, ramps, out)
     work += _as_source(s.out_net[s.out_ptr[u] : s.out_ptr[u + 1]], s, cols, ramps, out)
     if s.tall:
         _spread(s, ramps, out)
-    here = out[s.core[u]]
+    here = out[s.room.core[u]]
     for q in range(len(out)):
         out[q] -= here
     return work

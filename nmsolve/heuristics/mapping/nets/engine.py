@@ -1,4 +1,7 @@
-"""The engine ``nets``: annealing on the true objective of multicast messages."""
+"""The engine ``nets``: annealing on the true objective of multicast messages.
+
+Under limits on axon tables: a good mapping without regard to them, then within them at a rising price.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from nmsolve.heuristics.mapping.nets.anneal import STRICT, measure
 from nmsolve.heuristics.mapping.nets.model import state_bytes
 from nmsolve.heuristics.mapping.nets.search import Search
 from nmsolve.heuristics.mapping.nets.tables import reset, total_cost
-from nmsolve.heuristics.mapping.nets.within import start_without_limits, within_tables
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
@@ -126,7 +128,7 @@ def refine(
         unit = max(hot, typical * problem.n / max(1, len(search.state.axons.in_row)), 1e-9)
         done = within_tables(search, problem, hot, unit, done, work, piece, should_stop, clock)
         if search.excess == 0:
-            offer(search.state.core.copy(), "within axon tables")
+            offer(search.state.room.core.copy(), "within axon tables")
     cost = best = total_cost(search.state)
     while search.excess == 0 and not should_stop():
         share = max(done / work, clock())
@@ -138,10 +140,10 @@ def refine(
         done += piece
         if cost < best * (1.0 - LEAST_NEWS):
             best = cost
-            offer(search.state.core.copy(), "annealing")
+            offer(search.state.room.core.copy(), "annealing")
     if cost < best - 1e-9:
-        offer(search.state.core.copy(), "descent")
-    return search.state.core.copy()
+        offer(search.state.room.core.copy(), "descent")
+    return search.state.room.core.copy()
 
 
 def _first_heat(
@@ -168,3 +170,57 @@ def _first_heat(
         heat *= 0.5
     visits = work / (max(effort, 1.0) * len(core))
     return heat * (1.0 + (BOOST - 1.0) * min(1.0, visits / VISITS)), done, typical
+
+
+#: Part of the time for a start that ignores limits on axon tables, where no mapping is known.
+UNLIMITED_PART = 0.3
+#: Price of an entry too many, at first and at last, and in which part of the time left it grows. Its unit is the first
+#: temperature, or the median cost of a random move for each message that a node receives.
+PRICES, PRESS = (0.1, 20.0), 0.5
+
+
+def start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
+    """A mapping by the multilevel mapper, which ignores limits on tables, in part of the time; offered if it obeys them."""
+    from nmsolve.heuristics.mapping.multilevel import mapper
+    from nmsolve.hw.scores import broken_ceiling
+    from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons
+
+    seconds = max(1e-3, UNLIMITED_PART * context.time_left())
+    end = context.time_left() - seconds
+    core = mapper.map_multilevel(
+        without_axons(problem),
+        context.seed,
+        seconds * mapper.WORK_PER_SECOND,
+        lambda: context.should_stop() or context.time_left() <= end,
+        lambda core, move: None,
+        lambda: 1.0 - (context.time_left() - end) / seconds,
+    )
+    if core is not None and not axon_overflows(problem, core) and broken_ceiling(problem, core) is None:
+        context.offer(core, "multilevel")
+    return core
+
+
+def within_tables(
+    search: Search, problem: MappingProblem, heat: float, unit: float, done: float, work: float, piece: int,
+    should_stop: Callable[[], bool], clock: Callable[[], float],
+) -> float:  # fmt: skip
+    """Anneal at ``heat`` and a rising price of entries until none is too many; the work done by then.
+
+    The price grows from PRICES[0] to PRICES[1] times ``unit`` over PRESS of what is left of the run. If that does not do,
+    the entries alone are annealed (:func:`~nmsolve.heuristics.mapping.axons.repair.within_axons`).
+    """
+    from nmsolve.heuristics.mapping.axons.repair import within_axons
+
+    begin = max(done / work, clock())
+    low, high = PRICES
+    while search.excess > 0 and not should_stop():
+        share = (max(done / work, clock()) - begin) / (PRESS * (1.0 - begin) + 1e-9)
+        if share >= 1.0:
+            break
+        search.anneal(heat, piece, unit * low * (high / low) ** share)
+        done += piece
+    if search.excess > 0:
+        core = within_axons(problem, search.state.room.core, int(search.rng[0] % 2**31), should_stop)
+        if core is not None:
+            reset(search.state, core)
+    return done

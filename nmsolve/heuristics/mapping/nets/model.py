@@ -8,9 +8,10 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import AxonState, axon_bytes
 from nmsolve.heuristics.mapping.common.counts import table_sizes
+from nmsolve.heuristics.mapping.common.room import Room
 from nmsolve.hw.cost import uses_nets
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, starts
 
 
 class NetState(NamedTuple):
@@ -22,15 +23,14 @@ class NetState(NamedTuple):
 
     Fixed: ``source`` (N,), ``rate`` (N,), nets' destinations ``pin_ptr``/``pins``, nodes' nets as destination
     ``in_ptr``/``in_net`` and as source ``out_ptr``/``out_net``; ``x`` (cols,), ``y`` (rows,) and ``step``
-    as in ``CoreDistance``; side constraints and sizes as in ``MappingProblem``; ``tall`` whether ``x`` and
-    ``y`` count at all (connectivity takes the cores as one column of lines without length).
+    as in ``CoreDistance``; ``tall`` whether ``x`` and ``y`` count at all (connectivity takes the cores as
+    one column of lines without length).
 
-    Changing: ``core`` (n,), ``load`` (P, R), ``origin`` (N,) core of each net's source; destination pins
-    per net and core in ``hits``, found by
+    Changing: ``room``, who sits where; ``origin`` (N,) core of each net's source; destination pins per net
+    and core in ``hits``, found by
     :func:`~nmsolve.heuristics.mapping.common.counts.slot` (a net's piece of it starts at ``base`` and is a
     hash table with ``keys``, or holds all P cores); ``row_bits``, board rows reached per net and column;
-    ``col_bits``, board columns reached per net; ``head``, ``after``, ``before``: rings of the nodes of each
-    core; ``axons``, the entries of axon tables, where these are limited.
+    ``col_bits``, board columns reached per net; ``axons``, the entries of axon tables, where these are limited.
     """
 
     source: Int32Array
@@ -45,23 +45,13 @@ class NetState(NamedTuple):
     y: FloatArray
     step: float
     tall: bool
-    sizes: IntArray
-    capacity: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
-    core: IntArray
-    load: IntArray
+    room: Room
     origin: Int32Array
     base: IntArray
     keys: Int32Array
     hits: Int32Array
     row_bits: AnyArray
     col_bits: AnyArray
-    head: IntArray
-    after: IntArray
-    before: IntArray
     axons: AxonState
 
 
@@ -84,8 +74,7 @@ def nets_of(problem: MappingProblem) -> Nets:
     source = np.concatenate([graph.source[whole], graph.edge_source[single]])
     rate = np.concatenate([graph.rate[whole], graph.weights[single]])
     pins = np.concatenate([graph.targets[whole[row]], graph.targets[single]])
-    pin_ptr = np.zeros(len(source) + 1, np.int64)
-    np.cumsum(np.concatenate([length[whole], np.ones(int(single.sum()), np.int64)]), out=pin_ptr[1:])
+    pin_ptr = starts(np.concatenate([length[whole], np.ones(int(single.sum()), np.int64)]))
     return Nets(source.astype(np.int32), rate, pin_ptr, pins.astype(np.int32))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
-from nmsolve.heuristics.mapping.common.room import put, ring_in, ring_out
+from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.tables import set_bit, span, tree_length
 from nmsolve.model.compiled import inlined, plain
@@ -13,14 +13,14 @@ from nmsolve.model.types import Int32Array
 @plain
 def move_change(s: NetState, u: int, q: int) -> float:
     """Exact change of the objective when node ``u`` moves to core ``q``."""
-    p = s.core[u]
-    total: float = _destination_change(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], p, q, s, len(s.head))
+    p = s.room.core[u]
+    total: float = _destination_change(s.in_net[s.in_ptr[u] : s.in_ptr[u + 1]], p, q, s, len(s.room.head))
     for i in range(s.out_ptr[u], s.out_ptr[u + 1]):
         e = s.out_net[i]
         change = 0.0
-        if s.hits[slot(s.keys, s.base, e, p, len(s.head))] > 0:
+        if s.hits[slot(s.keys, s.base, e, p, len(s.room.head))] > 0:
             change += s.step
-        if s.hits[slot(s.keys, s.base, e, q, len(s.head))] > 0:
+        if s.hits[slot(s.keys, s.base, e, q, len(s.room.head))] > 0:
             change -= s.step
         if s.tall:
             change += tree_length(s, e, q) - tree_length(s, e, p)
@@ -75,10 +75,8 @@ def _destination_change(nets: Int32Array, p: int, q: int, s: NetState, cores: in
 @plain
 def move(s: NetState, u: int, q: int) -> None:
     """Move node ``u`` to core ``q`` and bring all tables up to date."""
-    p, cores, cols = s.core[u], len(s.head), len(s.x)
-    ring_out(s, u, p)
-    ring_in(s, u, q)
-    put(s, u, q)
+    p, cores, cols = s.room.core[u], len(s.room.head), len(s.x)
+    seat(s.room, u, q)
     for i in range(s.in_ptr[u], s.in_ptr[u + 1]):
         e = s.in_net[i]
         last = drop_pin(s.keys, s.base, s.hits, e, p, cores)

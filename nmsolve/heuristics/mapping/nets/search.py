@@ -7,13 +7,14 @@ import numpy as np
 from nmsolve.heuristics.mapping.axons.state import build_axons
 from nmsolve.heuristics.mapping.common.counts import table_sizes
 from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.mapping.common.room import room_of
 from nmsolve.heuristics.mapping.nets.anneal import STRICT, anneal
 from nmsolve.heuristics.mapping.nets.changes import new_ramps
 from nmsolve.heuristics.mapping.nets.model import NetState, nets_of, words
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, reset
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray, frozen
+from nmsolve.model.types import IntArray, frozen, starts
 
 
 class Search:
@@ -45,18 +46,15 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
     """
     nets, machine, distance = nets_of(problem), problem.machine, core_distance(problem)
     n, many = problem.n, len(nets.source)
-    in_ptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(nets.pins, minlength=n), out=in_ptr[1:])
-    out_ptr = np.zeros(n + 1, np.int64)
-    np.cumsum(np.bincount(nets.source, minlength=n), out=out_ptr[1:])
+    in_ptr = starts(np.bincount(nets.pins, minlength=n))
+    out_ptr = starts(np.bincount(nets.source, minlength=n))
     size = table_sizes(np.diff(nets.pin_ptr), machine.size)
-    base = np.zeros(many + 1, np.int64)
-    np.cumsum(size, out=base[1:])
+    base = starts(size)
     tall = not problem.aim.reach
     flat = frozen(np.zeros(machine.size))  # as the distances are: kernels are compiled once
     x, y = (distance.x, distance.y) if tall else (flat[:1], flat)
     hashed = bool((size < machine.size).any())
-    at = np.array(core, np.int64)
+    room = room_of(problem, core)
     state = NetState(
         source=nets.source,
         rate=nets.rate,
@@ -70,24 +68,14 @@ def build(problem: MappingProblem, core: IntArray) -> NetState:
         y=y,
         step=distance.step,
         tall=tall,
-        sizes=problem.sizes,
-        capacity=problem.capacity,
-        domain_of=problem.domain_of,
-        domains=problem.domains,
-        apart_ptr=problem.apart[0],
-        apart=problem.apart[1],
-        core=at,
-        load=np.zeros(problem.capacity.shape, np.int64),
+        room=room,
         origin=np.zeros(many, np.int32),
         base=base,
         keys=np.zeros(int(base[-1]) if hashed else 0, np.int32),
         hits=np.zeros(int(base[-1]), np.int32),
         row_bits=np.zeros((many, len(x), words(len(y))), np.uint64),
         col_bits=np.zeros((many, words(len(x))), np.uint64),
-        head=np.zeros(machine.size, np.int64),
-        after=np.zeros(n, np.int64),
-        before=np.zeros(n, np.int64),
-        axons=build_axons(problem, at),
+        axons=build_axons(problem, room.core),
     )
     reset(state, core)
     return state

@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, slot
-from nmsolve.heuristics.mapping.common.room import ring_in
+from nmsolve.heuristics.mapping.common.room import refill
 from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.compiled import kernel, plain, plain_callee
@@ -73,28 +73,23 @@ def nets_of_pins(pin_ptr: IntArray, pins: Int32Array, in_ptr: IntArray) -> Int32
 
 def reset(s: NetState, core: IntArray) -> None:
     """Put a state at mapping ``core`` (n,)."""
-    s.core[:] = core
-    for zero in (s.load, s.hits, s.row_bits, s.col_bits):
+    s.room.core[:] = core
+    for zero in (s.hits, s.row_bits, s.col_bits):
         zero[...] = 0
-    for none in (s.keys, s.head, s.after, s.before):
-        none[...] = -1
+    s.keys[:] = -1
     fill(s)
     recount(s.axons)
 
 
 @plain
 def fill(s: NetState) -> None:
-    """Fill the empty tables of a new state from ``s.core``."""
-    cols, cores = len(s.x), len(s.head)
-    for u in range(len(s.core)):
-        p = s.core[u]
-        ring_in(s, u, p)
-        for r in range(s.sizes.shape[1]):
-            s.load[p, r] += s.sizes[u, r]
+    """Fill the empty tables of a new state from ``s.room.core``."""
+    cols, cores, core = len(s.x), len(s.room.head), s.room.core
+    refill(s.room)
     for e in range(len(s.source)):
-        s.origin[e] = s.core[s.source[e]]
+        s.origin[e] = core[s.source[e]]
         for i in range(s.pin_ptr[e], s.pin_ptr[e + 1]):
-            p = s.core[s.pins[i]]
+            p = core[s.pins[i]]
             if add_pin(s.keys, s.base, s.hits, e, p, cores):
                 set_bit(s.row_bits[e, p % cols], p // cols, True)
                 set_bit(s.col_bits[e], p % cols, True)
@@ -103,7 +98,7 @@ def fill(s: NetState) -> None:
 @plain
 def total_cost(s: NetState) -> float:
     """The objective, from the tables."""
-    cores = len(s.head)
+    cores = len(s.room.head)
     total = 0.0
     for e in range(len(s.source)):
         remote = 0

@@ -7,16 +7,15 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.rng import below, uniform
-from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.model.compiled import kernel, plain, plain_callee
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 
 
 class TreeState(NamedTuple):
     """Messages as pins (``pin_ptr``, ``pins``, source among them) with ``rate`` and ``source``, and by node (``of_ptr``, ``of``);
-    the table ``cost`` (2^P, P) by bit set of cores and core of the source; limits as in ``MappingProblem``; ``core`` and
-    ``load`` change.
+    the table ``cost`` (2^P, P) by bit set of cores and core of the source; ``room``, who sits where, changes.
     """
 
     pin_ptr: IntArray
@@ -26,14 +25,7 @@ class TreeState(NamedTuple):
     of_ptr: IntArray
     of: IntArray
     cost: FloatArray
-    sizes: IntArray
-    capacity: IntArray
-    domain_of: Int32Array
-    domains: BoolArray
-    apart_ptr: IntArray
-    apart: Int32Array
-    core: IntArray
-    load: IntArray
+    room: Room
 
 
 def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState:
@@ -43,16 +35,12 @@ def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState
     pins = np.array([u for s in sets for u in s], np.int64)
     length = np.array([len(s) for s in sets], np.int64)
     order = np.argsort(pins, kind="stable")
-    of_ptr = np.zeros(problem.n + 1, np.int64)
-    np.cumsum(np.bincount(pins, minlength=problem.n), out=of_ptr[1:])
-    load = np.zeros(problem.capacity.shape, np.int64)
-    np.add.at(load, core, problem.sizes)
+    of_ptr = starts(np.bincount(pins, minlength=problem.n))
     cost = np.ascontiguousarray(np.broadcast_to(cost.reshape(len(cost), -1), (len(cost), problem.cores)))
     return TreeState(
-        np.concatenate([[0], np.cumsum(length)]).astype(np.int64), pins, joint.rate,
+        starts(length), pins, joint.rate,
         np.array([m.source for m in messages], np.int64), of_ptr,
-        np.repeat(np.arange(len(sets)), length)[order], cost, problem.sizes, problem.capacity, problem.domain_of,
-        problem.domains, problem.apart[0], problem.apart[1], np.array(core, np.int64), load,
+        np.repeat(np.arange(len(sets)), length)[order], cost, room_of(problem, core),
     )  # fmt: skip
 
 
@@ -63,8 +51,8 @@ def cost_around(s: TreeState, u: int) -> float:
     for j in range(s.of_ptr[u], s.of_ptr[u + 1]):
         m, cores = s.of[j], 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
-            cores |= 1 << s.core[s.pins[i]]
-        total += s.rate[m] * s.cost[cores, s.core[s.source[m]]]
+            cores |= 1 << s.room.core[s.pins[i]]
+        total += s.rate[m] * s.cost[cores, s.room.core[s.source[m]]]
     return total
 
 
@@ -75,8 +63,8 @@ def total_cost(s: TreeState) -> float:
     for m in range(len(s.rate)):
         cores = 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
-            cores |= 1 << s.core[s.pins[i]]
-        total += s.rate[m] * s.cost[cores, s.core[s.source[m]]]
+            cores |= 1 << s.room.core[s.pins[i]]
+        total += s.rate[m] * s.cost[cores, s.room.core[s.source[m]]]
     return total
 
 
@@ -84,10 +72,7 @@ def total_cost(s: TreeState) -> float:
 def _put(s: TreeState, u: int, q: int) -> float:
     """Move node ``u`` to core ``q``; the change of the cost."""
     before = cost_around(s, u)
-    for r in range(s.sizes.shape[1]):
-        s.load[s.core[u], r] -= s.sizes[u, r]
-        s.load[q, r] += s.sizes[u, r]
-    s.core[u] = q
+    put(s.room, u, q)
     return float(cost_around(s, u) - before)
 
 
@@ -96,18 +81,18 @@ def anneal(
     s: TreeState, now: float, hot: float, cold: float, tries: int, low: float, best: IntArray, rng: AnyArray
 ) -> tuple[float, float]:
     """``tries`` moves or swaps with temperatures from ``hot`` to ``cold``; the last cost and the least, kept in ``best``."""
-    n, cores = len(s.core), len(s.capacity)
+    n, cores = len(s.room.core), len(s.room.capacity)
     for i in range(tries):
         heat = hot * (cold / hot) ** (i / tries)
         u, v = np.int64(below(rng, n)), np.int64(below(rng, n))
-        p, q = s.core[u], s.core[v]
+        p, q = s.room.core[u], s.room.core[v]
         if uniform(rng) < 0.5:
             q, v = np.int64(below(rng, cores)), np.int64(-1)
         if q == p:
             continue
-        if v < 0 and not fits(s, u, q, -1):
+        if v < 0 and not fits(s.room, u, q, -1):
             continue
-        if v >= 0 and not (fits(s, u, q, v) and fits(s, v, p, u)):
+        if v >= 0 and not (fits(s.room, u, q, v) and fits(s.room, v, p, u)):
             continue
         change = _put(s, u, q)
         if v >= 0:
@@ -116,7 +101,7 @@ def anneal(
             now += change
             if now < low - 1e-9 * abs(low):
                 low = now
-                best[:] = s.core
+                best[:] = s.room.core
         else:
             if v >= 0:
                 _put(s, v, q)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.room import fits
+from nmsolve.heuristics.mapping.common.room import fits, put
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 from nmsolve.solvers.mapping.joint.anneal import TreeState
@@ -38,11 +38,11 @@ class Branching(NamedTuple):
 
 def new_search(s: TreeState, root: int, first: IntArray, limit: float) -> Branching:
     """Nothing placed; ``root`` goes to one of the cores ``first``; only mappings cheaper than ``limit`` count."""
-    n, cores = len(s.core), len(s.capacity)
+    n, cores = len(s.room.core), len(s.room.capacity)
     allowed = np.zeros(cores, bool)
     allowed[first] = True
-    s.core[:] = -1
-    s.load[:] = 0
+    s.room.core[:] = -1
+    s.room.load[:] = 0
     above = (
         2.0 * float(s.rate.sum() * s.cost[np.isfinite(s.cost)].max(initial=0.0)) + 1.0
     )  # margins need a number
@@ -57,9 +57,9 @@ def new_search(s: TreeState, root: int, first: IntArray, limit: float) -> Branch
 @kernel
 def search(s: TreeState, b: Branching, nodes: int) -> bool:
     """Look at ``nodes`` more tree nodes; True once all is searched."""
-    n = len(s.core)
+    n = len(s.room.core)
     until = b.counter[NODES] + nodes
-    rise = np.zeros(len(s.capacity))
+    rise = np.zeros(len(s.room.capacity))
     while b.counter[NODES] < until:
         depth = b.counter[DEPTH]
         if b.counter[DOWN] == 1:
@@ -68,7 +68,7 @@ def search(s: TreeState, b: Branching, nodes: int) -> bool:
                 cost = _placed_cost(s, b)
                 if cost < b.limit[0] - MARGIN * abs(b.limit[0]):
                     b.limit[0] = cost
-                    b.best[:] = s.core
+                    b.best[:] = s.room.core
                     b.counter[FOUND] += 1
             elif _branch(s, b, depth, rise):
                 _place(s, b, b.node[depth], b.order[depth, 0])
@@ -109,12 +109,12 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
     low, chosen, most = _placed_cost(s, b), -1, -1.0
     slack = b.limit[0] - MARGIN * abs(b.limit[0])
     total = low
-    for u in range(len(s.core)):
+    for u in range(len(s.room.core)):
         if b.placed[u]:
             continue
         least = np.inf
         for p in range(cores):
-            if fits(s, u, p, -1):
+            if fits(s.room, u, p, -1):
                 least = min(least, _rise(s, b, u, p, True))
         total += least
         if total >= slack:
@@ -125,7 +125,7 @@ def _branch(s: TreeState, b: Branching, depth: int, rise: FloatArray) -> bool:
         return False
     count = 0
     for p in range(cores):
-        if (depth > 0 or b.first[p]) and fits(s, chosen, p, -1):
+        if (depth > 0 or b.first[p]) and fits(s.room, chosen, p, -1):
             shared = _rise(s, b, chosen, p, True)
             if total - most + shared < slack:
                 rise[p] = _rise(s, b, chosen, p, False)
@@ -152,10 +152,8 @@ def _rise(s: TreeState, b: Branching, u: int, p: int, shared: bool) -> float:
 
 @plain_callee
 def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
-    s.core[u] = p
+    put(s.room, u, p)
     b.placed[u] = True
-    for r in range(s.sizes.shape[1]):
-        s.load[p, r] += s.sizes[u, r]
     for j in range(s.of_ptr[u], s.of_ptr[u + 1]):
         m = s.of[j]
         b.open[m] -= 1
@@ -165,16 +163,16 @@ def _place(s: TreeState, b: Branching, u: int, p: int) -> None:
 @plain_callee
 def _take(s: TreeState, b: Branching, u: int) -> None:
     """Undo :func:`_place`; sets are rebuilt from the nodes that stay."""
-    p = s.core[u]
-    s.core[u] = -1
+    p = s.room.core[u]
+    s.room.core[u] = -1
     b.placed[u] = False
-    for r in range(s.sizes.shape[1]):
-        s.load[p, r] -= s.sizes[u, r]
+    for r in range(s.room.sizes.shape[1]):
+        s.room.load[p, r] -= s.room.sizes[u, r]
     for j in range(s.of_ptr[u], s.of_ptr[u + 1]):
         m = s.of[j]
         b.open[m] += 1
         cores = 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
             if b.placed[s.pins[i]]:
-                cores |= 1 << s.core[s.pins[i]]
+                cores |= 1 << s.room.core[s.pins[i]]
         b.sets[m] = cores

@@ -234,13 +234,13 @@ def _fits(w: Walk, s: TreeState, parts: int) -> None:
     for k in range(parts):
         for c in range(len(w.cores)):
             p = w.cores[c]
-            for r in range(s.sizes.shape[1]):
+            for r in range(s.room.sizes.shape[1]):
                 total = 0
                 for u in range(len(w.best)):
                     if w.chosen[k] >> u & 1:
-                        total += s.sizes[u, r]
-                if total > s.capacity[p, r]:
+                        total += s.room.sizes[u, r]
+                if total > s.room.capacity[p, r]:
                     w.fits[k, c] = False
             for u in range(len(w.best)):
-                if w.chosen[k] >> u & 1 and not s.domains[s.domain_of[u], p]:
+                if w.chosen[k] >> u & 1 and not s.room.domains[s.room.domain_of[u], p]:
                     w.fits[k, c] = False

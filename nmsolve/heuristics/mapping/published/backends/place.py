@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.within import Within
 from nmsolve.heuristics.mapping.placement.engine import Anneal
 from nmsolve.hw.cost import uses_links, uses_nets
-from nmsolve.model.bound import Bound
-from nmsolve.model.engine import Context, ScratchPlace
+from nmsolve.model.engine import Context
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
@@ -48,60 +48,13 @@ def traffic_of_parts(graph: LogicGraph, part: IntArray, parts: int, *, once: boo
     return LogicGraph.from_edges(parts, source, target, weight, name="parts of " + graph.name)
 
 
-@dataclass(frozen=True)
-class PartsContext:
-    """The context of the placement of parts: what is offered becomes a mapping of the nodes.
+class PartsContext(Within):
+    """The context of the placement of the parts ``part`` (n,): what is offered becomes a mapping of the nodes."""
 
-    It shows no incumbent: a mapping of nodes by others is none of these parts.
-    """
-
-    context: Context
-    part: IntArray
-
-    @property
-    def seed(self) -> int:
-        """Seed of the random numbers."""
-        return self.context.seed
-
-    @property
-    def workers(self) -> int:
-        """Threads or processes that may be used."""
-        return self.context.workers
-
-    @property
-    def memory(self) -> int | None:
-        """Bytes that may still be taken, or None without a budget."""
-        return self.context.memory
-
-    @property
-    def scratch(self) -> ScratchPlace:
-        """Where files may be put."""
-        return self.context.scratch
-
-    def incumbent(self) -> tuple[IntArray | None, float]:
-        """None yet."""
-        return None, float("inf")
-
-    def bound(self) -> float:
-        """Lower bound on the whole problem."""
-        return self.context.bound()
-
-    def time_left(self) -> float:
-        """Wall seconds left."""
-        return self.context.time_left()
-
-    def should_stop(self) -> bool:
-        """True once time is up."""
-        return self.context.should_stop()
+    def __init__(self, context: Context, part: IntArray) -> None:
+        super().__init__(context)
+        self._part = part
 
     def offer(self, core: IntArray, move: str = "") -> bool:
         """Offer the mapping of the nodes that follows from the core of every part (parts,)."""
-        return self.context.offer(core[self.part], f"parts placed, {move}")
-
-    def raise_bound(self, bound: Bound) -> bool:
-        """Bounds on the placement of these parts bound nothing else."""
-        return False
-
-    def note(self, text: str) -> None:
-        """Add an event in words."""
-        self.context.note(text)
+        return self._context.offer(core[self._part], f"parts placed, {move}")
