@@ -266,7 +266,7 @@ def test_start_values_are_the_pyomo_values() -> None:
     symmetry = board_symmetry(built.data)
     assert built.start is not None and symmetry is not None
     assert int(built.start[symmetry.node]) in symmetry.cores
-    assert built.model.x[2, int(built.start[2])].value == 1
+    assert built.v.x[2][int(built.start[2])].value == 1
 
 
 def test_whole_numbers_are_found_and_rounding_goes_down() -> None:

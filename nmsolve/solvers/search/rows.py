@@ -24,21 +24,48 @@ class CpSatRows:
     def rule(self, name: str) -> None:
         """The rows that follow belong to this rule; they have no names here."""
 
+    def part(self, name: str) -> CpSatRows:
+        """A part of the model with names of its own."""
+        return self
+
+    def per(self, whole: Any, unit: float) -> Any:
+        """A whole number, or an array of them, as rows have it: as it is; for a MIP divided by ``unit``."""
+        return whole
+
     def binary(self, name: str, index: Iterable[K], implied: bool = False) -> dict[K, Any]:
         """0-1 variables by index; ``implied``: 0 or 1 wherever the others are, so that a MIP need not say so."""
         return {k: self.model.new_bool_var(f"{name}[{_text(k)}]") for k in index}
 
-    def amounts(self, name: str, index: Iterable[K], low: float, high: float) -> dict[K, Any]:
-        """Variables from ``low`` to ``high`` by index: whole numbers."""
+    def amounts(
+        self, name: str, index: Iterable[K], low: float, high: float, whole: bool = True
+    ) -> dict[K, Any]:
+        """Variables from ``low`` to ``high`` by index: whole numbers, in a MIP only where ``whole`` says so."""
         return {k: self.model.new_int_var(int(low), int(high), f"{name}[{_text(k)}]") for k in index}
 
     def add(self, row: Any) -> None:
         """A comparison; also one of numbers, which holds or leaves no solution."""
-        self.model.add(row)
+        if not (isinstance(row, bool | np.bool_) and row):
+            self.model.add(row)
 
     def add_if(self, on: Any, low: Any, high: Any, excess: float) -> None:
         """``low <= high`` where ``on`` is 1; elsewhere ``low`` is above ``high`` by ``excess`` at most."""
         self.model.add(low <= high).only_enforce_if(on)
+
+    def dot(self, weights: Iterable[Any], terms: Iterable[Any]) -> Any:
+        """``sum_k weights[k] * terms[k]`` without a chain of additions; a number where no variable is left."""
+        from ortools.sat.python import cp_model
+
+        kept = [(int(w), t) for w, t in zip(weights, terms, strict=True) if w]
+        fixed = sum(w * t for w, t in kept if isinstance(t, int))
+        free = [(w, t) for w, t in kept if not isinstance(t, int)]
+        if not free:
+            return fixed
+        return cp_model.LinearExpr.weighted_sum([t for _, t in free], [w for w, _ in free]) + fixed
+
+    def total(self, terms: Iterable[Any]) -> Any:
+        """``sum_k terms[k]``, as :meth:`dot` with all weights 1."""
+        listed = list(terms)
+        return self.dot([1] * len(listed), listed)
 
     def exactly_one(self, some: Iterable[Any], on: Any = None) -> None:
         """One of some 0-1 variables is 1; with ``on``, where that is 1, and none elsewhere."""
@@ -64,15 +91,27 @@ class CpSatRows:
 class MipRows:
     """Makes a Pyomo model: one list of rows per rule, which bears its name. The methods are those of :class:`CpSatRows`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, model: Any = None) -> None:
         import pyomo.environ as pyo
 
-        self.model = pyo.ConcreteModel(name=name)
+        self.model = pyo.ConcreteModel(name=name) if model is None else model
         self._rule, self._lists = "rows", dict[str, Any]()
 
     def rule(self, name: str) -> None:
         """The list of rows of this name, made with its first row."""
         self._rule = name
+
+    def part(self, name: str) -> MipRows:
+        """A block."""
+        import pyomo.environ as pyo
+
+        block = pyo.Block()
+        self.model.add_component(name, block)
+        return MipRows(name, block)
+
+    def per(self, whole: Any, unit: float) -> Any:
+        """``whole / unit``."""
+        return whole / unit
 
     def binary(self, name: str, index: Iterable[K], implied: bool = False) -> dict[K, Any]:
         """Binary variables, or ones from 0 to 1."""
@@ -80,9 +119,14 @@ class MipRows:
 
         return self._variables(name, index, domain=pyo.Reals if implied else pyo.Binary, bounds=(0, 1))
 
-    def amounts(self, name: str, index: Iterable[K], low: float, high: float) -> dict[K, Any]:
-        """Any numbers; ``high`` may be inf."""
-        return self._variables(name, index, bounds=(low, high if np.isfinite(high) else None))
+    def amounts(
+        self, name: str, index: Iterable[K], low: float, high: float, whole: bool = False
+    ) -> dict[K, Any]:
+        """Any numbers, or whole ones; ``high`` may be inf."""
+        import pyomo.environ as pyo
+
+        most = high if np.isfinite(high) else None
+        return self._variables(name, index, domain=pyo.Integers if whole else pyo.Reals, bounds=(low, most))
 
     def _variables(self, name: str, index: Iterable[K], **kind: Any) -> dict[K, Any]:
         import pyomo.environ as pyo
@@ -108,6 +152,14 @@ class MipRows:
     def add_if(self, on: Any, low: Any, high: Any, excess: float) -> None:
         """``low <= high + excess (1 - on)``."""
         self.add(low <= high + excess * (1 - on))
+
+    def dot(self, weights: Iterable[Any], terms: Iterable[Any]) -> Any:
+        """The sum of what has a weight."""
+        return sum(float(w) * t for w, t in zip(weights, terms, strict=True) if w)
+
+    def total(self, terms: Iterable[Any]) -> Any:
+        """The sum."""
+        return sum(terms)
 
     def exactly_one(self, some: Iterable[Any], on: Any = 1) -> None:
         """``sum = on``."""
@@ -135,7 +187,7 @@ class MipRows:
         """0 as an expression of a variable."""
         import pyomo.environ as pyo
 
-        return 0.0 * next(self.model.component_data_objects(pyo.Var))
+        return 0.0 * next(self.model.model().component_data_objects(pyo.Var))
 
 
 #: What rules take.

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat.variables import NetVariables, Variables
+from nmsolve.solvers.mapping.cpsat.distances import CpSatVariables
 from nmsolve.solvers.mapping.exact.data import ExactData, Net
+from nmsolve.solvers.mapping.exact.rules import NetVariables
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
 
-def hint_mapping(model: cp_model.CpModel, data: ExactData, v: Variables, core: IntArray) -> None:
+def hint_mapping(model: cp_model.CpModel, data: ExactData, v: CpSatVariables, core: IntArray) -> None:
     """Hint all variables from the mapping ``core`` (n,), already reflected into what the symmetry rows allow."""
     for u, xs in enumerate(v.x):
         for p, x in enumerate(xs):

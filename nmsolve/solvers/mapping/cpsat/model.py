@@ -9,38 +9,13 @@ import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat import constraints as rules
+from nmsolve.solvers.mapping.cpsat.distances import DISTANCES, CpSatVariables, make_variables
 from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
-from nmsolve.solvers.mapping.cpsat.objective import at_least, at_most, minimise
-from nmsolve.solvers.mapping.cpsat.symmetry import cores_in_order, heaviest_node_in_one_part
-from nmsolve.solvers.mapping.cpsat.variables import Variables, make_variables
+from nmsolve.solvers.mapping.exact import rules
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
-from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
+from nmsolve.solvers.search.rows import CpSatRows
 from nmsolve.solvers.search.scaling import Scale
 
-#: The rules of the problem: a mapping is feasible if and only if it obeys these.
-RULES = (
-    rules.one_core_per_node,
-    rules.usable_cores_only,
-    rules.capacity,
-    rules.pin,
-    rules.region,
-    rules.forbid,
-    rules.apart,
-    rules.migration,
-    rules.axon_tables,
-)
-#: What ties distances and nets to the mapping.
-MEASURES = (
-    rules.positions,
-    rules.axis_distances,
-    rules.matrix_distances,
-    rules.on_different_cores,
-    rules.net_presence,
-    rules.net_routes,
-)
-#: Valid rows that follow from the others and are cheap to carry.
-HINTS = (rules.least_distances, rules.company, rules.triangle_rows, rules.net_links)
 #: Valid rows that lift the relaxation. They slow a search that would end anyway (nine nodes, all talking, on
 #: 3x3: 1.3 s without, 12 s with them) and are the only bound where it would not.
 STRENGTHENERS = (rules.star_rows,)
@@ -54,7 +29,7 @@ class MappingModel:
 
     model: Any
     data: ExactData
-    variables: Variables
+    variables: CpSatVariables
 
     @property
     def claim(self) -> Scale:
@@ -88,21 +63,21 @@ def build(
     ------
     InputError : the machine's distances cannot be computed (dead links cut it in two)
     """
-    from ortools.sat.python import cp_model
-
-    data = exact_data(problem)
-    model = cp_model.CpModel()
-    v = make_variables(model, data)
+    data, rows = exact_data(problem), CpSatRows()
+    v = make_variables(rows, data)
     strengtheners = STRENGTHENERS if mapping_digits(data) > SMALL_SEARCH else ()
-    for rule in (*RULES, *MEASURES, *HINTS, *strengtheners):
-        rule(model, data, v)
-    start = _break_symmetry(model, data, v, start) if break_symmetry else start
-    minimise(model, data, v)
-    at_least(model, data, v, bound)
+    for rule in (*rules.RULES, *DISTANCES, *rules.MEASURES, *rules.HINTS, *strengtheners):
+        rule(rows, data, v)
+    start = rules.break_symmetry(rows, data, v, start) if break_symmetry else start
+    cost = rules.total_cost(rows, data, v)
+    rows.minimise(cost)
+    row = data.claim.floor_row(bound)
+    if row is not None:
+        rows.add(cost >= row)
     if start is not None:
-        hint_mapping(model, data, v, start)
-        at_most(model, data, v, data.value(start))
-    return MappingModel(model, data, v)
+        hint_mapping(rows.model, data, v, start)
+        rows.add(cost <= data.value(start))
+    return MappingModel(rows.model, data, v)
 
 
 def mapping_digits(data: ExactData) -> float:
@@ -113,15 +88,3 @@ def mapping_digits(data: ExactData) -> float:
     usable = int(data.problem.machine.usable.sum())
     free = usable - np.arange(data.n) if data.problem.one_per_core else np.full(data.n, usable)
     return float(np.log10(np.maximum(free, 1)).sum())
-
-
-def _break_symmetry(model: Any, data: ExactData, v: Variables, start: IntArray | None) -> IntArray | None:
-    """Add the symmetry rows that hold here; return ``start`` moved to where they allow it."""
-    if cores_alike(data):
-        cores_in_order(model, data, v)
-        return None if start is None else first_come(data, start)
-    symmetry = board_symmetry(data)
-    if symmetry is None:
-        return start
-    heaviest_node_in_one_part(model, data, v, symmetry)
-    return None if start is None else symmetry.reflect(start)

@@ -1,1 +1,1 @@
-"""What the exact models share: integer data, star rows, board symmetries. No solver is imported here."""
+"""What the exact models share: integer data, rules, star rows, board symmetries."""

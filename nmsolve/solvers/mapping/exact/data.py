@@ -1,4 +1,4 @@
-"""The mapping problem as plain integers: one input for every exact model, so that the twins agree."""
+"""The mapping problem as plain integers: one input for every exact model."""
 
 from __future__ import annotations
 

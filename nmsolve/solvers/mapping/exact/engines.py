@@ -16,7 +16,7 @@ from nmsolve.solvers.search.exact import run_model
 
 
 class _Exact:
-    """Exact mapping by one of the twin models."""
+    """Exact mapping by one solver."""
 
     name: str
     solver: str

@@ -89,7 +89,7 @@ TREES = "pairs trees tables -fixed"
 
 
 class _JointModel:
-    """The joint model in one of its twin forms."""
+    """The joint model for one solver."""
 
     name: str
     solver: str

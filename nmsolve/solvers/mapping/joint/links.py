@@ -1,4 +1,4 @@
-"""Messages, links and routes as whole numbers: one input for the twin models."""
+"""Messages, links and routes as whole numbers: one input for both solvers."""
 
 from __future__ import annotations
 

@@ -9,44 +9,11 @@ import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.mapping.exact import rules
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
-from nmsolve.solvers.mapping.exact.symmetry import board_symmetry, cores_alike, first_come
-from nmsolve.solvers.mapping.mip import constraints as rules
-from nmsolve.solvers.mapping.mip import nets
-from nmsolve.solvers.mapping.mip.objective import at_least, minimise, unit_of
-from nmsolve.solvers.mapping.mip.symmetry import cores_in_order, heaviest_node_in_one_part
-from nmsolve.solvers.mapping.mip.variables import add_variables
+from nmsolve.solvers.mapping.mip.distances import DISTANCES, MipVariables, make_variables
+from nmsolve.solvers.search.rows import MipRows
 from nmsolve.solvers.search.scaling import Scale
-
-#: The rules of the problem: a mapping is feasible if and only if it obeys these.
-RULES = (
-    rules.one_core_per_node,
-    rules.usable_cores_only,
-    rules.capacity,
-    rules.pin,
-    rules.region,
-    rules.forbid,
-    rules.apart,
-    rules.migration,
-    rules.axon_tables,
-)
-#: What ties distances and nets to the mapping.
-MEASURES = (
-    rules.cut_lines,
-    rules.crossings,
-    rules.flows,
-    rules.on_different_cores,
-    nets.net_presence,
-    nets.net_routes,
-)
-#: Valid rows that follow from the others and tighten the relaxation.
-STRENGTHENERS = (
-    rules.least_distances,
-    rules.company,
-    rules.star_rows,
-    rules.triangle_rows,
-    nets.net_links,
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +25,7 @@ class MipModel:
 
     model: Any
     data: ExactData
+    v: MipVariables
     start: IntArray | None
     unit: float
 
@@ -68,7 +36,7 @@ class MipModel:
 
     def read(self) -> list[Any]:
         """The variables that make a mapping: ``x``, node by node."""
-        return [self.model.x[u, p] for u in range(self.data.n) for p in range(self.data.cores)]
+        return [x for xs in self.v.x for x in xs]
 
     def mapping(self, values: FloatArray) -> IntArray:
         """(n,) cores from the values of :meth:`read`: the largest entry of every node."""
@@ -103,31 +71,20 @@ def build(
     ------
     InputError : the machine's distances cannot be computed (dead links cut it in two)
     """
-    import pyomo.environ as pyo
-
-    data = exact_data(problem)
-    model = pyo.ConcreteModel(name="mapping")
-    add_variables(model, data)
-    for rule in (*RULES, *MEASURES, *STRENGTHENERS):
-        rule(model, data)
-    start = _break_symmetry(model, data, start) if break_symmetry else start
-    unit = unit_of(data)
-    minimise(model, data, unit)
-    at_least(model, data, bound, unit)
+    data, rows = exact_data(problem), MipRows("mapping")
+    v = make_variables(rows, data)
+    for rule in (*rules.RULES, *DISTANCES, *rules.MEASURES, *rules.HINTS, rules.star_rows):
+        rows.rule(rule.__name__)
+        rule(rows, data, v)
+    start = rules.break_symmetry(rows, data, v, start) if break_symmetry else start
+    unit, cost = rules.unit_of(data), rules.total_cost(rows, data, v)
+    rows.minimise(unit * cost)
+    row = data.claim.floor_row(bound)
+    if row is not None:
+        rows.rule("at_least")
+        rows.add(unit * cost >= unit * row / data.scale)
     if start is not None:
-        for u in range(data.n):
-            for p in range(data.cores):
-                model.x[u, p].set_value(int(start[u] == p))
-    return MipModel(model, data, start, unit)
-
-
-def _break_symmetry(model: Any, data: ExactData, start: IntArray | None) -> IntArray | None:
-    """Add the symmetry rows that hold here; return ``start`` moved to where they allow it."""
-    if cores_alike(data):
-        cores_in_order(model, data)
-        return None if start is None else first_come(data, start)
-    symmetry = board_symmetry(data)
-    if symmetry is None:
-        return start
-    heaviest_node_in_one_part(model, data, symmetry)
-    return None if start is None else symmetry.reflect(start)
+        for u, xs in enumerate(v.x):
+            for p, x in enumerate(xs):
+                x.set_value(int(start[u] == p))
+    return MipModel(rows.model, data, v, start, unit)
