@@ -34,9 +34,8 @@ from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.exact.engines import CpSat, Mip
-from nmsolve.solvers.mapping.explain import explain
+from nmsolve.solvers.mapping.explain import explain, recheck_conflict
 from nmsolve.solvers.mapping.explain.limits import restricted
-from nmsolve.solvers.mapping.recheck.conflict import recheck_conflict
 from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
 
 SEEDS = st.integers(0, 10**6)
@@ -359,7 +358,7 @@ def test_explain_names_axon_tables_among_a_smallest_conflict():
         found = explain(problem, 20)
         assert (found.status == "feasible") == feasible(problem), seed
         if found.conflict is None:
-            assert found.core is not None and not check_mapping(problem, found.core)
+            assert found.solution is not None and not check_mapping(problem, found.solution)
             continue
         limits = list(found.conflict.limits)
         assert found.conflict.minimal and not feasible(restricted(problem, limits))

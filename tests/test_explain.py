@@ -18,9 +18,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.explain import explain
+from nmsolve.solvers.mapping.explain import explain, recheck_conflict
 from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
-from nmsolve.solvers.mapping.recheck.conflict import recheck_conflict
 from nmsolve.solvers.mapping.recheck.parts import CertificateError
 
 
@@ -62,7 +61,7 @@ def test_conflicts_are_conflicts_and_minimal() -> None:
         count[found.status] += 1
         assert (found.status == "feasible") == possible(problem, limits)
         if found.conflict is None:
-            assert found.core is not None and check_mapping(problem, found.core) == []
+            assert found.solution is not None and check_mapping(problem, found.solution) == []
             continue
         conflict = found.conflict
         assert conflict.minimal and not possible(problem, list(conflict.limits))

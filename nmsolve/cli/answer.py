@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from nmsolve.cli.progress import event_to_json
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle
 from nmsolve.model.files import write_atomic
 
@@ -90,6 +90,26 @@ class Answer:
             with file_set(self._out, (), self._run) as folder:
                 for name, content in files.items():
                     write_atomic(folder / name, content)
+
+
+def hint(command: str = "") -> str:
+    """Which command to turn to where nothing fits."""
+    return f"; `nmsolve explain{command and ' ' + command}` names a smallest set of limits that conflict"
+
+
+@contextmanager
+def explained(command: str) -> Iterator[None]:
+    """What is shown to be impossible before any search ends with a hint at ``explain``."""
+    try:
+        yield
+    except DoesNotFitError as error:
+        raise DoesNotFitError(error.what + hint(command), error.where, error.expected) from None
+
+
+def say_infeasible(what: str, result: Result[Any], command: str = "") -> None:
+    """Say after a proof of infeasibility that none of ``what`` exists, with the same hint."""
+    if result.status == "infeasible":
+        print(f"no {what}{hint(command)}", file=sys.stderr)
 
 
 def write_models(name: str, twins: tuple[Any, Any], folder: Path) -> None:

@@ -148,7 +148,7 @@ def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
     }  # nothing is searched
     options = stated_options(ROUTE, front.inputs, more, path)
     loaded = load_answer(options)
-    return RouteFront(routing_problem(options, loaded), loaded)
+    return RouteFront(routing_problem(options, loaded, options.objective), loaded)
 
 
 def _about(front: FrontFile, kind: FrontKind) -> CheckPart:

@@ -57,6 +57,7 @@ Occupied = A[list[Path] | None, Option(help="Output folder of an earlier run who
 WriteModel = A[Path | None, Option(help="Also write the exact models (.lp, .mps, CP-SAT proto) to this folder.")]
 Points = A[int, Option(help="Number of points on the front.")]
 Out = A[Path, Option("--out", "-o", help="Output folder.")]
+Proof = A[Path | None, Option("--out", "-o", help="File for the solution found, or for the proof of the conflict.")]
 Json = A[bool, Option("--json", help="Print JSON to stdout, one object per line.")]
 
 
@@ -162,10 +163,9 @@ class ResumeOptions:
 
 
 @dataclass(frozen=True)
-class RouteOptions(AnswerOptions):
-    """Choose routes and prohibited turns together for a mapping: least link load, no deadlock, with a bound."""
+class RouteProblemOptions(AnswerOptions):
+    """Which routes are allowed for a mapping."""
 
-    objective: A[str, Option(help="In order of priority: max-link, total-link, turns, reward.")] = "max-link,total-link,turns"
     turns: A[str, Option(help="chosen: prohibited turns are chosen too; or a turn model (xy, west-first, ...), turns to "
                          "prohibit (WS,EN) or a .json file.")] = "chosen"
     form: A[str, Option(help="What decides the next link: flow, source (one tree per core) or destination (one table by "
@@ -173,6 +173,13 @@ class RouteOptions(AnswerOptions):
     table_limit: A[int | None, Option(min=0, help="Limit on the routing table entries of every core.")] = None
     detour: A[int, Option(min=0, help="Number of links by which a route may exceed a shortest one.")] = 0
     channels: A[int, Option(min=1, help="Number of virtual channels per link.")] = 1
+
+
+@dataclass(frozen=True)
+class RouteOptions(RouteProblemOptions):
+    """Choose routes and prohibited turns together for a mapping: least link load, no deadlock, with a bound."""
+
+    objective: A[str, Option(help="In order of priority: max-link, total-link, turns, reward.")] = "max-link,total-link,turns"
     time_limit: TimeLimit = "60s"
     gap: Gap = None
     seed: Seed = 0
@@ -188,8 +195,8 @@ class RouteOptions(AnswerOptions):
 
 
 @dataclass(frozen=True)
-class PipelineOptions:
-    """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound."""
+class PipelineProblemOptions:
+    """A network, and which stages it may be split into."""
 
     model: A[Path, Argument(help="Model (.onnx), or cost graph in the format of msr-fiddle/dnn-partitioning (.json).")]
     cores: A[int | None, Option("--cores", "-n", min=1, help="Number of cores.")] = None
@@ -205,6 +212,12 @@ class PipelineOptions:
                                 "[default: chain for .onnx, contiguous for .json]")] = None
     bind: Bind = None
     strict: Strict = False
+
+
+@dataclass(frozen=True)
+class PipelineOptions(PipelineProblemOptions):
+    """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound."""
+
     time_limit: TimeLimit = "60s"
     gap: Gap = None
     seed: Seed = 0
@@ -318,7 +331,27 @@ class ExplainOptions:
     balance: Balance = None
     time_limit: TimeLimit = "60s"
     seed: Seed = 0
-    out: A[Path | None, Option("--out", "-o", help="File for the mapping, or for the proof of the conflict.")] = None
+    out: Proof = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class ExplainRouteOptions(RouteProblemOptions):
+    """Find out whether a mapping has any routes; if not, show a smallest set of limits that conflict."""
+
+    time_limit: TimeLimit = "60s"
+    seed: Seed = 0
+    out: Proof = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class ExplainPipelineOptions(PipelineProblemOptions):
+    """Find out whether a network can be split into stages; if not, show a smallest set of limits that conflict."""
+
+    time_limit: TimeLimit = "60s"
+    seed: Seed = 0
+    out: Proof = None
     json: Json = False
 
 

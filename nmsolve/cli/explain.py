@@ -1,23 +1,36 @@
-"""``nmsolve explain``: is there any mapping, and if not, which limits conflict?"""
+"""``nmsolve explain``: is there any mapping, plan or choice of routes, and if not, which limits conflict?"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INFEASIBLE, OK, UNKNOWN, prepare_file, tell
-from nmsolve.cli.loading import instance
+from nmsolve.cli.loading import instance, load_answer
 from nmsolve.cli.patience import Patience
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import ExplainOptions
+    from nmsolve.cli.commands import ExplainOptions, ExplainPipelineOptions, ExplainRouteOptions
     from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.solvers.mapping.explain import Explanation
+    from nmsolve.model.types import IntArray
+    from nmsolve.solvers.search.conflict import Explanation, Limits
 
-#: Part of the time limit for finding a conflict; the rest is for checking it with a second model.
+S = TypeVar("S")
+#: Part of the time limit for finding a conflict; the rest is for checking it with a second program.
 FIND_PART = 0.7
+
+
+class Words(NamedTuple):
+    """What is ``done`` to the ``subject`` by a ``solution``, and which ``second`` program looks; ``names`` are those in JSON."""
+
+    names: dict[str, str]
+    subject: str
+    done: str
+    solution: str
+    second: str
 
 
 def run_explain(o: ExplainOptions) -> int:
@@ -27,20 +40,73 @@ def run_explain(o: ExplainOptions) -> int:
     ------
     InputError : anything wrong with the input
     """
-    from nmsolve.solvers.mapping.explain import explain
+    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.solvers.mapping.explain import MappingLimits
 
-    limit = opt.seconds(o.time_limit)
     problem = _load(o)
-    if o.out is not None:
-        prepare_file(o.out)
-    with Patience() as patience:
-        found = explain(problem, FIND_PART * limit, o.seed)
-        confirmed = None if patience.asked else _confirmed(problem, found, limit)
-    if o.out is not None:
-        _write(o.out, problem, found)
-    about = (problem, found, confirmed, o.out)
-    tell(o.json, [_as_json(*about)], _as_text(*about))
-    return {"feasible": OK, "infeasible": INFEASIBLE, "unknown": UNKNOWN}[found.status]
+    graph, machine = problem.graph, problem.machine
+
+    def write(path: Path, core: IntArray) -> None:
+        write_mapping(path, graph, machine, core)
+
+    names = {"graph": graph.name, "machine": machine.name}
+    words = Words(names, f"{graph.name} on {machine.name}", "mapped", "mapping", "model, node by node,")
+
+    def found(core: IntArray) -> str:
+        return f"a mapping onto {len(set(core.tolist()))} cores"
+
+    return _explained(o, MappingLimits(problem), words, found, write)
+
+
+def run_explain_route(o: ExplainRouteOptions) -> int:
+    """The same for routes of a mapping.
+
+    Raises
+    ------
+    InputError : anything wrong with the input
+    """
+    from nmsolve.cli.route import routing_problem
+    from nmsolve.hw.routing.order import allowed_turns, number_of
+    from nmsolve.model.routing.files import write_flow_routes
+    from nmsolve.model.routing.routes import Routes
+    from nmsolve.solvers.routing.limits import RoutingLimits
+
+    loaded = load_answer(o, None)
+    problem = routing_problem(o, loaded, "max-link")
+
+    def write(path: Path, routes: Routes) -> None:
+        number = number_of(problem, routes)
+        assert number is not None  # they were found free of deadlock
+        write_flow_routes(path, problem, routes, allowed_turns(problem, number), number)
+
+    subject = f"{loaded.graph.name} on {problem.machine.name}"
+    names = {"graph": loaded.graph.name, "machine": problem.machine.name}
+    words = Words(names, subject, "routed", "choice of routes", "program, which tries all routes,")
+    return _explained(o, RoutingLimits(problem), words, lambda r: f"routes of {r.count} flows", write)
+
+
+def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
+    """The same for pipelines.
+
+    Raises
+    ------
+    InputError : anything wrong with the input
+    """
+    from nmsolve.cli.pipeline import stated_inputs
+    from nmsolve.cli.pipeline_problem import state_problem
+    from nmsolve.model.pipeline.files import write_plan
+    from nmsolve.model.pipeline.plan import PipelinePlan
+    from nmsolve.solvers.pipeline.limits import PipelineLimits
+
+    problem = state_problem(stated_inputs(o)).problem
+
+    def write(path: Path, plan: PipelinePlan) -> None:
+        write_plan(path, problem, plan)
+
+    words = Words(
+        {"model": problem.name}, problem.name, "split into stages", "plan", "program, which tries all plans,"
+    )
+    return _explained(o, PipelineLimits(problem), words, lambda p: f"a plan of {len(p.cores)} stages", write)
 
 
 def _load(o: ExplainOptions) -> MappingProblem:
@@ -54,35 +120,40 @@ def _load(o: ExplainOptions) -> MappingProblem:
     return MappingProblem(graph, machine, "cut", constraints, limit)
 
 
-def _confirmed(problem: MappingProblem, found: Explanation, limit: float) -> bool | None:
-    """Did the second model prove the conflict again? None if there is no conflict."""
-    from nmsolve.solvers.mapping.recheck.conflict import recheck_conflict
-
-    if found.conflict is None:
-        return None
-    return recheck_conflict(problem, found.conflict.certificate, (1 - FIND_PART) * limit)
-
-
-def _write(path: Path, problem: MappingProblem, found: Explanation) -> None:
-    """The mapping found as ``mapping.json``, or the conflict with its witnesses."""
+def _explained(
+    o: ExplainOptions | ExplainRouteOptions | ExplainPipelineOptions, limits: Limits[S], words: Words,
+    describe: Callable[[S], str], write: Callable[[Path, S], None],
+) -> int:  # fmt: skip
+    """Look for a solution or a conflict, write it, and say it; the exit code."""
     from nmsolve.model.files import write_atomic
-    from nmsolve.model.mapping.files import write_mapping
+    from nmsolve.solvers.search.conflict import recheck_conflict, smallest_conflict
 
-    if found.core is not None:
-        write_mapping(path, problem.graph, problem.machine, found.core)
-    elif found.conflict is not None:
-        write_atomic(path, json.dumps(found.conflict.certificate) + "\n")
+    limit = opt.seconds(o.time_limit)
+    if o.out is not None:
+        prepare_file(o.out)
+    with Patience() as patience:
+        found = smallest_conflict(limits, FIND_PART * limit, o.seed)
+        confirmed = None
+        if found.conflict is not None and not patience.asked:
+            confirmed = recheck_conflict(limits, found.conflict.certificate, (1 - FIND_PART) * limit)
+    if o.out is not None and found.solution is not None:
+        write(o.out, found.solution)
+    elif o.out is not None and found.conflict is not None:
+        write_atomic(o.out, json.dumps(found.conflict.certificate) + "\n")
+    out = None if found.status == "unknown" else o.out
+    text = "" if found.solution is None else describe(found.solution)
+    tell(o.json, [_as_json(found, confirmed, words, out)], _as_text(found, confirmed, words, text, out))
+    return {"feasible": OK, "infeasible": INFEASIBLE, "unknown": UNKNOWN}[found.status]
 
 
 def _as_json(
-    problem: MappingProblem, found: Explanation, confirmed: bool | None, out: Path | None
+    found: Explanation[Any], confirmed: bool | None, words: Words, out: Path | None
 ) -> dict[str, Any]:
     line: dict[str, Any] = {
         "type": "explanation",
-        "graph": problem.graph.name,
-        "machine": problem.machine.name,
+        **words.names,
         "status": found.status,
-        "out": None if out is None or found.status == "unknown" else str(out),
+        "out": None if out is None else str(out),
     }
     if found.conflict is not None:
         line["conflict"] = [
@@ -94,24 +165,21 @@ def _as_json(
 
 
 def _as_text(
-    problem: MappingProblem, found: Explanation, confirmed: bool | None, out: Path | None
+    found: Explanation[Any], confirmed: bool | None, words: Words, text: str, out: Path | None
 ) -> list[str]:
-    subject = f"{problem.graph.name} on {problem.machine.name}"
-    written = [f"written to {out}"] if out is not None and found.status != "unknown" else []
-    if found.core is not None:
-        cores = len(set(found.core.tolist()))
-        return [f"{subject} can be mapped: a mapping onto {cores} cores was found and checked", *written]
+    subject, a = words.subject, f"a {words.solution}"
+    written = [] if out is None else [f"written to {out}"]
+    if found.solution is not None:
+        return [f"{subject} can be {words.done}: {text} was found and checked", *written]
     if found.conflict is None:
-        return [f"unknown: neither a mapping of {subject} nor a proof that there is none was found in time"]
+        return [f"unknown: neither {a} of {subject} nor a proof that there is none was found in time"]
     conflict = found.conflict
-    lines = [f"{subject} cannot be mapped: {conflict.text}", "these limits conflict:"]
+    lines = [f"{subject} cannot be {words.done}: {conflict.text}", "these limits conflict:"]
     for x in conflict.limits:
         sure = "" if x in conflict.needed else " (time ran out before it was shown to be needed)"
         lines.append(f"  {x.words}{sure}")
     if conflict.minimal:
-        lines.append(
-            "lift any one of them and the others can be kept (a mapping of each such case was checked)"
-        )
+        lines.append(f"lift any one of them and the others can be kept ({a} of each such case was checked)")
     if confirmed:
-        lines.append("a second model, node by node, confirms that there is no mapping")
+        lines.append(f"a second {words.second} confirms that there is no {words.solution}")
     return [*lines, *written]

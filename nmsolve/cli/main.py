@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any
 
 import typer
+import typer.core
 
 from nmsolve import __version__
 from nmsolve.cli import commands
@@ -26,8 +27,23 @@ LEAST_SPACE = 768 * 2**20
 #: Signals of batch systems and of terminals that close. They mean Ctrl-C: exit code 130 if there is no answer yet.
 SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
+
+class _Commands(typer.core.TyperGroup):
+    """Some commands have names of two words."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of the first two words, else that of the first."""
+        name = " ".join(args[:2])
+        return (
+            (name, self.commands[name], args[2:])
+            if name in self.commands
+            else super().resolve_command(ctx, args)
+        )
+
+
 app = typer.Typer(
     name="nmsolve",
+    cls=_Commands,
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -88,6 +104,8 @@ app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
 app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))
 app.command("bench")(from_options(commands.BenchOptions, "bench.run:run_bench"))
 app.command("explain")(from_options(commands.ExplainOptions, "explain:run_explain"))
+app.command("explain route")(from_options(commands.ExplainRouteOptions, "explain:run_explain_route"))
+app.command("explain pipeline")(from_options(commands.ExplainPipelineOptions, "explain:run_explain_pipeline"))
 app.command("info")(from_options(commands.InfoOptions, "info:run_info"))
 app.command("convert")(from_options(commands.ConvertOptions, "info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

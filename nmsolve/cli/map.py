@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
-from nmsolve.cli.answer import FEASIBLE, OK, UNKNOWN, exit_code, prepare_folder, write_models
+from nmsolve.cli.answer import (
+    FEASIBLE,
+    OK,
+    UNKNOWN,
+    exit_code,
+    hint,
+    prepare_folder,
+    say_infeasible,
+    write_models,
+)
 from nmsolve.cli.front_kinds import MapFront
 from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import ALONE, Beside, say, write_answer
@@ -33,8 +42,6 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
 
-#: Advice when nothing fits.
-EXPLAIN = "; `nmsolve explain` names a smallest set of limits that conflict"
 #: A placeholder for a ceiling that is not known yet.
 _ANY_VALUE = 1e30
 
@@ -167,8 +174,8 @@ def _map_once(run: Run) -> int:
         )  # fmt: skip
         result = solve_with(problem, options, run.start, o.mip_solver)
     report, whole = run.with_routes(problem, result)
-    if result.status == "infeasible" and not problem.limits_moves:
-        print(f"no mapping exists{EXPLAIN}", file=sys.stderr)
+    if not problem.limits_moves:
+        say_infeasible("mapping exists", result)
     return _code(exit_code(result, report, run.gap), whole)
 
 
@@ -252,8 +259,8 @@ def _load(o: MapOptions) -> tuple[MappingProblem, Any]:
             migration=migration,
         )  # fmt: skip
     except DoesNotFitError as error:
-        hint = "" if "migration budget" in error.what else EXPLAIN
-        raise DoesNotFitError(error.what + hint, error.where) from None
+        more = "" if "migration budget" in error.what else hint()
+        raise DoesNotFitError(error.what + more, error.where) from None
     names = objective_names(o.objective if o.pareto is None else o.pareto)
     for name in names:  # one that comes later must not lose the answers of those before
         require_scale(replace(problem, objective=name))

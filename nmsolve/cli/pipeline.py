@@ -18,9 +18,11 @@ from nmsolve.cli.answer import (
     as_json,
     event_lines,
     exit_code,
+    explained,
     last_words,
     prepare_file,
     prepare_folder,
+    say_infeasible,
     write_models,
 )
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
@@ -33,7 +35,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import PipelineOptions
+    from nmsolve.cli.commands import PipelineOptions, PipelineProblemOptions
     from nmsolve.cli.earlier import Start
     from nmsolve.model.bound import Bound, Result
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -54,7 +56,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     InputError : anything wrong with the input, or counting shows that nothing fits; before any search
     """
     limit, how = opt.seconds(o.time_limit), opt.search(o)
-    given = state_problem(_inputs(o))
+    given = state_problem(stated_inputs(o))
     _require_options(o, given)
     first, known = _first(o, start, given.problem)
     for warning in () if given.graph is None else given.graph.warnings:
@@ -72,9 +74,13 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
             told = {"observers": observers, "known": known, **how}
-            result, better = _search(given.problem, first, start is not None and start.stays, search, told)
+            with explained("pipeline"):
+                result, better = _search(
+                    given.problem, first, start is not None and start.stays, search, told
+                )
         report = write_pipeline(o, given, result, patience, run, better)
         last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
+        say_infeasible("plan exists", result, "pipeline")
         code = exit_code(result, report, opt.fraction(o.gap))
         if o.place and result.solution is not None and code in (OK, FEASIBLE):
             from nmsolve.cli.pipeline_place import place_tiles
@@ -112,7 +118,7 @@ def _pipeline_front(
     limit = opt.seconds(o.time_limit)
     with Patience(clock.end(limit)) as patience:
         objectives = PlanObjectives(problem, Options(**opt.search(o)), first)
-        inputs = msgspec.to_builtins(_inputs(o))
+        inputs = msgspec.to_builtins(stated_inputs(o))
         return run_front(o, PlanFront(problem), objectives, names, limit, patience, inputs)
 
 
@@ -143,7 +149,7 @@ def _search(
     return found.result, found.better
 
 
-def _inputs(o: PipelineOptions) -> PipelineInputs:
+def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
     """The part of the options that states the problem."""
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
@@ -184,7 +190,7 @@ def write_pipeline(
     from nmsolve.model.files import write_atomic
     from nmsolve.model.pipeline.files import read_plan, write_plan
 
-    inputs, answer = msgspec.to_builtins(_inputs(o)), Answer(o.out, FILES, run)
+    inputs, answer = msgspec.to_builtins(stated_inputs(o)), Answer(o.out, FILES, run)
     with answer.found() as folder:
         if result.solution is not None:
             write_plan(folder / PLAN, given.problem, result.solution)

@@ -17,11 +17,13 @@ from nmsolve.cli.answer import (
     as_json,
     event_lines,
     exit_code,
+    explained,
     last_words,
     prepare_folder,
+    say_infeasible,
     write_models,
 )
-from nmsolve.cli.commands import RouteOptions, VerifyOptions, as_command
+from nmsolve.cli.commands import RouteOptions, RouteProblemOptions, VerifyOptions, as_command
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -88,7 +90,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         names = require_front(o, objective_names(o.pareto, ROUTING_OBJECTIVES, "--pareto"))
         o = replace_option(o, objective=o.pareto)
     loaded = load_answer(o, o.memory)
-    problem = routing_problem(o, loaded)
+    problem = routing_problem(o, loaded, o.objective)
     search = _search(o, start, problem)
     prepare_folder(o.out)
     if o.write_model is not None:
@@ -98,10 +100,11 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     if names is not None:
         return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:
-        with watching(o.json) as observers:
+        with watching(o.json) as observers, explained("route"):
             result, better = search(time_limit=search_time(limit), observers=observers, **how)
         report = write_routing(o, loaded, problem, result, patience, better)
     last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
+    say_infeasible("routes exist", result, "route")
     return exit_code(result, report, opt.fraction(o.gap))
 
 
@@ -148,14 +151,14 @@ def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Ca
     return lambda **how: (route(problem, warm_start=routes, known=known, **how), None)
 
 
-def routing_problem(o: RouteOptions, loaded: Loaded) -> RoutingProblem:
+def routing_problem(o: RouteProblemOptions, loaded: Loaded, objective: str) -> RoutingProblem:
     """The flows of the mapping with the rules of the options."""
     from nmsolve.model.routing.flows import flows_of
     from nmsolve.model.routing.problem import RoutingProblem
 
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     return RoutingProblem(
-        loaded.machine, flows, tuple(opt.names(o.objective) or ()), o.form, o.detour, o.table_limit,
+        loaded.machine, flows, tuple(opt.names(objective) or ()), o.form, o.detour, o.table_limit,
         turns_option(o.turns, loaded.machine), o.channels,
     )  # fmt: skip
 

@@ -30,8 +30,12 @@ class InputError(NmsolveError):
 
 
 class DoesNotFitError(InputError):
-    """The problem cannot be mapped, shown by counting before any search (exit code 2)."""
+    """The problem has no solution, shown by counting before any search (exit code 2)."""
 
 
 class BackendError(NmsolveError):
     """A solver back end is missing, crashed or ran out of memory; the best answer so far survives."""
+
+
+class CertificateError(Exception):
+    """A certificate that proves nothing; the text says which part is wrong."""

@@ -56,10 +56,10 @@ def state(
     if objective not in OBJECTIVES:
         raise InputError(f"objective {objective!r}", "--objective", "one of " + ", ".join(OBJECTIVES))
     o = RouteOptions(
-        mapping, graph, machine, chips, placement, objective, turns, form, table_limit, detour, channels
+        mapping, graph, machine, chips, placement, turns, form, table_limit, detour, channels, objective
     )
     loaded = load_answer(o)
-    problem = routing_problem(o, loaded)
+    problem = routing_problem(o, loaded, objective)
     require_routes(problem)
     return Stated(
         RoutingStage(problem, objective), problem.hash, objective,

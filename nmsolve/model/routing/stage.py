@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
@@ -114,7 +114,7 @@ def leg_lengths(problem: RoutingProblem) -> IntArray:
     cut = np.flatnonzero(length < 0)
     if len(cut):
         k = int(cut[0])
-        raise InputError(
+        raise DoesNotFitError(
             f"dead links leave no route from core {int(source[k])} to core {int(flows.targets[k])}",
             problem.machine.name, "at least one working route for every flow",
         )  # fmt: skip

@@ -6,19 +6,20 @@ import math
 
 import numpy as np
 
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.pipeline.merged import merge
 from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 def require_fit(problem: PipelineProblem) -> None:
-    """Raise InputError where a layer needs more memory than the largest group has, or all need more than all cores.
+    """Raise DoesNotFitError where a layer needs more memory than the largest group has, or all need more than all cores.
 
     Hosts have no limit: layers that can run on one are not looked at.
     """
-    small = merge(
-        problem
-    ).problem  # raises it where as many stages as asked for would tear apart what must share one
+    try:
+        small = merge(problem).problem
+    except InputError as error:  # as many stages as asked for would tear apart what must share one
+        raise DoesNotFitError(error.what, error.where, error.expected) from None
     if problem.memory is None:
         return
     free = np.zeros(small.count, bool)
@@ -28,7 +29,7 @@ def require_fit(problem: PipelineProblem) -> None:
     most = problem.memory * problem.largest_group
     k = int(needed.argmax())
     if needed[k] > most:
-        raise InputError(
+        raise DoesNotFitError(
             f"layer {small.labels[k]!r} (with all that must share its stage) needs {needed[k]:,.6g} of memory, "
             f"the {problem.largest_group} cores of the largest group have {most:,.6g}",
             problem.name,
@@ -36,7 +37,7 @@ def require_fit(problem: PipelineProblem) -> None:
         )
     total, all_cores = math.fsum(needed), problem.memory * problem.cores
     if total > all_cores * (1 + 1e-12):
-        raise InputError(
+        raise DoesNotFitError(
             f"the layers need {total:,.6g} of memory, all {problem.cores} cores have {all_cores:,.6g}",
             problem.name,
             "more cores, or more memory per core",

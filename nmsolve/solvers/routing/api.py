@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.hw.routing.order import allowed_turns, number_of
 from nmsolve.hw.routing.values import routing_value
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
 from nmsolve.model.routing.stage import RoutingStage
@@ -152,7 +152,7 @@ class RoutingTask(Task[IntArray]):
             return
         text = missing_text(missing_entries(stage.problem, stage.unpack(incumbent.lifted)[0], stage.entries))
         if incumbent.bound > 0:
-            raise InputError(
+            raise DoesNotFitError(
                 f"the tables cannot hold the flows: at least {int(np.ceil(incumbent.bound))} entries are missing, "
                 f"in the best routes found in {text}", "table limit", f"more than {stage.entries} entries per core",
             )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.hw.routing.order import following
 from nmsolve.model.compiled import kernel
-from nmsolve.model.errors import InputError
+from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.links import link_ends
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import leg_lengths, legs_of, working_channels
@@ -16,7 +16,7 @@ _FAR = np.iinfo(np.int64).max
 
 
 def require_routes(problem: RoutingProblem) -> None:
-    """Raise InputError where no routes can exist, naming the pair of cores or the core.
+    """Raise DoesNotFitError where no routes can exist, naming the pair of cores or the core.
 
     Checked: dead links that cut a flow off; given turns that do, or that need more links than allowed; table entries that every
     core needs at least, for what starts and ends there.
@@ -36,11 +36,11 @@ def _require_turns(problem: RoutingProblem, lengths: IntArray) -> None:
     for k in np.flatnonzero(legal > lengths + problem.detour).tolist():
         s, t = int(source[k]), int(problem.flows.targets[k])
         if legal[k] == _FAR:
-            raise InputError(
+            raise DoesNotFitError(
                 f"the turn set disconnects core {s} from core {t}: no route without prohibited turns", where,
                 "turns that leave a route for every flow",
             )  # fmt: skip
-        raise InputError(
+        raise DoesNotFitError(
             f"the shortest route from core {s} to core {t} without prohibited turns has {int(legal[k])} links, "
             f"{int(lengths[k]) + problem.detour} are allowed", where, f"a detour of at least {int(legal[k] - lengths[k])}",
         )  # fmt: skip
@@ -101,7 +101,7 @@ def _require_tables(problem: RoutingProblem, limit: int) -> None:
     least = least_entries(problem)
     missing = np.maximum(0, least - limit)
     if missing.any():
-        raise InputError(
+        raise DoesNotFitError(
             f"table entries are missing in {missing_text(missing, least)}", "table limit", f"at least {int(least.max())}"
         )  # fmt: skip
 

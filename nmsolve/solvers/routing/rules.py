@@ -32,10 +32,10 @@ class Variables:
     number: dict[int, Any]
 
 
-def stated(rows: Rows, data: RouteData) -> Variables:
-    """The variables, tied by all rules."""
+def stated(rows: Rows, data: RouteData, ordered: bool = True) -> Variables:
+    """The variables, tied by all rules; without ``ordered`` channels may depend on each other in a cycle."""
     v = _variables(rows, data)
-    for rule in RULES:
+    for rule in (r for r in RULES if ordered or r not in (growing_numbers, squares)):
         rows.rule(rule.__name__)
         rule(rows, data, v)
     return v

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One thing that could be lifted: ``kind`` is the kind of a side constraint, ``capacity`` (``name`` is the
-    resource, or ``axons_in``, ``axons_out``), ``node limit``, ``faulty`` or ``taken`` (all such cores together)."""
-
-    kind: str
-    name: str = ""
-    constraint: SideConstraint | None = None
-
-    @property
-    def words(self) -> str:
-        """As messages call it."""
-        if self.kind == "capacity":
-            return f"the capacity of {self.name}"
-        if self.kind == "node limit":
-            return "the limit of nodes per core (--balance)"
-        if self.kind in ("faulty", "taken"):
-            return f"the {self.kind} cores"
-        return f"{self.kind} {self.name!r}"
+from nmsolve.solvers.search.conflict import Limit as Limit
 
 
 def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
     """Every limit of the problem: side constraints as stated, then faulty and taken cores, then capacities.
 
-    In this order they are tried for removal, so that what is left is as basic as possible.
+    In this order they are tried for removal, so that what is left is as basic as possible. ``kind`` is that of a side constraint,
+    ``faulty`` or ``taken`` (all such cores together), ``node limit``, or ``capacity`` (of a resource or of axon tables).
     """
-    out = [Limit(c.kind, c.name, c) for c in problem.constraints]
-    out += [Limit(kind) for kind in ("faulty", "taken") if getattr(problem.machine, f"{kind}_cores")]
-    if problem.node_limit is not None:
-        out.append(Limit("node limit"))
-    out += [Limit("capacity", r) for r in problem.graph.resources if r in problem.machine.capacity]
-    out += [Limit("capacity", name) for name in problem.axon_limits]
-    return tuple(out)
+    machine = problem.machine
+    shut = [kind for kind in ("faulty", "taken") if getattr(machine, f"{kind}_cores")]
+    held = [*(r for r in problem.graph.resources if r in machine.capacity), *problem.axon_limits]
+    per_core = [] if problem.node_limit is None else ["the limit of nodes per core (--balance)"]
+    return (
+        *(Limit(c.kind, c.name, f"{c.kind} {c.name!r}", c) for c in problem.constraints),
+        *(Limit(kind, "", f"the {kind} cores") for kind in shut),
+        *(Limit("node limit", "", words) for words in per_core),
+        *(Limit("capacity", r, f"the capacity of {r}") for r in held),
+    )
 
 
 def restricted(problem: MappingProblem, limits: Sequence[Limit]) -> MappingProblem:
@@ -59,6 +42,6 @@ def restricted(problem: MappingProblem, limits: Sequence[Limit]) -> MappingProbl
         problem.graph,
         machine,
         "cut",
-        tuple(x.constraint for x in limits if x.constraint is not None),
+        tuple(x.rule for x in limits if x.rule is not None),
         problem.node_limit if "node limit" in kinds else None,
     )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,30 +21,18 @@ from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.explain.axons import add_axons, states_axons
 from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
-from nmsolve.solvers.mapping.explain.limits import Limit, restricted
+from nmsolve.solvers.mapping.explain.limits import restricted
+from nmsolve.solvers.search.conflict import Answer, Limit
 from nmsolve.solvers.search.cpsat import decide, new_solver
 
 #: Part of the time for a first mapping, where that takes more than a moment.
 REPAIR_PART = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """Whether a problem has a mapping.
-
-    ``status``: ``feasible`` (``core`` is a checked mapping), ``infeasible`` (proved; ``core`` is None and ``needed`` are
-    limits that suffice for the proof) or ``unknown``.
-    """
-
-    status: str
-    core: IntArray | None = None
-    needed: tuple[Limit, ...] = ()
-
-
 def has_mapping(
     problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
-) -> Answer:  # fmt: skip
+) -> Answer[IntArray]:  # fmt: skip
     """Is there a mapping that obeys these limits of ``problem``? At most about ``seconds`` (wall) are used.
 
     First fit is asked before CP-SAT, unless counting rules a mapping out: one found is an answer at any size.
@@ -62,7 +49,7 @@ def has_mapping(
             return Answer("feasible", merged.lift(found))
     classes = classes_of(alone, alone.sizes, np.arange(alone.n)) if states_axons(alone) else None
     classes = classes or classes_of(alone, alone.sizes)
-    answer = Answer("unknown")
+    answer: Answer[IntArray] = Answer("unknown")
     if classes is not None and seconds > 0:
         answer = _solve(alone, limits, classes, time.monotonic() + seconds, seed, should_stop)
     return Answer("infeasible", None, tuple(limits)) if hopeless and not answer.needed else answer
@@ -71,7 +58,7 @@ def has_mapping(
 def _solve(
     problem: MappingProblem, limits: Sequence[Limit], classes: Classes, end: float, seed: int,
     should_stop: Callable[[], bool],
-) -> Answer:  # fmt: skip
+) -> Answer[IntArray]:  # fmt: skip
     from ortools.sat.python import cp_model
 
     model = cp_model.CpModel()
@@ -133,8 +120,8 @@ def add_limit(
     if limit.kind == "capacity":
         _capacity(model, problem, classes, y, limit.name, on)
         return
-    assert limit.constraint is not None
-    nodes, cores = np.asarray(limit.constraint.nodes, np.int64), set(limit.constraint.cores)
+    assert limit.rule is not None
+    nodes, cores = np.asarray(limit.rule.nodes, np.int64), set(limit.rule.cores)
     inside = np.unique(classes.of[nodes]).tolist()
     if limit.kind in ("pin", "region", "forbid"):
         shut = [p for p in range(problem.cores) if (p in cores) == (limit.kind == "forbid")]

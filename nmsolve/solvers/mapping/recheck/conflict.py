@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.explain.limits import Limit, limits_of, restricted
-from nmsolve.solvers.mapping.recheck.parts import CertificateError
+from nmsolve.solvers.mapping.explain.limits import restricted
 from nmsolve.solvers.mapping.recheck.stated import contracted
+from nmsolve.solvers.search.conflict import Limit, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
 from nmsolve.solvers.search.stop import stopping
 
@@ -20,61 +19,26 @@ from nmsolve.solvers.search.stop import stopping
 MOST_PLACES = 100_000
 
 
-def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], seconds: float = 30.0) -> bool:
-    """Check what :attr:`nmsolve.solvers.mapping.explain.Conflict.certificate` claims about ``problem``.
-
-    Every witness must obey all named limits but its own, by :func:`~nmsolve.model.mapping.solution.check_mapping`. The limits
-    together must be infeasible for CP-SAT in a model with one Boolean per node and core.
-
-    Returns
-    -------
-    bool
-        True if the second model proved infeasibility, False if it is too large or time ran out
+def broken_limit(problem: MappingProblem, limits: Sequence[Limit], entry: Mapping[str, Any]) -> str | None:
+    """The first of ``limits`` that the mapping of a certificate's entry breaks, or None.
 
     Raises
     ------
-    CertificateError : a limit the problem does not have, a witness that breaks another limit or belongs to none, or
-        a mapping that obeys all limits
+    CertificateError : the entry holds no mapping
     """
-    every = {(x.kind, x.name): x for x in limits_of(problem)}
-    named = [_limit(every, entry, "limits") for entry in _entries(certificate, "limits")]
-    for entry in _entries(certificate, "without"):
-        limit = _limit(every, entry, "without")
-        if limit not in named:
-            raise CertificateError(f"without: {limit.words} is not one of the limits")
-        broken = check_mapping(restricted(problem, [x for x in named if x is not limit]), _core(entry))
-        if broken:
-            raise CertificateError(f"without {limit.words}: {broken[0].text}")
-    alone = restricted(problem, named)
+    broken = check_mapping(restricted(problem, limits), np.array(whole_list(entry, "core"), np.int64))
+    return broken[0].text if broken else None
+
+
+def impossible(problem: MappingProblem, limits: Sequence[Limit], seconds: float) -> bool | None:
+    """Whether no mapping obeys ``limits``, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
+    alone = restricted(problem, limits)
     if not alone.machine.usable.any():
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(alone) > MOST_PLACES:
-        return False
+        return None
     status = _status(contracted(alone), seconds)
-    if status in ("OPTIMAL", "FEASIBLE"):
-        raise CertificateError("limits: there is a mapping that obeys them all")
-    return status == "INFEASIBLE"
-
-
-def _entries(certificate: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
-    entries = certificate.get(key) if isinstance(certificate, Mapping) else None
-    if not isinstance(entries, list) or not all(isinstance(e, Mapping) for e in entries):
-        raise CertificateError(f"{key} is not a list of objects")
-    return entries
-
-
-def _limit(every: Mapping[tuple[Any, Any], Limit], entry: Mapping[str, Any], where: str) -> Limit:
-    kind, name = entry.get("kind"), entry.get("name")
-    if not isinstance(kind, str) or not isinstance(name, str) or (kind, name) not in every:
-        raise CertificateError(f"{where}: the problem has no {kind!r} {name!r}")
-    return every[kind, name]
-
-
-def _core(entry: Mapping[str, Any]) -> IntArray:
-    core = entry.get("core")
-    if not isinstance(core, list) or not all(type(p) is int and abs(p) < 2**31 for p in core):
-        raise CertificateError("without: core is not a list of whole numbers")
-    return np.array(core, np.int64)
+    return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
 
 
 def _status(problem: MappingProblem, seconds: float) -> str:

@@ -16,6 +16,7 @@ from scipy.sparse import coo_array, csr_array
 
 from nmsolve.hw.cost import core_distance, uses_links, uses_nets
 from nmsolve.hw.energy import line_values, step_value
+from nmsolve.model.errors import CertificateError as CertificateError
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -27,10 +28,6 @@ LARGEST_NUMBER = 1e60
 EPS = float(np.finfo(float).eps)
 #: Whole numbers up to this are exact as floats, and so are their sums.
 EXACT = 2.0**53
-
-
-class CertificateError(Exception):
-    """A certificate that proves nothing; the text says which part is wrong."""
 
 
 def expect(problem: MappingProblem, charged: str = "sums", fewest: int = 2) -> None:
