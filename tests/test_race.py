@@ -85,13 +85,14 @@ def test_the_time_goes_to_the_bound_that_still_rises_and_every_bound_has_a_first
     assert incumbent.bound > 500
 
 
-def test_mappings_and_bounds_get_equal_time_while_both_gain():
+def test_neither_mappings_nor_bounds_get_all_the_time_while_both_gain():
+    """By promise alone the bound, which doubles, would get all but the first run; the last run takes what is left."""
     rising, seeker = Climber("rising", 1000.0), Climber("seeker", 0.001, finds="mappings")
     referee, budget = ToyReferee(lattice=1.0), Budget(2.6)
     incumbent = Incumbent(referee, budget)
     portfolio = Portfolio(referee, incumbent, budget)
     portfolio.run([Step(rising, first=0.2), Step(seeker, first=0.2, repeat=True)])
-    assert 0.3 < sum(seeker.spans) / sum(rising.spans) < 3
+    assert len(seeker.spans) > 1 and 0.15 < sum(seeker.spans) / sum(rising.spans) < 6
 
 
 @pytest.mark.parametrize(
