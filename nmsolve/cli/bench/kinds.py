@@ -86,7 +86,9 @@ class Kind:
             try:
                 given[name] = msgspec.convert(value, types[name], strict=False, dec_hook=lambda to, v: to(v))
             except msgspec.ValidationError as error:
-                raise InputError(f"{name} is {value!r}", "--set", str(error)) from None
+                raise InputError(
+                    f"{name} is {value!r}", "--set", str(error).removeprefix("Expected ")
+                ) from None
         found: Stated = named(self.state)(**given)
         return found
 
