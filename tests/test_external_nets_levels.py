@@ -95,7 +95,8 @@ def test_whole_cores_trade_places_at_the_evaluators_price(objective):
     label = np.arange(problem.n)
     fine = sweeper_of(problem, level_with(problem, label, problem.n), nodes)
     whole, allowed = whole_cores(fine.tables, nodes, sampled(rate, 1))
-    t = empty_tables(problem, whole.vertices, rate)._replace(domains=allowed)
+    t = empty_tables(problem, whole.vertices, rate)
+    t = t._replace(room=t.room._replace(domains=allowed))
     with Sweeper(t, whole.lists, whole.source, 0, 1) as sweeper:
         assert sweeper.put(on_level(whole.vertices, nodes))
         assert sweeper.cost == pytest.approx(objective_value(problem, nodes))

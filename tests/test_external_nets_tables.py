@@ -65,7 +65,8 @@ def test_moves_keep_all_tables_as_if_filled_anew(objective, seed, coarse):
             change = shift(t, s, v, q, one_list(level.lists, v))
             assert change == pytest.approx(objective_value(problem, t.room.core[label]) - before, abs=1e-6)
     fresh = sweeper_of(problem, level, t.room.core).tables
-    for name in ("load", "origin", "hits", "fan", "lone", "low", "high", "span", "paid", "price", "busy"):
+    assert np.array_equal(t.room.load, fresh.room.load)
+    for name in ("origin", "hits", "fan", "lone", "low", "high", "span", "paid", "price", "busy"):
         assert np.array_equal(getattr(t, name), getattr(fresh, name)), name
 
 
@@ -93,11 +94,11 @@ def test_whether_a_vertex_fits_is_the_checkers_word():
         for q in range(problem.cores):
             moved = core.copy()
             moved[v] = q
-            assert q == core[v] or fits(t, v, q, -1) == (not check_mapping(problem, moved))
+            assert q == core[v] or fits(t.room, v, q, -1) == (not check_mapping(problem, moved))
         for u in np.flatnonzero(core != core[v]):
             moved = core.copy()
             moved[[u, v]] = core[[v, u]]
-            both = fits(t, v, core[u], u) and fits(t, u, core[v], v)
+            both = fits(t.room, v, core[u], u) and fits(t.room, u, core[v], v)
             assert both == (not check_mapping(problem, moved))
 
 
