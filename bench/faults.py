@@ -15,8 +15,8 @@ from nmsolve.hw.routing.named import named_routes
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
-from nmsolve.solvers.routing.faults import LOST, FaultPlan, FaultStudy
-from nmsolve.solvers.routing.migrate import Placed
+from nmsolve.solvers.routed.faults import LOST, FaultPlan, FaultStudy
+from nmsolve.solvers.routed.migrate import Placed
 
 #: Rows and columns, messages, dead links, dead cores.
 CASES = [(8, 400, 5, 0), (8, 400, 5, 1), (16, 2100, 5, 0), (16, 2100, 20, 2)]

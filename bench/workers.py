@@ -13,7 +13,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.clustering import cluster
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.external.engine import cores_of
 from nmsolve.heuristics.mapping.external.lawful import placed, scattered
 from nmsolve.heuristics.mapping.external.sweep import Crew
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.machines import load_machine
 from nmsolve.model.store import open_graph
 from nmsolve.solvers.mapping.api import make_problem

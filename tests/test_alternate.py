@@ -17,7 +17,7 @@ from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.mapping.api import make_problem
-from nmsolve.solvers.routing.alternate import alternate, routes_along, sending_trees
+from nmsolve.solvers.routed.alternate import alternate, routes_along, sending_trees
 from tests.routing_support import all_pairs
 
 

@@ -56,6 +56,23 @@ def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+PROBLEMS = ["mapping", "routing", "pipeline"]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_problems_do_not_import_each_other(problem: str) -> None:
+    """What two need stands above their folders; what joins two (``solvers/routed``) has one of its own."""
+    others = "|".join(p for p in PROBLEMS if p != problem)
+    wrong = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {module}"
+        for room in ("model", "heuristics", "solvers")
+        for path in sorted((PACKAGE / room / problem).rglob("*.py"))
+        for line, module in imported(path)
+        if re.match(rf"nmsolve\.(model|heuristics|solvers)\.({others})\b", module)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
 def test_below_the_command_line_nothing_is_imported_in_a_circle_or_from_the_root() -> None:
     """Every file can be read after those it imports, imports inside functions included."""
     files = {}

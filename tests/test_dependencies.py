@@ -21,7 +21,7 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import all_turns
+from nmsolve.model.turns import all_turns
 
 
 @st.composite

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external.accept import accept, placement
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
@@ -26,6 +25,7 @@ from nmsolve.heuristics.mapping.external.spilled import Disk, contract_stored, s
 from nmsolve.heuristics.mapping.external.sweep import Crew, sweep
 from nmsolve.heuristics.mapping.external.thinning import thinned
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import ScratchPlace

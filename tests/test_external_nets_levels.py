@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from external_nets_support import PLAN, level_with, some_problem, sweeper_of
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external import nets_engine
 from nmsolve.heuristics.mapping.external.nets_levels import (
     Messages,
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
 from nmsolve.heuristics.mapping.external.nets_state import empty_tables, new_work
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
 from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine

@@ -22,8 +22,8 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
-from nmsolve.solvers.routing.faults import FaultPlan, FaultStudy, broken, draw, whole_links, wilson
-from nmsolve.solvers.routing.migrate import Placed
+from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy, broken, draw, whole_links, wilson
+from nmsolve.solvers.routed.migrate import Placed
 from nmsolve.solvers.routing.numbers import adaptive_numbers, detour_of
 from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
 from tests.routing_support import all_pairs, links_of, shortest_turning, some_flows, waits_for

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
-from nmsolve.heuristics.mapping.common.rng import below, new_rng, shuffle, uniform
 from nmsolve.heuristics.mapping.multilevel.bisection import grid_board, halves_of_lines, halves_of_matrix
 from nmsolve.heuristics.mapping.multilevel.coarsen import cluster, contract, renumber
 from nmsolve.heuristics.mapping.multilevel.descent import descend, evict
@@ -23,6 +22,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     new_state,
     weight_between,
 )
+from nmsolve.heuristics.rng import below, new_rng, shuffle, uniform
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

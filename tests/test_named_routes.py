@@ -25,7 +25,7 @@ from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 
 BOARDS = [
     Machine("mesh", (1, 1), (4, 5)),

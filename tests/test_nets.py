@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.nets import Nets
 from nmsolve.heuristics.mapping.nets.anneal import anneal
 from nmsolve.heuristics.mapping.nets.changes import all_changes, new_ramps
@@ -16,6 +15,7 @@ from nmsolve.heuristics.mapping.nets.model import nets_of, state_bytes
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
 from nmsolve.heuristics.mapping.nets.search import build
 from nmsolve.heuristics.mapping.nets.tables import total_cost
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine

@@ -35,7 +35,7 @@ from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 
 SLOW_PIPELINE = RouterConfig(
     virtual_channels=2, buffer_flits=5, packet_flits=3, routing=2, vc_allocation=3, switch_allocation=2,

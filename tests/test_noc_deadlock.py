@@ -13,7 +13,7 @@ from nmsolve.hw.turns import turn_set
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import all_turns
+from nmsolve.model.turns import all_turns
 
 #: Clockwise round a 2x2 mesh: links 4 * core + direction, two for each of four flows.
 RING = [[0, 6], [6, 13], [13, 11], [11, 0]]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import swap_price
 from nmsolve.heuristics.mapping.placement.blocks import block_move
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
@@ -12,6 +11,7 @@ from nmsolve.heuristics.mapping.placement.memetic import Population, board_symme
 from nmsolve.heuristics.mapping.placement.spectral import spectral_axes, spectral_start
 from nmsolve.heuristics.mapping.placement.tabu_dense import DenseSearch
 from nmsolve.heuristics.mapping.placement.tabu_kernel import FORBIDDEN
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import nmsolve
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.published.prior_art import genetic
 from nmsolve.heuristics.mapping.published.prior_art.annealing import Annealing
 from nmsolve.heuristics.mapping.published.prior_art.ant_colony import ANTS, EVAPORATION, AntColony, _build
@@ -27,6 +26,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
 )
 from nmsolve.heuristics.mapping.published.prior_art.genetic import Genetic, _cross
 from nmsolve.heuristics.mapping.published.prior_art.particle_swarm import ParticleSwarm
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats import load_instance

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.reward.moves import move, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.between import BetweenCores
 from nmsolve.hw.reward import deadlock_factor, own_turns, reward_loss
 from nmsolve.hw.routing.values import routing_value

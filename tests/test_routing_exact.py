@@ -26,7 +26,7 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.routing.turns import TurnSet, all_turns, possible_turns
+from nmsolve.model.turns import TurnSet, all_turns, possible_turns
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.exact import RouteCpSat, RouteMip
 from nmsolve.solvers.routing.fit import least_entries, require_routes

@@ -31,7 +31,7 @@ from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.trees import Trees
-from nmsolve.model.routing.turns import TurnSet, all_turns, possible_turns
+from nmsolve.model.turns import TurnSet, all_turns, possible_turns
 
 MESH = Machine("mesh", (1, 1), (3, 4))
 

@@ -20,7 +20,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 from nmsolve.model.types import IntArray
 
 MESH = Machine("mesh", (1, 1), (4, 4))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.routing.faults import FaultStudy, Trial
+    from nmsolve.solvers.routed.faults import FaultStudy, Trial
 
 #: Seconds between lines of progress; trials and links that are listed.
 BEAT, WORST, LISTED = 1.0, 10, 20
@@ -80,7 +80,7 @@ def run_faults(o: FaultOptions) -> int:
     """
     from nmsolve.cli.faults_page import render_faults
     from nmsolve.model.files import write_atomic
-    from nmsolve.solvers.routing.faults import FaultPlan, check_plan
+    from nmsolve.solvers.routed.faults import FaultPlan, check_plan
     from nmsolve.solvers.search.budget import Budget
 
     budget = Budget(opt.seconds(o.time_limit), started=clock.STARTED)
@@ -110,8 +110,8 @@ def run_faults(o: FaultOptions) -> int:
 def _study(o: FaultOptions, loaded: Loaded) -> FaultStudy:
     """The mapping with the routes of the file, of the one beside it, or XY."""
     from nmsolve.model.routing.flows import flows_of
-    from nmsolve.solvers.routing.faults import FaultStudy
-    from nmsolve.solvers.routing.migrate import Placed
+    from nmsolve.solvers.routed.faults import FaultStudy
+    from nmsolve.solvers.routed.migrate import Placed
 
     flows = flows_of(loaded.graph, loaded.core, loaded.machine.size)
     if not flows.count:
@@ -147,7 +147,7 @@ def build(
     o: FaultOptions, loaded: Loaded, study: FaultStudy, trials: list[Trial], weak: Weak, reason: str
 ) -> FaultReport:
     """Put the results into the shape of faults.json."""
-    from nmsolve.solvers.routing.faults import LOST, MOVED, REROUTED, UNHARMED, wilson
+    from nmsolve.solvers.routed.faults import LOST, MOVED, REROUTED, UNHARMED, wilson
 
     outcomes = {name: sum(t.outcome == name for t in trials) for name in (UNHARMED, REROUTED, MOVED, LOST)}
     done = len(trials)
@@ -196,7 +196,7 @@ class Weak(NamedTuple):
 def weak_links(study: FaultStudy) -> Weak:
     """Which flows depend on which links."""
     from nmsolve.model.links import link_ends
-    from nmsolve.solvers.routing.faults import whole_links
+    from nmsolve.solvers.routed.faults import whole_links
     from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
 
     machine = study.placed.machine

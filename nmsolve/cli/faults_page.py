@@ -22,7 +22,7 @@ from nmsolve.model.machine import Machine
 
 if TYPE_CHECKING:
     from nmsolve.cli.faults import FaultReport, Weak
-    from nmsolve.solvers.routing.faults import Trial
+    from nmsolve.solvers.routed.faults import Trial
 
 
 def render_faults(machine: Machine, report: FaultReport, trials: list[Trial], weak: Weak) -> str:

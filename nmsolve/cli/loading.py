@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.migration import Migration
     from nmsolve.model.mapping.routes import RoutesFile
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
     from nmsolve.model.types import IntArray
 
 #: Mappings of a front, beside its pareto.json.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import Routes
     from nmsolve.model.types import IntArray
-    from nmsolve.solvers.routing.alternate import InTurns, Round
+    from nmsolve.solvers.routed.alternate import InTurns, Round
     from nmsolve.solvers.search.incumbent import Observer
 
 #: Most cores: every core gets a tree to all others, recomputed in every round.
@@ -58,7 +58,7 @@ class Taken(NamedTuple):
 
 def map_in_turns(run: Run) -> Taken | IntArray | None:
     """Placement and routes in turns; where one has to come after the other, the mapping to continue from if there is one."""
-    from nmsolve.solvers.routing.alternate import alternate
+    from nmsolve.solvers.routed.alternate import alternate
 
     o, problem, core = run.o, run.problem, None
     reason: str | None = one_after_the_other(o, problem)

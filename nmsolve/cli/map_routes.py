@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes, Routes
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
     from nmsolve.model.types import IntArray
 
 #: Routes that are optimised once the mapping is fixed.

@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
 
 #: Target cores whose routes are looked at together.
 TOGETHER = 256

@@ -24,7 +24,7 @@ from nmsolve.cli.progress import number
 from nmsolve.hw.turns import LEFT, LETTERS, RIGHT
 from nmsolve.model.links import link_works
 from nmsolve.model.machine import Machine
-from nmsolve.model.routing.turns import TurnSet, possible_turns
+from nmsolve.model.turns import TurnSet, possible_turns
 from nmsolve.model.types import FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.routing.routes import ChosenRoutes
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
 
 
 #: A result, and a better answer than the given one where only bounds were to be raised.

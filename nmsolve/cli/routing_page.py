@@ -15,7 +15,7 @@ from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import ChosenRoutes, Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import FloatArray
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from nmsolve.model.machine import Machine
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.routes import Routes
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ def _middle(machine: Machine) -> int:
 
 def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
     """One flow for every target where routers choose the way."""
-    from nmsolve.model.routing.turns import TurnSet
+    from nmsolve.model.turns import TurnSet
 
     return traffic.unicast() if isinstance(routing, TurnSet) else traffic
 

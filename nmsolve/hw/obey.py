@@ -10,7 +10,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.objectives import OBJECTIVES
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.routing.turns import TurnSet, possible_turns
+from nmsolve.model.turns import TurnSet, possible_turns
 from nmsolve.model.types import AnyArray, BoolArray
 
 

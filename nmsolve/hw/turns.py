@@ -17,7 +17,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, read_limited
 from nmsolve.model.machine import Machine
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 
 #: Letters by direction number (0 east, 1 west, 2 south, 3 north).
 LETTERS = "EWSN"

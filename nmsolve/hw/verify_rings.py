@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.routes import RoutesFile
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 
 #: A directed link: the core it leaves, the core it reaches.
 Link = tuple[int, int]

@@ -26,7 +26,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.files import FlowRoutes, read_flow_routes
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import IntArray
 
 #: source core, target cores

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.heuristics.rng import new_rng, shuffle
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError

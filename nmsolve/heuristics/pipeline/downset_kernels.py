@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.mapping.nets.bits import trailing_zeros
+from nmsolve.heuristics.bits import trailing_zeros
 from nmsolve.heuristics.pipeline.lattice import Lattice
 from nmsolve.model.compiled import callee, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray

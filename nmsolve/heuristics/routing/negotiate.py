@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng, shuffle
+from nmsolve.heuristics.rng import new_rng, shuffle
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.order import Order, new_order, rebuild
 from nmsolve.heuristics.routing.prices import Price

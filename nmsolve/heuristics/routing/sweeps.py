@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
+from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.order import head_of
 from nmsolve.heuristics.routing.paths import attach

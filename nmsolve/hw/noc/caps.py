@@ -25,7 +25,7 @@ from nmsolve.hw.noc.traffic import Traffic
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, IntArray
 
 #: What limits a load, in the order shown.

@@ -21,7 +21,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import IntArray
 
 #: Cycles between two looks at the clock and at who waits for whom; between two counts of all flits and credits.

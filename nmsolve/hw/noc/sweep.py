@@ -15,7 +15,7 @@ from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 
 #: Traffic of a load (flits per core and cycle, or whatever the caller means by it).
 TrafficAt = Callable[[float], Traffic | Trace]

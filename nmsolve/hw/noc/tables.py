@@ -12,7 +12,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Hop-by-hop routing keeps a table of targets by routers.

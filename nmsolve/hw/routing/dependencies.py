@@ -16,7 +16,7 @@ from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, IntArray
 
 

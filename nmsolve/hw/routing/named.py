@@ -14,7 +14,7 @@ from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 
 #: What :func:`named_routes` knows: the machine's own routes, turn rules, path-based multicast.
 ROUTES = ("given", *RULES, "dual-path")

@@ -15,7 +15,7 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import working_channels
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 from nmsolve.model.types import BoolArray, IntArray
 
 Pairs = tuple[IntArray, IntArray]

@@ -13,21 +13,9 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.identity import Identity, MachineIdentity
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import IntArray
-
-
-class Identity(msgspec.Struct):
-    """Name and content hash of a graph or machine; an empty hash is not compared."""
-
-    name: str
-    hash: str = ""
-
-
-class MachineIdentity(Identity, omit_defaults=True):
-    """``board`` is the hash of the same machine with no fault and nothing taken; left out where ``hash`` is that."""
-
-    board: str = ""
 
 
 class Route(msgspec.Struct):

@@ -15,7 +15,7 @@ from nmsolve.model.mapping.axons import Axons, axon_limits, binding_axons
 from nmsolve.model.mapping.constraints import KINDS, SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.objectives import OBJECTIVES, PUBLISHED, Objective, RewardTerms
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, frozen, starts
 
 #: Machine capacity: entries of every router's table (:mod:`nmsolve.hw.router_tables`), unless the graph has such a resource.

@@ -10,8 +10,8 @@ import msgspec
 from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
 from nmsolve.model.graph import LogicGraph
+from nmsolve.model.identity import Identity
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.files import Identity
 from nmsolve.model.types import IntArray
 
 

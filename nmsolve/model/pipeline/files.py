@@ -11,7 +11,7 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
-from nmsolve.model.mapping.files import Identity
+from nmsolve.model.identity import Identity
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 

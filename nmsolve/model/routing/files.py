@@ -12,13 +12,13 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import settle
 from nmsolve.model.files import decode_json, read_limited, write_atomic
+from nmsolve.model.identity import Identity
 from nmsolve.model.links import link_ends
 from nmsolve.model.machine import Machine
-from nmsolve.model.mapping.files import Identity
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.routing.turns import TurnSet, all_turns
+from nmsolve.model.turns import TurnSet, all_turns
 from nmsolve.model.types import IntArray
 
 Core = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]

@@ -13,7 +13,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.links import link_ends, link_works, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import BoolArray, IntArray
 
 #: What can be minimised, in order: largest link load, sum of link loads, prohibited turns, M1's reward (negated).

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.model.types import IntArray, frozen
 
 

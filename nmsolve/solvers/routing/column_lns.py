@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.bandit import Bandit
-from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.routing.engine import required_pairs, solution
 from nmsolve.heuristics.routing.negotiate import SHARP, Search, new_search, price_now, reorder
 from nmsolve.heuristics.routing.nets import nets_of

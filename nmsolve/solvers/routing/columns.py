@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import uniform
+from nmsolve.heuristics.rng import uniform
 from nmsolve.heuristics.routing.nets import Nets
 from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price

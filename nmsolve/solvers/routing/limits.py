@@ -16,7 +16,7 @@ from nmsolve.model.routing.check import routes_complaint
 from nmsolve.model.routing.problem import RoutingProblem, hop_distances
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.solvers.routing.api import RoutingTask
 from nmsolve.solvers.routing.data import RouteData
 from nmsolve.solvers.routing.exact import MAX_VARIABLES, too_many

@@ -13,7 +13,7 @@ from nmsolve.model.routing.features import takes
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.routing.turns import TurnSet
+from nmsolve.model.turns import TurnSet
 from nmsolve.solvers.routing.referee import RoutingReferee
 
 

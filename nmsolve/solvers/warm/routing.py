@@ -34,12 +34,12 @@ from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import FloatArray
+from nmsolve.solvers.routed.faults import FaultPlan, FaultStudy
+from nmsolve.solvers.routed.migrate import Placed
 from nmsolve.solvers.routing.api import route
 from nmsolve.solvers.routing.column_lns import ColumnLns
-from nmsolve.solvers.routing.faults import FaultPlan, FaultStudy
 from nmsolve.solvers.routing.fit import require_routes
 from nmsolve.solvers.routing.flow_bound import PriceBound
-from nmsolve.solvers.routing.migrate import Placed
 from nmsolve.solvers.routing.named import NamedRules
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee
 from nmsolve.solvers.routing.tolerance import tolerance

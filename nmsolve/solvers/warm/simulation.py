@@ -10,7 +10,7 @@ from nmsolve.hw.noc.config import RouterConfig
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.turns import turn_set
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.routing.turns import all_turns
+from nmsolve.model.turns import all_turns
 from nmsolve.solvers.warm.routing import FAULTY, MESH, TORUS, some_flows
 
 #: Cycles before the window and in it, and of a step of a trace.

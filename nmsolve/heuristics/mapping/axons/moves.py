@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nmsolve.heuristics.mapping.axons.state import AxonState
 from nmsolve.heuristics.mapping.common.counts import add_pin, drop_pin, slot
-from nmsolve.heuristics.mapping.common.rng import below
+from nmsolve.heuristics.rng import below
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray
 

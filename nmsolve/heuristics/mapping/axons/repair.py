@@ -9,8 +9,8 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, shift
 from nmsolve.heuristics.mapping.axons.state import AxonState, build_axons
-from nmsolve.heuristics.mapping.common.rng import below, new_rng, uniform
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.heuristics.rng import below, new_rng, uniform
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, Int32Array, IntArray

@@ -6,8 +6,8 @@ from typing import Protocol
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import Room, fits
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.links import Links
 from nmsolve.model.compiled import plain_callee
 from nmsolve.model.graph import Rows

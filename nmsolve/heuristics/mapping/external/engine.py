@@ -8,7 +8,6 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.external.anneal import Run
 from nmsolve.heuristics.mapping.external.build import finest, symmetric
 from nmsolve.heuristics.mapping.external.lawful import legal
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.external.spilled import Disk, stored_source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
 from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError

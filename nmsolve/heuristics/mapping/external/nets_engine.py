@@ -15,7 +15,6 @@ from functools import partial
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.common.within import Within
 from nmsolve.heuristics.mapping.external.nets_levels import (
     Messages,
@@ -32,6 +31,7 @@ from nmsolve.heuristics.mapping.external.nets_levels import (
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, empty_tables, new_work, table_bytes
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
 from nmsolve.heuristics.mapping.external.nets_whole import sampled, trade, whole_cores
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.external.nets_incidence import Incidence, gap_bytes, unpack
 from nmsolve.heuristics.mapping.external.nets_levels import NetLevel
 from nmsolve.heuristics.mapping.external.nets_moves import shift
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Vertices, Work
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, frozen, starts

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.links.moves import search, value
 from nmsolve.heuristics.mapping.links.state import build, reset
 from nmsolve.heuristics.mapping.nets.engine import WORK_PER_SECOND, refine, start
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import uses_links
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import LIMITS, takes

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
-from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
+from nmsolve.heuristics.rng import uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.heap import changed, push, remove
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Net
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import callee, kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, next_bits, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import (
     State,
@@ -24,6 +23,7 @@ from nmsolve.heuristics.mapping.multilevel.state import (
     weight_between,
     welcome,
 )
+from nmsolve.heuristics.rng import below, next_bits, uniform
 from nmsolve.model.compiled import compiled, inlined, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array
 

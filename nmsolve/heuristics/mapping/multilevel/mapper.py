@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.multilevel.bisection import dual_bisection
 from nmsolve.heuristics.mapping.multilevel.coarsen import renumber
 from nmsolve.heuristics.mapping.multilevel.cycle import Bench, Levels, coarsen, polish, run_cycle, strict
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net, board_of, finest_net
 from nmsolve.heuristics.mapping.multilevel.schedule import Budget, scratch_for
 from nmsolve.heuristics.mapping.multilevel.state import line_cost, new_state
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.engine import Context
 from nmsolve.model.machine import Machine

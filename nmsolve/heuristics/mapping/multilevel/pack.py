@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
 from nmsolve.heuristics.mapping.multilevel.state import State, new_state, relocate
+from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.axons.moves import crowded, relief, rise, try_exchange, try_shift
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.nets.changes import Ramps, all_changes
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.heuristics.mapping.nets.moves import move, move_change
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.common.counts import slot
-from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array

@@ -6,12 +6,12 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.axons.state import build_axons
 from nmsolve.heuristics.mapping.common.counts import table_sizes
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.common.room import room_of
 from nmsolve.heuristics.mapping.nets.anneal import STRICT, anneal
 from nmsolve.heuristics.mapping.nets.changes import new_ramps
 from nmsolve.heuristics.mapping.nets.model import NetState, nets_of, words
 from nmsolve.heuristics.mapping.nets.tables import nets_of_pins, reset
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.cost import core_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray, frozen, starts

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.axons.state import recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, slot
 from nmsolve.heuristics.mapping.common.room import refill
-from nmsolve.heuristics.mapping.nets.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.nets.model import NetState
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray

@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
 from nmsolve.heuristics.mapping.placement.proposals import QUANTILES, scramble
 from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.types import FloatArray, IntArray, read_only
 
 #: Tables are used up to this many bytes for lines and neighbour bits; beyond, the caches no longer hold them.

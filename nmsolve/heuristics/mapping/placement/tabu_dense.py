@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
 from nmsolve.heuristics.mapping.placement.tabu_kernel import (
     FORBIDDEN,
@@ -15,6 +14,7 @@ from nmsolve.heuristics.mapping.placement.tabu_kernel import (
     kick,
     tabu_search,
 )
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: Swap-price updates of one call of the kernel, about 0.05 s.

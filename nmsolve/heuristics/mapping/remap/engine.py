@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.repair import stay_put
 from nmsolve.heuristics.mapping.remap.state import new_state, prices_of, put_all, rules_of
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError

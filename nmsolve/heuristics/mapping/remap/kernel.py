@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import fits
 from nmsolve.heuristics.mapping.remap.state import Prices, RemapState, Rules, change, relocate
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.deltas import Charged
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray

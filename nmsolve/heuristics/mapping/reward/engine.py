@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.nets.engine import start
 from nmsolve.heuristics.mapping.reward.moves import changes, reset, search, value
 from nmsolve.heuristics.mapping.reward.state import build
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
-from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
+from nmsolve.heuristics.rng import uniform
 from nmsolve.hw.reward import MOST_RATIO
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, uniform
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 from nmsolve.solvers.mapping.joint.problem import JointProblem

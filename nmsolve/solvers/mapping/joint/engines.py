@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.hw.energy import step_value
 from nmsolve.model.bound import Bound, round_up
 from nmsolve.model.engine import Context

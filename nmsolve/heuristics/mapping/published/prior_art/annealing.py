@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
@@ -18,6 +17,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     step_of,
 )
+from nmsolve.heuristics.rng import uniform
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import shuffle, uniform
 from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
@@ -19,6 +18,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     descend,
     fits,
 )
+from nmsolve.heuristics.rng import shuffle, uniform
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, FloatArray
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below
+from nmsolve.heuristics.rng import below
 from nmsolve.hw.cost import CoreDistance, core_distance, pair_distance
 from nmsolve.hw.deltas import Arcs, arcs, pair_move_delta, pair_swap_delta
 from nmsolve.model.compiled import inlined, kernel, plain, plain_callee

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.published.prior_art.annealing import Annealing
 from nmsolve.heuristics.mapping.published.prior_art.ant_colony import MOST_TRAILS, AntColony
 from nmsolve.heuristics.mapping.published.prior_art.arena import Arena, Mapping, new_arena, new_mapping, shake
 from nmsolve.heuristics.mapping.published.prior_art.genetic import Genetic
 from nmsolve.heuristics.mapping.published.prior_art.particle_swarm import ParticleSwarm
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.engine import Context
 from nmsolve.model.features import Takes, at_most
 from nmsolve.model.mapping.features import takes

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import below, shuffle, uniform
 from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
@@ -21,6 +20,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     shake,
 )
+from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray
 

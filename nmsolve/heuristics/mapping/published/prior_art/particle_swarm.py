@@ -7,7 +7,6 @@ swarm's best. Every exchange is made with the confidence in its leader as probab
 
 from __future__ import annotations
 
-from nmsolve.heuristics.mapping.common.rng import uniform
 from nmsolve.heuristics.mapping.published.prior_art.arena import (
     Arena,
     Mapping,
@@ -19,6 +18,7 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     send,
     shake,
 )
+from nmsolve.heuristics.rng import uniform
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.remap.kernel import anneal
 from nmsolve.heuristics.mapping.remap.state import new_state, prices_of, rules_of
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.errors import DoesNotFitError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine

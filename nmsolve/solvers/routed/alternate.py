@@ -15,11 +15,11 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 
-from nmsolve.heuristics.mapping.common.rng import new_rng
 from nmsolve.heuristics.mapping.links.engine import Links
 from nmsolve.heuristics.mapping.links.moves import search
 from nmsolve.heuristics.mapping.links.moves import value as norm
 from nmsolve.heuristics.mapping.links.state import build, reset
+from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.cost import by_matrix
 from nmsolve.hw.routing.loads import route_loads

@@ -19,7 +19,7 @@ from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.routing.migrate import Placed, moved_nodes
+from nmsolve.solvers.routed.migrate import Placed, moved_nodes
 from nmsolve.solvers.routing.numbers import adaptive_numbers, kept_numbers, leg_links
 
 #: Outcomes of a trial: no route was hit; other routes; nodes moved; no way found.

@@ -1,0 +1,1 @@
+"""Mappings together with their routes: both in turns, and what faults do to them."""
