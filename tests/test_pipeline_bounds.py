@@ -149,7 +149,7 @@ def test_wrong_certificates_prove_nothing() -> None:
         recheck_bound(problem, "cover", lie | {"item": [0, 1]})
     with pytest.raises(InputError, match="rate is -1"):
         recheck_bound(problem, "work", {"method": "work", "rate": -1.0})
-    with pytest.raises(InputError, match="one of 'work'"):
+    with pytest.raises(InputError, match="its method is 'work'"):
         recheck_bound(problem, "layer", {"method": "work", "layer": 0})
     wrong: list[object] = [None, "x", True, np.nan, np.inf, -1.0, 10**400, 5.5, [1], 7]
     for value in wrong:

@@ -114,7 +114,7 @@ def test_figures_of_machines() -> None:
         load_machine("wormhole"),
         figures={**load_machine("wormhole").figures, "bandwidth": Figure(64, "GB/s")},
     )
-    with pytest.raises(InputError, match="bandwidth is in 'GB/s'"):
+    with pytest.raises(InputError, match="unit of bandwidth is 'GB/s'"):
         machine_figures(wrong)
 
 
