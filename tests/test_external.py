@@ -182,10 +182,11 @@ def test_at_temperature_zero_every_node_wants_the_cheapest_core() -> None:
         before = s.pos.copy()
         first = next(iter(level.source.blocks()))
         to = np.empty(problem.n, np.int32)
-        from nmsolve.heuristics.mapping.external.propose import RUN, propose_cut, propose_lines
+        from nmsolve.heuristics.mapping.external.propose import RUN, Drawing, propose_cut, propose_lines
 
         kernel = propose_cut if objective == "cut" else propose_lines
-        kernel(first, 0, problem.n, RUN, s, run.cores, level.volume, level.domain, 1e-6, 7, to)
+        draw = Drawing(s, run.cores, level.volume, level.domain, 1e-6, 7, RUN)
+        kernel(first, 0, problem.n, draw, to)
         assert np.allclose(cost[np.arange(problem.n), to], cost.min(axis=1), rtol=1e-4, atol=0.1)
         assert (s.pos == before).all()
 

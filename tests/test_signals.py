@@ -17,7 +17,7 @@ from test_search_child import children_of, wait_until_gone
 
 #: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
 #: rest is for slow processors.
-PROMISE = 1.5
+PROMISE = 3.0
 
 
 @pytest.fixture(scope="module")

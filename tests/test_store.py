@@ -332,7 +332,7 @@ def test_what_cannot_be_written_leaves_the_old_file_and_nothing_else(tmp_path: P
         "tags": [(np.array([0, 2]), np.array([1, 2]), np.ones(2), None, np.array([2, 0]))],
         "from 1 to 4294967297": [(np.array([0, 2]), np.array([1, 2**32 + 1]), np.ones(2))],
         "rising numbers from 0": [(np.array([0, 2, 1, 3]), np.array([1, 2, 0]), np.ones(3))],
-        "lengths": [(np.array([0, 2]), np.array([1]), np.ones(1))],
+        "an array does not have": [(np.array([0, 2]), np.array([1]), np.ones(1))],
         "1 vertices were written": [ok],
         "more than the 3": [ok, (np.zeros(4, int), np.zeros(0, int), np.zeros(0))],
     }.items():

@@ -22,7 +22,7 @@ Refused = Callable[[str, str], None]
 
 #: Up to this many nodes and cores, exact engines have a chance to prove something.
 EXACT_NODES, EXACT_CORES = 40, 64
-#: Up to this many nodes, one per core, proofs take seconds: nothing else gets more than QUICK seconds before.
+#: Up to this many nodes proofs take seconds: nothing else gets more than QUICK seconds before.
 EASY_NODES, QUICK = 16, 0.5
 #: On larger small problems, part of the time that all heuristics together and every bound may use before the exact engines.
 SMALL_MAPPINGS, SMALL_BOUND = 0.25, 0.1
@@ -135,8 +135,7 @@ def _first_runs(
     for name in bounds:
         enough = min(ENOUGH * least_seconds(name, problem), MOST_OF.get(name, MOST) * seconds)
         first[name] = max(part * seconds, enough)
-    easy = problem.n <= EASY_NODES and problem.one_per_core
-    brief = first if easy else _bounds(problem)[0]
+    brief = first if problem.n <= EASY_NODES else _bounds(problem)[0]
     return {name: min(span, QUICK) if small and name in brief else span for name, span in first.items()}
 
 
