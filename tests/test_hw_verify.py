@@ -136,6 +136,7 @@ def test_an_honest_report_passes():
         ({"objective": None}, {"objective", "gap"}),
         ({"objective": float("nan")}, {"objective", "gap"}),
         ({"objective_name": "speed"}, {"objective"}),
+        ({"objective_name": ["hops"]}, {"objective"}),
         ({"gap": 0.1}, {"gap"}),
         ({"gap": None}, {"gap"}),
         ({"bound": None}, {"gap"}),

@@ -260,11 +260,11 @@ def _matrix_energy(machine: Machine) -> tuple[float, float, float]:
 def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
     """What a report says, against the recomputed scores and against itself."""
     name, value, bound = (claimed.get(k) for k in ("objective_name", "objective", "bound"))
-    if name not in OBJECTIVES or name not in scores:
+    if not isinstance(name, str) or name not in OBJECTIVES or name not in scores:
         return [
             Check("objective", False, f"the report names objective {name!r}, not one of {tuple(OBJECTIVES)}")
         ]
-    found = scores[str(name)]
+    found = scores[name]
     ok = _equal(value, found)
     checks = [Check("objective", ok, f"{name} is {found:.15g}, the report says {_show(value)}")]
     said = claimed.get("scores")
