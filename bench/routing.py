@@ -8,34 +8,21 @@ message to the core with row and column exchanged, or all bits inverted. `all-to
 from __future__ import annotations
 
 import sys
-from itertools import pairwise
 
 import numpy as np
 
+from nmsolve.cli.bench.routes import layered
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.model.routing.check import routes_complaint
-from nmsolve.model.routing.flows import Flows
+from nmsolve.model.routing.flows import Flows, flows_of
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.solvers.routing.api import route
 
 #: Seconds and the gap that is good enough, by size: small ones are to be proved.
 LIMITS = {4: (60.0, 0.0), 6: (60.0, 0.0), 8: (60.0, 0.0), 12: (120.0, 0.0), 16: (120.0, 0.0)}
 RULES = ("xy", "yx", "west-first", "north-last", "negative-first", "odd-even")
-
-
-def layered(n: int, seed: int, density: float = 0.7) -> Flows:
-    """Traffic of a layered network, see the module's text."""
-    rng = np.random.default_rng(seed)
-    cores = rng.permutation(n * n).reshape(n, n)
-    source: list[int] = []
-    target: list[int] = []
-    for a, b in pairwise(cores):
-        i, j = np.nonzero(rng.random((n, n)) < density)
-        source += a[i].tolist()
-        target += b[j].tolist()
-    return Flows.of_pairs(source, target, rng.integers(1, 11, len(source)))
 
 
 def pattern(kind: str, n: int) -> Flows:
@@ -49,7 +36,11 @@ def pattern(kind: str, n: int) -> Flows:
 
 def cases(size: int) -> list[tuple[str, Flows]]:
     """Names and flows of the instances of one size."""
-    out = [(f"layered, seed {s}", layered(size, s)) for s in ((1, 2, 3) if size <= 8 else (1,))]
+    cores = size * size
+    out = [
+        (f"layered, seed {s}", flows_of(layered(size, s), np.arange(cores), cores))
+        for s in ((1, 2, 3) if size <= 8 else (1,))
+    ]
     out += [(kind, pattern(kind, size)) for kind in ("transpose", "complement")]
     return out + ([("all-to-all", pattern("all-to-all", size))] if size <= 4 else [])
 

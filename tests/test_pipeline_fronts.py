@@ -21,6 +21,7 @@ from test_cli_pipeline import cost_graph
 from nmsolve.cli.check import run_verify
 from nmsolve.cli.commands import VerifyOptions
 from nmsolve.hw.pipeline.stages import objective
+from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.objectives import LIMITS, PERIOD, limited, used
@@ -100,6 +101,18 @@ def test_the_whole_front_is_found_and_proved(names: tuple[str, str], split: str,
             assert b.value <= best * (1 + 1e-9)
             assert check_stage_bound(problem, stage, b).ok
             assert not check_stage_bound(problem, stage, replace(b, value=best + 1), best).ok
+
+
+def test_a_proof_that_no_plan_has_less_needs_no_period() -> None:
+    """Certificates say ``null`` for the period where an engine proved that there is no plan at all with less."""
+    problem = some_problem(1)
+    stage = Stage("cores", ((PERIOD, 30.0),), problem.content_hash, ())
+    proof = Bound(2.0, "pipeline-cpsat", certificate={"status": "infeasible", "most": 1, "period": None})
+    check = check_stage_bound(problem, stage, proof)
+    assert check.ok and check.value == 2 and check.word == "pipeline-cpsat"
+    assert "with 1 of cores there is no plan" in check.text
+    more = replace(proof, value=3.0)
+    assert not check_stage_bound(problem, stage, more).ok
 
 
 @pytest.fixture(scope="module")

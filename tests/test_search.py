@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from search_fakes import Script, ToyReferee, value
 
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, meets
 from nmsolve.model.errors import InputError
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.incumbent import Incumbent
@@ -134,6 +134,12 @@ def test_a_bound_within_rounding_or_less_than_a_lattice_step_below_proves_optima
     incumbent.offer("h", value(20))
     incumbent.raise_bound("a", Bound(20 - 5e-8, "x"))
     assert incumbent.optimal
+
+
+def test_no_bound_meets_an_objective_that_is_not_finite():
+    """``no plan`` is written as infinity; a finite value is never as good as that, and infinity proves nothing about itself."""
+    assert not meets(5.0, math.inf) and not meets(math.inf, math.inf) and not meets(5.0, math.inf, step=1.0)
+    assert meets(5.0, 5.0) and meets(math.inf, 5.0)
 
 
 def test_an_objective_of_zero_needs_no_proof():

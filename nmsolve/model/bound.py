@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
@@ -90,7 +91,7 @@ ROUNDING = 4e-9
 
 
 def meets(bound: float, objective: float, step: float = 0.0) -> bool:
-    """Return True if no better objective is between ``bound`` and ``objective``, except for rounding.
+    """Return True if no better objective is between ``bound`` and a finite ``objective``, except for rounding.
 
     The one definition of a closed gap, for the search (which then states the objective as its bound) and for ``verify``.
 
@@ -99,7 +100,8 @@ def meets(bound: float, objective: float, step: float = 0.0) -> bool:
     step : all objectives are multiples of this; 0 if unknown
     """
     missing = objective - bound
-    return bool(missing <= ROUNDING * abs(objective) or missing < step * (1 - 1e-6))
+    closed = missing <= ROUNDING * abs(objective) or missing < step * (1 - 1e-6)
+    return bool(closed and math.isfinite(objective))
 
 
 def round_up(value: float, integral: bool, step: float = 1.0) -> float:

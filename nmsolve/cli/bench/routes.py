@@ -127,11 +127,11 @@ def _pattern(name: str, side: int) -> LogicGraph:
     return LogicGraph.from_edges(side**2, traffic.source[away], traffic.targets[away], name=name)
 
 
-def _layered(side: int) -> LogicGraph:
+def layered(side: int, seed: int = SEED) -> LogicGraph:
     """Layers of a row of cores each, in random places: neighbouring layers exchange 1 to 10 messages, with probability 0.7."""
     from nmsolve.model.graph import LogicGraph
 
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     source, target = [], []
     for a, b in pairwise(rng.permutation(side**2).reshape(side, side)):
         i, j = np.nonzero(rng.random((side, side)) < 0.7)
@@ -150,15 +150,15 @@ def _spiking(side: int) -> LogicGraph:
 
 
 ROUTES = {
-    "layered-4x4": _flows(4, _layered),
-    "layered-4x4-turns": _flows(4, _layered, objective="turns"),
+    "layered-4x4": _flows(4, layered),
+    "layered-4x4-turns": _flows(4, layered, objective="turns"),
     "transpose-8x8": _flows(8, partial(_pattern, "transpose")),
     "complement-8x8": _flows(8, partial(_pattern, "bit-complement")),
     "tornado-8x8": _flows(8, partial(_pattern, "tornado")),
-    "layered-8x8": _flows(8, _layered),
-    "layered-8x8-tables": _flows(8, _layered, form="destination"),
-    "layered-8x8-detours": _flows(8, _layered, detour=2),
+    "layered-8x8": _flows(8, layered),
+    "layered-8x8-tables": _flows(8, layered, form="destination"),
+    "layered-8x8-detours": _flows(8, layered, detour=2),
     "multicast-4x4": _flows(4, _spiking),
     "multicast-4x4-trees": _flows(4, _spiking, form="source"),
-    "layered-12x12": _flows(12, _layered),
+    "layered-12x12": _flows(12, layered),
 }

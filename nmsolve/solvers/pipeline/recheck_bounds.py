@@ -122,9 +122,10 @@ def _check_least(
         return BoundCheck(0 <= bound.value <= counted, float(counted), text)
     most, below = number(bound.certificate, "most"), bound.certificate.get("period")
     least = math.inf if below is None else number(bound.certificate, "period")
+    slow = "there is no plan" if below is None else f"no period is below {least:,.10g}"
     if most != int(most) or not 0 <= bound.value <= most + 1 or meets(period, least):
-        text = f"plans with {most:,.10g} of {name} and a period of {least:,.10g} are not above {period:,.10g}"
-        return BoundCheck(False, math.nan, f"{text}: that does not prove {bound.value:,.10g}")
+        text = f"with {most:,.10g} of {name} {slow}, for a period of {period:,.10g}"
+        return BoundCheck(False, math.nan, f"{text} that does not prove {bound.value:,.10g}")
     tighter = limited(problem, ((name, most),))
     inner = Bound(
         least,
@@ -134,9 +135,7 @@ def _check_least(
     )
     found = check_plan_bound(tighter, inner, seconds=seconds)
     value = most + 1 if found.ok else math.nan
-    return found._replace(
-        value=value, text=f"with {most:,.10g} of {name} no period is below {least:,.10g}: {found.text}"
-    )
+    return found._replace(value=value, text=f"with {most:,.10g} of {name} {slow}: {found.text}")
 
 
 def _least_counted(problem: PipelineProblem, name: str) -> int:
