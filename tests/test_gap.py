@@ -20,8 +20,8 @@ from nmsolve.model.formats import load_instance
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.solvers.mapping.api import bound_mapping as bounding
 from nmsolve.solvers.mapping.api import make_problem
-from nmsolve.solvers.mapping.bounding import bounding
 from nmsolve.solvers.mapping.certificates import check_bound
 
 NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"

@@ -35,13 +35,14 @@ def run_gap(o: GapOptions) -> int:
     InputError : anything wrong with the input, or the answer breaks a rule
     """
     from nmsolve.solvers.bounding import require_feasible
-    from nmsolve.solvers.mapping.bounding import bounding
+    from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
     other = answer_of(o.mapping)
     if other is not None:
         return _gap_again(o, *other)
-    limit, how = opt.seconds(o.time_limit), opt.search(o)
+    limit = opt.seconds(o.time_limit)
+    how = opt.search(o, time_limit=limit)
     loaded = load_answer(o, o.memory)
     problem = _problem(o, loaded)
     require_feasible(MappingTask(problem, loaded.core), problem.graph.name)
@@ -50,9 +51,8 @@ def run_gap(o: GapOptions) -> int:
     inputs = _inputs(o, loaded, problem)
     with Patience(clock.end(limit)) as patience:
         with watching(o.json) as observers:
-            bounded = bounding(
-                problem, loaded.core, time_limit=limit, observers=observers, known=known, **how
-            )
+            how["observers"] = observers
+            bounded = bound_mapping(problem, loaded.core, known=known, **how)
         beside = Beside(better=bounded.better)
         report = write_answer(
             o.out, problem, bounded.result, inputs, inputs["prohibit_turns"], patience, beside

@@ -163,16 +163,13 @@ def run_map(o: MapOptions, begin: Start | None = None) -> int:
 
 def _map_once(run: Run) -> int:
     """Minimise one objective, then choose routes if asked for; return the exit code."""
-    from nmsolve.solvers.mapping.api import solve_with
-    from nmsolve.solvers.run import Options
+    from nmsolve.solvers.mapping.api import solve
 
     o, problem = run.o, run.problem
     with watching(o.json) as observers:
-        options = Options(
-            mapping_time(o, run.limit), observers=observers, scratch=ScratchPlace(o.scratch, o.resume), known=run.known,
-            words=True, **opt.search(o),
-        )  # fmt: skip
-        result = solve_with(problem, options, run.start, o.mip_solver)
+        scratch = ScratchPlace(o.scratch, o.resume)
+        options = opt.search(o, time_limit=mapping_time(o, run.limit), observers=observers, scratch=scratch)
+        result = solve(problem, warm_start=run.start, mip_solver=o.mip_solver, known=run.known, **options)
     report, whole = run.with_routes(problem, result)
     if not problem.limits_moves:
         say_infeasible("mapping exists", result)
@@ -206,9 +203,8 @@ def _map_with_routes(run: Run) -> int:
     from nmsolve.solvers.mapping.joint.api import solve_joint
 
     with watching(run.o.json) as observers:
-        result, two_phase = solve_joint(
-            run.problem, time_limit=run.limit, observers=observers, warm_start=run.start, **opt.search(run.o)
-        )
+        options = opt.search(run.o, time_limit=run.limit, observers=observers)
+        result, two_phase = solve_joint(run.problem, warm_start=run.start, **options)
     routes = None if result.solution is None else result.solution.routes
     report = run.leave(run.problem, result, {"two_phase": two_phase}, Beside(routes=routes))
     if two_phase is not None and result.objective:

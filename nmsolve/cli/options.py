@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Unpack
 
 from nmsolve.cli import clock
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import GapOptions, MapOptions, PipelineOptions, RouteOptions
+    from nmsolve.solvers.run import RunOptions
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 _BYTES = {"": 1, "B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "KB": 10**3, "MB": 10**6, "GB": 10**9}
@@ -75,22 +76,13 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     return int(found)
 
 
-class Search(TypedDict):
-    """Options that every search shares."""
-
-    started: float
-    gap: float
-    seed: int
-    workers: int
-    engines: list[str] | None
-    memory: int | None
-
-
-def search(o: MapOptions | RouteOptions | PipelineOptions | GapOptions) -> Search:
-    """The options of a search; its time counts from the start of the command."""
+def search(
+    o: MapOptions | RouteOptions | PipelineOptions | GapOptions, **more: Unpack[RunOptions]
+) -> RunOptions:
+    """The options of a search and ``more``; its time counts from the start of the command."""
     return {
         "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,
-        "engines": names(o.engines), "memory": size_in_bytes(o.memory),
+        "engines": names(o.engines), "memory": size_in_bytes(o.memory), **more,
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypedDict, Unpack
 
 import numpy as np
 
@@ -45,6 +45,28 @@ class Rows(NamedTuple):
             self.first, read_only(self.indptr), read_only(self.source), read_only(self.targets), read_only(self.weights),
             read_only(self.multicast), read_only(self.rate),
         )  # fmt: skip
+
+
+class Nodes(TypedDict, total=False):
+    """What may be said of the nodes of a graph that is built; types as in :class:`LogicGraph`.
+
+    ``resources`` are ``("neurons",)`` if not given, ``sizes`` 1 of each resource, ``name`` is ``"graph"``.
+    """
+
+    resources: tuple[str, ...]
+    sizes: IntArray | None
+    ids: tuple[str | int, ...] | None
+    name: str
+    meta: dict[str, object] | None
+
+
+def _whole(n: int, nodes: Nodes) -> dict[str, Any]:
+    """Return ``nodes`` as fields of :class:`LogicGraph`, with what was not given."""
+    resources, sizes = nodes.get("resources", ("neurons",)), nodes.get("sizes")
+    sizes = np.ones((n, len(resources)), np.int64) if sizes is None else sizes
+    return {
+        **nodes, "resources": resources, "sizes": np.ascontiguousarray(sizes, np.int64), "meta": nodes.get("meta") or {},
+    }  # fmt: skip
 
 
 class Messages(Protocol):
@@ -150,11 +172,7 @@ class LogicGraph:
         directed: bool = True,
         multicast: BoolArray | None = None,
         rate: FloatArray | None = None,
-        resources: tuple[str, ...] = ("neurons",),
-        sizes: IntArray | None = None,
-        ids: tuple[str | int, ...] | None = None,
-        name: str = "graph",
-        meta: dict[str, object] | None = None,
+        **nodes: Unpack[Nodes],
     ) -> LogicGraph:
         """Build an ordinary graph (one row per node) from an edge list.
 
@@ -166,12 +184,13 @@ class LogicGraph:
         n : number of nodes
         source, target, weight : (m,) edges; weight 1 if not given
         multicast, rate : (n,) per node; no multicast, and the largest outgoing weight, if not given
-        sizes : (n, len(resources)) int; 1 of each resource if not given
+        nodes : their resources, sizes and names, as in :class:`Nodes`
 
         Raises
         ------
         InputError : an index out of range, a negative or non-finite number, wrong shapes
         """
+        name = nodes.get("name", "graph")
         src, dst = np.asarray(source, np.int64), np.asarray(target, np.int64)
         w = np.ones(len(src)) if weight is None else np.asarray(weight, np.float64)
         if not len(src) == len(dst) == len(w):
@@ -199,14 +218,8 @@ class LogicGraph:
             source=np.arange(n, dtype=np.int32),
             multicast=np.zeros(n, bool) if multicast is None else np.ascontiguousarray(multicast, bool),
             rate=np.ascontiguousarray(rate, np.float64),
-            resources=resources,
-            sizes=np.ones((n, len(resources)), np.int64)
-            if sizes is None
-            else np.ascontiguousarray(sizes, np.int64),
-            ids=ids,
             directed=directed,
-            name=name,
-            meta=meta or {},
+            **_whole(n, nodes),
         )
 
     @classmethod
@@ -216,19 +229,14 @@ class LogicGraph:
         indptr: IntArray,
         pins: IntArray,
         weight: FloatArray | None = None,
-        *,
-        resources: tuple[str, ...] = ("neurons",),
-        sizes: IntArray | None = None,
-        ids: tuple[str | int, ...] | None = None,
-        name: str = "graph",
-        meta: dict[str, object] | None = None,
+        **nodes: Unpack[Nodes],
     ) -> LogicGraph:
         """Build a hypergraph: row ``i`` is a net whose first pin sends one message to all the others.
 
         ``pins[indptr[i]:indptr[i+1]]`` are the net's nodes, ``weight[i]`` its rate (1 if not given); shapes (nets + 1,), (pins,)
         and (nets,). InputError for an unknown node or a net without pins.
         """
-        nets = len(indptr) - 1
+        name, nets = nodes.get("name", "graph"), len(indptr) - 1
         w = np.ones(nets) if weight is None else np.asarray(weight, np.float64)
         pins = np.asarray(pins, np.int64)
         length = np.diff(indptr)
@@ -248,14 +256,8 @@ class LogicGraph:
             source=first.astype(np.int32),
             multicast=np.ones(nets, bool),
             rate=w,
-            resources=resources,
-            sizes=np.ones((n, len(resources)), np.int64)
-            if sizes is None
-            else np.ascontiguousarray(sizes, np.int64),
-            ids=ids,
             directed=False,
-            name=name,
-            meta=meta or {},
+            **_whole(n, nodes),
         )
 
     def node_id(self, u: int) -> str | int:

@@ -7,7 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, TypedDict, TypeVar
 
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
 from nmsolve.model.engine import ScratchPlace
@@ -69,6 +69,25 @@ class Options:
             raise InputError(f"{self.workers} workers", "", "at least 1")
         if self.seed < 0:
             raise InputError(f"the seed is {self.seed}", "", "a whole number >= 0")
+
+    def require_gap(self) -> None:
+        """Refuse a gap that any answer >= 0 has, as InputError."""
+        if self.gap >= 1:
+            raise InputError(f"gap {self.gap}", "", "0 <= gap < 1")
+
+
+class RunOptions(TypedDict, total=False):
+    """Those of :class:`Options` that every function which solves a problem takes by name; an unknown one is a TypeError."""
+
+    time_limit: float
+    started: float | None
+    gap: float
+    seed: int
+    workers: int
+    engines: Sequence[str] | None
+    memory: int | None
+    scratch: ScratchPlace | None
+    observers: Sequence[Observer]
 
 
 @dataclass

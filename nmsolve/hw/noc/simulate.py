@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 
@@ -47,6 +48,14 @@ class Progress:
     in_network: int
     delivered: int
     seconds: float
+
+
+class Watched(TypedDict, total=False):
+    """Arguments of :func:`simulate` that are the same for many runs in a row."""
+
+    seed: int
+    stop: Callable[[], bool] | None
+    progress: Callable[[Progress], None] | None
 
 
 def simulate(

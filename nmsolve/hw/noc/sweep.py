@@ -6,11 +6,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 from nmsolve.hw.noc.caps import Cap, caps
 from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
 from nmsolve.hw.noc.result import SimulationResult
-from nmsolve.hw.noc.simulate import Progress, simulate
+from nmsolve.hw.noc.simulate import Watched, simulate
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
@@ -49,8 +50,7 @@ class Saturation:
 
 def latency_curve(
     machine: Machine, routing: Routes | TurnSet, traffic_at: TrafficAt, loads: Sequence[float], config: RouterConfig = CONFIG_B,
-    *, cycles: int = 10_000, warmup: int = 3_000, seed: int = 0, time_limit: float = math.inf,
-    stop: Callable[[], bool] | None = None, progress: Callable[[Progress], None] | None = None,
+    *, cycles: int = 10_000, warmup: int = 3_000, time_limit: float = math.inf, **how: Unpack[Watched],
 ) -> list[tuple[float, SimulationResult]]:  # fmt: skip
     """Simulate one load after the other, rising, until one is not stable. Arguments as of
     :func:`nmsolve.hw.noc.simulate.simulate`; ``time_limit`` is for all together."""
@@ -58,8 +58,8 @@ def latency_curve(
     runs: list[tuple[float, SimulationResult]] = []
     for load in sorted(loads):
         result = simulate(
-            machine, routing, traffic_at(load), config, cycles=cycles, warmup=warmup, seed=seed,
-            time_limit=deadline - time.perf_counter(), stop=stop, progress=progress,
+            machine, routing, traffic_at(load), config, cycles=cycles, warmup=warmup,
+            time_limit=deadline - time.perf_counter(), **how,
         )  # fmt: skip
         runs.append((load, result))
         if not result.stable:
@@ -69,8 +69,8 @@ def latency_curve(
 
 def saturation(
     machine: Machine, routing: Routes | TurnSet, traffic_at: TrafficAt, config: RouterConfig = CONFIG_B, *, low: float = 0.0,
-    high: float = 1.0, tolerance: float = 0.01, cycles: int = 20_000, warmup: int = 10_000, seed: int = 0,
-    time_limit: float = math.inf, stop: Callable[[], bool] | None = None, progress: Callable[[Progress], None] | None = None,
+    high: float = 1.0, tolerance: float = 0.01, cycles: int = 20_000, warmup: int = 10_000, time_limit: float = math.inf,
+    **how: Unpack[Watched],
 ) -> Saturation:  # fmt: skip
     """Halve the interval between a stable and an unstable load until it is ``tolerance`` of the unstable one.
 
@@ -101,8 +101,8 @@ def saturation(
     while low < high:
         for k in range(TIMES + 1):
             result = simulate(
-                machine, routing, traffic_at(load), config, cycles=cycles * GROW**k, warmup=warmup, seed=seed,
-                time_limit=deadline - time.perf_counter(), stop=stop, progress=progress,
+                machine, routing, traffic_at(load), config, cycles=cycles * GROW**k, warmup=warmup,
+                time_limit=deadline - time.perf_counter(), **how,
             )  # fmt: skip
             calm = result.ended == "complete" and result.undelivered == 0
             if not calm or load >= least or not tolerance / 4 < result.drift <= 10 * tolerance:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
 from nmsolve.hw.obey import require_own_routes
-from nmsolve.model.bound import Result
-from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.bound import Bound, Result
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -17,11 +17,11 @@ from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import AnyArray, IntArray
+from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.mapping.memory_estimate import advice, search_bytes
 from nmsolve.solvers.mapping.task import MappingTask
-from nmsolve.solvers.run import Options
+from nmsolve.solvers.run import Options, RunOptions
 from nmsolve.solvers.run import solve as run
-from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.memory import Memory
 
 
@@ -55,40 +55,27 @@ def map(
     graph: LogicGraph,
     machine: Machine,
     *,
-    time_limit: float = 60.0,
-    gap: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
     objective: str = "hops",
-    engines: Sequence[str] | None = None,
     constraints: Sequence[SideConstraint] = (),
     balance: float | None = None,
     warm_start: AnyArray | None = None,
     migration_budget: int | None = None,
-    memory: int | None = None,
-    scratch: ScratchPlace | None = None,
-    observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
+    **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
     """Map ``graph`` onto ``machine``. Return the best mapping found in the time given, and a bound that no mapping beats.
 
     Parameters
     ----------
-    time_limit : wall seconds
-    gap : stop once ``|objective - bound| / |objective|`` is proved to be no more than this
-    seed : seed of all random choices
-    workers : engines that run at the same time
     objective : one of :data:`nmsolve.model.mapping.objectives.OBJECTIVES` (docs/objectives.md)
-    engines : names of the engines to run, in this order; chosen by the kind and size of the problem if not given
     constraints : pin, region, together, apart, forbid
     balance : no core holds more than ``ceil((1 + balance) * nodes / cores)`` nodes; where neither graph nor machine
         states a capacity, 0.03 (0 where there is a core for every node)
     warm_start : (nodes,) core of every node to start from; repaired if it breaks a rule
     migration_budget : most nodes that may be on another core than in ``warm_start``
-    memory : most bytes that all processes together may hold (resident); the run ends before it holds more
-    scratch : where to put what does not fit in memory, and whether to continue from what a killed run left there
-    observers : called with every :class:`~nmsolve.model.bound.Event` as it happens
     mip_solver : the solver that Pyomo calls for the engine ``mip``
+    options : ``time_limit`` (60 s), ``gap``, ``seed``, ``workers``, ``engines``, ``memory``, ``scratch`` and ``observers``, as in
+        :class:`nmsolve.solvers.run.Options`
 
     Returns
     -------
@@ -114,7 +101,7 @@ def map(
     >>> result.status, result.objective, result.bound
     ('optimal', 4.0, 4.0)
     """
-    started = time.monotonic()
+    options.setdefault("started", time.monotonic())
     if migration_budget is not None and warm_start is None:
         raise InputError("a migration budget without a warm start", "", "the mapping to stay close to")
     migration = None
@@ -123,46 +110,48 @@ def map(
     problem = make_problem(
         graph, machine, objective=objective, constraints=constraints, balance=balance, migration=migration
     )
-    return solve(
-        problem,
-        time_limit=time_limit,
-        started=started,
-        gap=gap,
-        seed=seed,
-        workers=workers,
-        engines=engines,
-        warm_start=warm_start,
-        memory=memory,
-        scratch=scratch,
-        observers=observers,
-        mip_solver=mip_solver,
-    )
+    return solve(problem, warm_start=warm_start, mip_solver=mip_solver, **options)
 
 
 def solve(
     problem: MappingProblem,
     *,
-    time_limit: float = 60.0,
-    started: float | None = None,
-    gap: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
-    engines: Sequence[str] | None = None,
     warm_start: AnyArray | None = None,
-    memory: int | None = None,
-    scratch: ScratchPlace | None = None,
-    observers: Sequence[Observer] = (),
     mip_solver: str = "highs",
+    known: Sequence[Bound] = (),
+    **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
-    """Do the same as :func:`map` for a stated problem. ``started`` is the ``time.monotonic()`` from which the limit counts."""
-    options = Options(time_limit, started, gap, seed, workers, engines, memory, scratch, observers)
-    return solve_with(problem, options, warm_start, mip_solver)
+    """Do the same as :func:`map` for a stated problem.
+
+    ``started`` is the ``time.monotonic()`` from which the limit counts. ``known`` are bounds from before: they count as far as
+    they can be recomputed, else on their solver's word.
+    """
+    task = _admitted(problem, warm_start, options, mip_solver)
+    return run(task, Options(**options, known=known, words=True))
 
 
-def solve_with(
-    problem: MappingProblem, options: Options, warm_start: AnyArray | None = None, mip_solver: str = "highs"
-) -> Result[IntArray]:
-    """Do the same with all options of a run, such as bounds that are known from before."""
+def bound_mapping(
+    problem: MappingProblem, given: IntArray, *, known: Sequence[Bound] = (), **options: Unpack[RunOptions]
+) -> Bounded[IntArray]:
+    """Bound how far the ``given`` mapping (n,) is from the best one; it stays as it is (``nmsolve gap``).
+
+    Parameters
+    ----------
+    known : bounds from before; those whose certificates can be recomputed count, the others are dropped
+    options : as of :func:`solve`; ``engines`` are by default those of :meth:`.task.MappingTask.provers`
+
+    Raises
+    ------
+    InputError : the mapping breaks a rule, or an argument is wrong
+    """
+    task = _admitted(problem, np.ascontiguousarray(given, np.int64), options)
+    return bounding(task, Options(**options, known=known), problem.graph.name)
+
+
+def _admitted(
+    problem: MappingProblem, start: AnyArray | None, options: RunOptions, mip_solver: str = "highs"
+) -> MappingTask:
+    """Return the task. InputError where a search cannot obey the machine's routes, or does not fit in memory."""
     require_own_routes(problem)
-    Memory(options.memory).require(search_bytes(problem, options.workers), advice(problem))
-    return run(MappingTask(problem, warm_start, mip_solver), options)
+    Memory(options.get("memory")).require(search_bytes(problem, options.get("workers", 1)), advice(problem))
+    return MappingTask(problem, start, mip_solver)

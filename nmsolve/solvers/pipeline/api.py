@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 
@@ -16,47 +17,35 @@ from nmsolve.solvers.pipeline.fit import require_fit
 from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
-from nmsolve.solvers.run import Options, Run, Task, solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.entries import provers
-from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.portfolio import Step
 
 
 def plan(
     problem: PipelineProblem,
     *,
-    time_limit: float = 60.0,
-    started: float | None = None,
-    gap: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
-    engines: Sequence[str] | None = None,
     warm_start: PipelinePlan | None = None,
-    memory: int | None = None,
-    observers: Sequence[Observer] = (),
     known: Sequence[Bound] = (),
+    **options: Unpack[RunOptions],
 ) -> Result[PipelinePlan]:
     """Return the plan with the smallest largest load found in the time given, and a proven bound.
 
     Parameters
     ----------
-    engines : names from :data:`nmsolve.solvers.pipeline.registry.REGISTRY`, in this order; all that fit if not given
     warm_start : a plan to start from
     known : bounds from before; they count as far as they can be recomputed, else on their solver's word
-
-    The other arguments are those of :class:`nmsolve.solvers.run.Options`.
+    options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
+        :data:`nmsolve.solvers.pipeline.registry.REGISTRY`, all that fit if not given
 
     Raises
     ------
     InputError : an argument is wrong; a layer fits nowhere, or all layers together do not
     """
-    if gap >= 1:
-        raise InputError(f"gap {gap}", "", "0 <= gap < 1")
-    options = Options(
-        time_limit, started, gap, seed, workers, engines, memory, None, observers, known, words=True
-    )
+    chosen = Options(**options, known=known, words=True)
+    chosen.require_gap()
     require_fit(problem)
-    return solve(PipelineTask(problem, warm_start), options)
+    return solve(PipelineTask(problem, warm_start), chosen)
 
 
 def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) -> Bounded[PipelinePlan]:

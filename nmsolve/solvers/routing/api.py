@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
+from typing import Unpack
 
 import numpy as np
 
@@ -22,9 +23,8 @@ from nmsolve.solvers.routing.fit import missing_text, require_routes
 from nmsolve.solvers.routing.recheck import check_routing_bound, counted, whole_values
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import REGISTRY, plan_of
-from nmsolve.solvers.run import Options, Run, Task, solve
+from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
 from nmsolve.solvers.search.entries import provers
-from nmsolve.solvers.search.incumbent import Observer
 from nmsolve.solvers.search.portfolio import Step
 
 #: Part of the remaining time for an objective if later ones are not proved yet.
@@ -36,16 +36,9 @@ LEAST_ROUND = 1.0
 def route(
     problem: RoutingProblem,
     *,
-    time_limit: float = 60.0,
-    started: float | None = None,
-    gap: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
-    engines: Sequence[str] | None = None,
     warm_start: Routes | None = None,
-    memory: int | None = None,
-    observers: Sequence[Observer] = (),
     known: Mapping[str, Sequence[Bound]] = MappingProxyType({}),
+    **options: Unpack[RunOptions],
 ) -> Result[ChosenRoutes]:
     """Return the best deadlock-free routes found in the time given, and a proven bound on all others.
 
@@ -53,24 +46,20 @@ def route(
 
     Parameters
     ----------
-    gap : an objective counts as reached once its gap is proved to be no more than this
-    engines : names from :data:`nmsolve.solvers.routing.registry.REGISTRY`, in this order; all that fit if not given
     warm_start : routes to start from
-    observers : called with every event; every objective begins with an event ``start``
     known : bounds from before, by objective; those that can be recomputed count
-
-    The other arguments are those of :class:`nmsolve.solvers.run.Options`.
+    options : as in :class:`nmsolve.solvers.run.Options`; ``gap`` is of every objective, ``engines`` are names from
+        :data:`nmsolve.solvers.routing.registry.REGISTRY`, all that fit if not given, and every objective begins with an event
+        ``start``
 
     Raises
     ------
     InputError : an argument is wrong; faults or turns cut off a pair of cores; the tables cannot hold the flows
     """
-    if gap >= 1:
-        raise InputError(f"gap {gap}", "", "0 <= gap < 1")
-    began = time.monotonic() if started is None else started
-    options = Options(time_limit, began, gap, seed, workers, engines, memory, None, observers)
+    chosen = Options(**options)
+    chosen.require_gap()
     require_routes(problem)
-    search = _Stages(problem, options, began, known)
+    search = _Stages(problem, chosen, known)
     start = None if warm_start is None else first_solution(problem, warm_start)
     if problem.table_limit is not None and start is None:
         loose = replace(problem, table_limit=None)
@@ -97,8 +86,7 @@ def bound_routes(
     ------
     InputError : the routes break a rule, or an option is wrong
     """
-    began = time.monotonic() if options.started is None else options.started
-    search = _Stages(problem, options, began, known, stays=True)
+    search = _Stages(problem, options, known, stays=True)
     first = first_solution(problem, given, numbering)
     result = search.result(search.minimise(first))
     return Bounded(result, None if search.better is None else chosen_routes(problem, search.better))
@@ -178,11 +166,10 @@ class _Stages:
     """
 
     def __init__(
-        self, problem: RoutingProblem, options: Options, began: float, known: Mapping[str, Sequence[Bound]],
-        stays: bool = False,
+        self, problem: RoutingProblem, options: Options, known: Mapping[str, Sequence[Bound]], stays: bool = False
     ) -> None:  # fmt: skip
-        self.problem, self.options, self.began, self.known = problem, options, began, known
-        self.stays = stays
+        self.problem, self.options, self.known, self.stays = problem, options, known, stays
+        self.began = time.monotonic() if options.started is None else options.started
         self.better: IntArray | None = None
         self.done: dict[str, Result[IntArray]] = {}
         self.all: list[Result[IntArray]] = []

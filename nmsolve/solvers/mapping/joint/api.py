@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from nmsolve.solvers.mapping.api import solve
 from nmsolve.solvers.mapping.joint.climbing import climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.problem import ROUTED, JointProblem, JointReferee, require_links
 from nmsolve.solvers.mapping.joint.registry import SMALL, plan_of
-from nmsolve.solvers.run import Options, Run, Task
+from nmsolve.solvers.run import Options, Run, RunOptions, Task
 from nmsolve.solvers.run import solve as run_task
-from nmsolve.solvers.search.incumbent import Incumbent, Observer
+from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.portfolio import Step
 
 #: Part of the time for the ordinary run with the machine's own routes, and most of it for small problems.
@@ -48,21 +48,13 @@ class RoutedMapping:
 def solve_joint(
     problem: MappingProblem,
     *,
-    time_limit: float = 60.0,
-    started: float | None = None,
-    gap: float = 0.0,
-    seed: int = 0,
-    workers: int = 1,
-    engines: Sequence[str] | None = None,
-    memory: int | None = None,
-    observers: Sequence[Observer] = (),
     warm_start: IntArray | None = None,
+    **options: Unpack[RunOptions],
 ) -> tuple[Result[RoutedMapping], float | None]:
     """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
 
-    The ordinary mapping that comes first starts from ``warm_start``.
-
-    ``engines``: of :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
+    The ordinary mapping that comes first starts from ``warm_start``. ``engines`` are names from
+    :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
 
     Returns
     -------
@@ -74,20 +66,21 @@ def solve_joint(
     ------
     InputError : a machine without links, an unknown engine, or a problem too large for every engine
     """
-    began = time.monotonic() if started is None else started
-    options = Options(time_limit, began, gap, seed, workers, engines, memory, None, observers)
+    whole = Options(**options)
+    if whole.started is None:
+        whole = replace(whole, started=time.monotonic())
     require_links(problem)
     if problem.graph.m > MAX_EDGES:
         raise InputError(f"{problem.graph.m} edges with free routes", "--route joint", f"at most {MAX_EDGES}")
     referee = JointReferee(merge_together(problem))
-    plan_of(referee.problem, engines)  # whoever is to be refused is refused before the ordinary run
-    first = min(TWO_PHASE_MOST if problem.n <= SMALL else time_limit, TWO_PHASE * time_limit)
+    plan_of(referee.problem, whole.engines)  # whoever is to be refused is refused before the ordinary run
+    first = min(TWO_PHASE_MOST if problem.n <= SMALL else whole.time_limit, TWO_PHASE * whole.time_limit)
     ordinary = solve(
-        replace(problem, turns=None), time_limit=first, seed=seed, workers=workers, memory=memory,
+        replace(problem, turns=None), time_limit=first, seed=whole.seed, workers=whole.workers, memory=whole.memory,
         warm_start=warm_start,
     )  # fmt: skip
     task = JointTask(problem, referee, ordinary)
-    result = run_task(task, options)
+    result = run_task(task, whole)
     return replace(result, cpu_seconds=result.cpu_seconds + ordinary.cpu_seconds), task.two_phase
 
 
