@@ -13,10 +13,10 @@ from collections.abc import Callable
 
 import numba as nb
 import numpy as np
+from link_loads.lines import FlowEvaluator, evaluate
+from link_loads.moving import MovingLoads, largest, move_part, swap_parts
 
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.routing.lines import FlowEvaluator, evaluate
-from nmsolve.hw.routing.moving import MovingLoads, largest, move_part, swap_parts
 
 
 @nb.njit(nogil=True)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from link_loads.lines import FlowEvaluator
+from link_loads.moving import MovingLoads
+from link_loads.rerouted import RoutedLoads
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.routes import link_loads, route
-from nmsolve.hw.routing.lines import FlowEvaluator
 from nmsolve.hw.routing.loads import flow_loads, route_loads
-from nmsolve.hw.routing.moving import MovingLoads
-from nmsolve.hw.routing.rerouted import RoutedLoads
 from nmsolve.model.errors import InputError
 from nmsolve.model.generators import generate
 from nmsolve.model.machine import Machine

@@ -15,14 +15,11 @@ from nmsolve.heuristics.routing.engine import Reroute
 from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.energy import energy_parts
 from nmsolve.hw.routing.latency import estimate_latency
-from nmsolve.hw.routing.lines import FlowEvaluator
 from nmsolve.hw.routing.loads import flow_loads
-from nmsolve.hw.routing.moving import MovingLoads
 from nmsolve.hw.routing.named import ROUTES, named_routes
 from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.order import number_of
 from nmsolve.hw.routing.proof import prove
-from nmsolve.hw.routing.rerouted import RoutedLoads
 from nmsolve.hw.routing.turn_routes import disconnected_pair
 from nmsolve.hw.turns import RULES, turn_set
 from nmsolve.hw.verify_routes import verify_flow_routes
@@ -126,21 +123,13 @@ def _turns() -> None:
 
 
 def _loads() -> None:
-    """Loads at once, after moves of parts, after changes of single routes."""
-    core = np.arange(16)
+    """Loads of routes by a rule."""
     for machine in (MESH, TORUS):
-        one, many = some_flows(machine, 1), some_flows(machine, 4)
         for rule in ("xy", "yx"):
-            for flows in (one, many):
-                flow_loads(machine, flows, rule)
-            FlowEvaluator(machine, one.source, one.targets, one.rate, rule)(core)
-            loads = MovingLoads(machine, one.source, one.targets, one.rate, core, rule)
-            loads.move(0, 3)
-            loads.swap(1, 2)
+            for most in (1, 4):
+                flow_loads(machine, some_flows(machine, most), rule)
     for flows in (some_flows(FAULTY, 1), some_flows(FAULTY, 4)):
         flow_loads(FAULTY, flows)
-        routes = named_routes(FAULTY, flows, "given")
-        RoutedLoads(FAULTY, flows, routes).reroute(0, routes.of(0))
 
 
 def _files() -> None:

@@ -1,6 +1,6 @@
 """Link loads that are kept up to date while parts move.
 
-The lines of :mod:`nmsolve.hw.routing.lines` are kept: a flow that moves changes four of their places, and only lines that changed
+The lines of :mod:`link_loads.lines` are kept: a flow that moves changes four of their places, and only lines that changed
 are summed again when the largest load is asked for.
 """
 
@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from link_loads.lines import Axis, IndexArray, Way, add_flows, check_cores, sum_line, way_of
 
-from nmsolve.hw.routing.lines import Axis, IndexArray, Way, add_flows, check_cores, sum_line, way_of
 from nmsolve.model.compiled import inlined, plain
 from nmsolve.model.errors import InputError
 from nmsolve.model.machine import Machine
@@ -25,7 +25,7 @@ class Moves(NamedTuple):
     way : how routes run
     source, target, rate : (F,) flows between parts
     indptr, flow : flows that begin or end at part ``i``: ``flow[indptr[i]:indptr[i + 1]]``
-    x, y : lines (:func:`nmsolve.hw.routing.lines.add_flows`)
+    x, y : lines (:func:`link_loads.lines.add_flows`)
     x_stale, y_stale : (2 * rows,), (2 * cols,) lines that changed since they were summed
     x_top, y_top : largest load of every line that is not stale
     loads : (4 * P,) of lines that are not stale
