@@ -133,7 +133,7 @@ def test_packing_needs_search() -> None:
         found = explain(problem, 10.0)
         assert (found.status == "feasible") == fits
         if found.conflict is not None:
-            assert "no single count shows it" in found.conflict.text
+            assert "counting does not show it" in found.conflict.text
             assert recheck_conflict(problem, found.conflict.certificate)
 
 

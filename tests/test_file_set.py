@@ -145,12 +145,12 @@ def test_a_planted_set_reaches_nothing_outside(tmp_path: Path) -> None:
         if not (folder / "way").exists():
             (folder / "way").symlink_to(outside)
         (ready / module._REMOVED).write_text(json.dumps([planted]))
-        with pytest.raises(InputError, match="only in part"):
+        with pytest.raises(InputError, match="only partly"):
             settle(folder)
         (ready / module._REMOVED).unlink()
         ready.rmdir()
     ready.symlink_to(outside)
-    with pytest.raises(InputError, match="only in part"):
+    with pytest.raises(InputError, match="only partly"):
         settle(folder)
     assert (outside / "dear.json").read_text() == "dear"
 

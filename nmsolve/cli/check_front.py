@@ -197,9 +197,9 @@ def _together(front: FrontFile) -> CheckPart:
             return CheckPart(
                 "front",
                 False,
-                f"{number(found[0])}, {number(found[1])} is called dominated, no point is as good",
+                f"{number(found[0])}, {number(found[1])} is listed as dominated, but no point is as good",
             )
-    text = f"{len(rows)} points, none dominated, the ideal is theirs"
+    text = f"{len(rows)} points, none dominated; the ideal matches their best values"
     if front.dominated:
         text += f"; {len(front.dominated)} dominated values without a file, which claim nothing"
     return CheckPart("front", True, text)

@@ -87,7 +87,7 @@ def _sums(table: Table) -> list[str]:
         f"MACs           {_figure(table.macs, _SUM)}" + (f"   ({table.unknown:,} operators unknown)" if table.unknown else ""),
         f"parameters     {_figure(table.parameters, _SUM)}",
         f"weights        {_figure(table.weight_bytes, _SUM)} bytes",
-        f"results        {_figure(table.activation_bytes, _SUM)} bytes of all operators together",
+        f"results        {_figure(table.activation_bytes, _SUM)} bytes of all operators",
         f"classes        {classes['tensor']:,} tensor, {classes['scalar']:,} scalar operators, bodies of control flow included",
         "kinds          " + ", ".join(f"{count:,} {kind}" for kind, count, _ in table.kinds[:12])
         + (f" and {len(table.kinds) - 12:,} other kinds" if len(table.kinds) > 12 else ""),

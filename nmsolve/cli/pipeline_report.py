@@ -234,7 +234,7 @@ def pipeline_words(report: PipelineReport) -> list[str]:
         )
     if report.assumed:
         words.append(
-            "Times are those of an assumed core, not of a real machine: they compare plans, they do not predict a chip."
+            "Times are those of an assumed core, not of a real machine: use them to compare plans, not to predict a chip."
         )
     return words
 

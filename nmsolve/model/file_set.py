@@ -160,7 +160,7 @@ def _settle(folder: Path) -> None:
     except (OSError, ValueError) as error:
         what = reason(error) if isinstance(error, OSError) else "nmsolve did not write it like that"
         raise InputError(
-            f"it holds an answer that was moved into place only in part ({what})",
+            f"it holds an answer that was only partly moved into place ({what})",
             str(folder),
             f"a folder that can be written, or no {_READY} in it",
         ) from None

@@ -142,7 +142,7 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
         _say(f"{len(done)} of {len(tasks)} runs are in {o.out / 'results.sqlite'} already")
     if missing and uncompiled():
         _say(
-            "kernels are not compiled yet, which the first runs would pay for: run `nmsolve doctor --warm` first"
+            "kernels are not compiled yet, so the first runs would be slower: run `nmsolve doctor --warm` first"
         )
     started, count = time.monotonic(), 0
     try:

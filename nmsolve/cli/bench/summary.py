@@ -215,7 +215,9 @@ def _share(cases: Sequence[Case]) -> str:
     if not runs:
         return ""
     share = sum(o.cpu for o in runs) / sum(o.wall for o in runs)
-    busy = "; the machine was busy with other work, so whatever depends on time is worse than it could be"
+    busy = (
+        "; the machine was busy with other work, so figures that depend on time are worse than they could be"
+    )
     return f"The runs had {100 * share:.0f} % of a core each{busy if share < BUSY else ''}."
 
 

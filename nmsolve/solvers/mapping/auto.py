@@ -94,7 +94,7 @@ def automatic(
     steps, refusals = _steps(problem, None, mip_solver, shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
     if any(late.get(name, "") is None and name not in refusals for name in ("split", "subgraphs")):
-        late["projection"] = late["projection"] or "the bounds split and subgraphs are better"
+        late["projection"] = late["projection"] or "the bounds `split` and `subgraphs` are better"
     for name in shares:
         if name in refusals or late[name] is not None:
             refused(name, f"refused: {refusals[name]}" if name in refusals else f"not run: {late[name]}")
@@ -188,14 +188,14 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
     subgraphs pay where nodes have few neighbours.
     """
     if name == "subgraphs" and problem.one_per_core and _neighbours(problem) > DENSE:
-        return "nodes have many neighbours, where the split bound is better"
+        return "nodes have many neighbours, where the bound `split` is better"
     if name not in ("parts", "joint") or uses_nets(problem) or problem.machine.distance_matrix is not None:
         return None
     fill = problem.n / max(1, _room(problem) * int(problem.machine.usable.sum()))
     if name == "parts" and fill > FULL:
         return "cores are well filled, where the bound `joint` is better"
     if name == "joint" and fill < LOOSE:
-        return "cores are loosely filled, where the parts bound is better"
+        return "cores are loosely filled, where the bound `parts` is better"
     return None
 
 

@@ -104,7 +104,7 @@ class PipelineLimits(Limits[PipelinePlan]):
             require_fit(self.restricted(limits))
         except InputError as error:
             return error.what
-        return "no single count shows it; trying every plan does (CP-SAT)"
+        return "counting does not show it; trying every plan does (CP-SAT)"
 
     def written(self, solution: PipelinePlan) -> dict[str, Any]:
         """Stage of every layer, cores of every stage."""

@@ -205,7 +205,7 @@ def _solve(rows: _Rows, columns: int, seconds: float, threads: int) -> FloatArra
     highs.setOptionValue("solver", "ipm")
     highs.setOptionValue("run_crossover", "off")
     if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise BackendError("HiGHS does not take the linear program of split flows")
+        raise BackendError("HiGHS rejects the linear program of splittable flows")
     highs.run()
     if not highs.getSolution().dual_valid:
         return None

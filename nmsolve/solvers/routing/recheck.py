@@ -117,7 +117,7 @@ def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -
         elif objective == "max-link":
             value = recheck_split_flow(problem, bound.certificate)
         else:
-            raise BadCertificate(f"split flows bound the largest load, not {objective}")
+            raise BadCertificate(f"splittable flows bound the largest load, not {objective}")
     except BadCertificate as broken:
         return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
     exact = Fraction(-(-value.numerator // value.denominator)) if whole_values(problem, objective) else value

@@ -179,7 +179,7 @@ class Child:
         if self._ending is not None:
             return self._ending
         if self._last_signal:
-            return Ending("killed", "overran its time and was ended from outside")
+            return Ending("killed", "overran its time and was killed")
         last = self._last_error()
         how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         starved = any(sign in last for sign in ("MemoryError", "bad_alloc", "annot allocate memory"))

@@ -102,7 +102,7 @@ def solve_highs(
 
     Raises
     ------
-    BackendError : HiGHS does not take the model
+    BackendError : HiGHS rejects the model
     """
     import highspy
 
@@ -170,7 +170,7 @@ def _load(built: Solvable) -> tuple[Any, IntArray]:
     highs = highspy.Highs()
     highs.silent()
     if highs.passModel(lp) == highspy.HighsStatus.kError:
-        raise BackendError("HiGHS does not take the model")
+        raise BackendError("HiGHS rejects the model")
     number = {id(v): k for k, v in enumerate(form.columns)}
     return highs, np.asarray([number[id(v)] for v in built.read()], np.int64)
 

@@ -45,7 +45,7 @@ def _too_large(problem: MappingProblem) -> str | None:
     if room < 2:
         return "no core can hold two nodes"
     if problem.n > MAX_NODES or room > MAX_ROOM:
-        return f"{problem.n} nodes, {room} on a core: takes up to {MAX_NODES} and {MAX_ROOM}"
+        return f"{problem.n} nodes, {room} on a core: the limits are {MAX_NODES} and {MAX_ROOM}"
     if not 2 <= usable <= MAX_CORES or room * usable < problem.n or room >= problem.n:
         return f"{usable} usable cores with room for {room} of {problem.n} nodes each"
     return None

@@ -30,7 +30,7 @@ def reason(problem: MappingProblem, limits: Sequence[Limit]) -> str:
             if text is not None:
                 return text
     texts = explain_misfit(alone)
-    return texts[0] if texts else "no single count shows it; trying every distribution does (CP-SAT)"
+    return texts[0] if texts else "counting does not show it; trying every distribution does (CP-SAT)"
 
 
 def _overfull(

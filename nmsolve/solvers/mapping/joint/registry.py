@@ -15,7 +15,7 @@ _E = "solvers.mapping.joint.engines:"
 REGISTRY: dict[str, Entry] = {
     "tree-search": Entry(_E + "TreeSearch", "annealing with best trees", 0.15),
     "tree-branching": Entry(_E + "TreeBranching", "exact depth-first search with best trees", 0.15),
-    "bounds": Entry(_E + "AnyRouteBounds", "bounds that hold whatever routes are taken", 0.3),
+    "bounds": Entry(_E + "AnyRouteBounds", "bounds that hold for any routes", 0.3),
     "tree-partitions": Entry(_E + "TreePartitions", "all partitions that may be optimal", 0.2),
     "joint-cpsat": Entry(_E + "JointCpSat", "exact model for CP-SAT", 0.2, child=True),
     "joint-mip": Entry(_E + "JointMip", "exact model for HiGHS", 0.35, child=True, unasked=False),

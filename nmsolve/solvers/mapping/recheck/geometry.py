@@ -38,7 +38,7 @@ def disagreement(machine: Machine, quantity: str) -> str | None:
         return _given(machine, quantity)
     b = mesh_links(machine, quantity)
     if b.once != step_value(machine, quantity):
-        return f"a message costs {b.once:.10g} once, the bound counts {step_value(machine, quantity):.10g}"
+        return f"a message costs {b.once:.10g} once, the bound assumes {step_value(machine, quantity):.10g}"
     return _links(b, quantity) or (_routes(b, quantity) if machine.faulty_links else None)
 
 
@@ -69,7 +69,7 @@ def _links(b: MeshLinks, quantity: str) -> str | None:
         for direction, line in ((ahead, place), (back, (place - 1) % lines)):
             works = b.leads[:, direction] >= 0
             if (line[works] >= len(values)).any() or (values[line[works]] != b.cost[works, direction]).any():
-                return "links cost something else than the bound counts"
+                return "links have other costs than the bound assumes"
         closes = bool((b.leads[place == lines - 1, ahead] >= 0).any())
         if len(values) != lines - 1 + closes and not m.faulty_links:
             return "the board ends elsewhere than the bound assumes"
@@ -91,4 +91,8 @@ def _routes(b: MeshLinks, quantity: str) -> str | None:
 
 def _unlike(found: FloatArray, wanted: FloatArray, cores: IntArray) -> str | None:
     wrong = np.flatnonzero((np.abs(found - wanted) > ROUNDING * np.abs(wanted)).any(axis=1))
-    return f"distances from core {cores[wrong[0]]} are others than the bound counts" if len(wrong) else None
+    return (
+        f"distances from core {cores[wrong[0]]} differ from those that the bound assumes"
+        if len(wrong)
+        else None
+    )

@@ -72,7 +72,7 @@ def _halves(
     """The problem with two cores, each with the room of the larger half of the board, and the links between the halves."""
     machine = problem.machine
     if "nodes" in problem.graph.resources:
-        raise CertificateError("a resource called 'nodes' leaves no name for the nodes of a half")
+        raise CertificateError("the graph has a resource called 'nodes', a name that this check needs itself")
 
     def later(p: int) -> bool:
         row, col = divmod(p, machine.cols)

@@ -53,7 +53,9 @@ def moderate(values: FloatArray, name: str, scale: float) -> FloatArray:
     """The field's numbers if none is absurdly large beside ``scale``. Raises CertificateError."""
     most = float(np.abs(values).max(initial=0.0))
     if most > LARGEST_MULTIPLIER * scale:
-        raise CertificateError(f"{name!r} holds {most:.3g}, absurd beside a sum of weights of {scale:.3g}")
+        raise CertificateError(
+            f"{name!r} holds {most:.3g}, far too large for a sum of weights of {scale:.3g}"
+        )
     return values
 
 
@@ -141,7 +143,7 @@ def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
     expect(problem)
     room = room_of(problem)
     if room >= problem.n:
-        raise CertificateError("all nodes may fit on one core, nothing need part")
+        raise CertificateError("all nodes may fit on one core: nothing needs to be cut")
     apart = least_apart(problem)
     shift, rho, lam = _multipliers(problem, certificate, _parting(problem))
     doubled = doubled_parts(problem.n, room, shift, rho, lam)
@@ -189,7 +191,7 @@ def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
     """The field ``eigenvalues``: at least one, at most ``most``, rising."""
     lam = numbers(certificate, "eigenvalues")
     if not 1 <= len(lam) <= most or (np.diff(lam) < 0).any():
-        raise CertificateError("'eigenvalues' must be rising and at least one")
+        raise CertificateError("'eigenvalues' must hold at least one number, rising")
     return lam
 
 

@@ -148,7 +148,7 @@ def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
         return least_triangle(d)
     if count > LARGEST or not form.separable or form.wrap_x > 0 or form.wrap_y > 0:
         raise CertificateError(
-            f"'members' has a clique row of {count} nodes, for which nothing is known here"
+            f"'members' has a clique row of {count} nodes, for which no bound is known on this machine"
         )
     gap_x = float(np.diff(form.x).min()) if len(form.x) > 1 else 0.0
     gap_y = float(np.diff(form.y).min()) if len(form.y) > 1 else 0.0

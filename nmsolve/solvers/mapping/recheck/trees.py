@@ -33,7 +33,7 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
     expect(problem, "nets")
     room = room_of(problem)
     if room >= problem.n:
-        raise CertificateError("all nodes may fit on one core, nothing need part")
+        raise CertificateError("all nodes may fit on one core: nothing needs to be cut")
     n = problem.n
     shift = numbers(certificate, "shift", n)
     rho = rho_of(certificate)
