@@ -173,7 +173,12 @@ def uses_links(problem: MappingProblem) -> bool:
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:
-    """``core`` as contiguous int64. InputError if its shape is wrong or a core number does not exist."""
+    """Return the mapping ``core`` (n,) as contiguous int64.
+
+    Raises
+    ------
+    InputError : another shape, or a core number that does not exist
+    """
     at: IntArray = np.ascontiguousarray(core, np.int64)
     if at.shape != (graph.n,):
         raise InputError(f"the mapping has shape {at.shape}", graph.name, f"({graph.n},)")

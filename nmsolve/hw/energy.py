@@ -54,7 +54,7 @@ def _value(table: Mapping[str, Figure], key: str) -> float:
 
 
 def crossing_lines(machine: Machine, axis: int) -> BoolArray:
-    """Bool per line of ``axis``: True where its links join chips. Shape as :meth:`Machine.line_weights`."""
+    """Return (lines,) whether the links of each line of ``axis`` join chips; lines as in :meth:`Machine.line_weights`."""
     per_chip, chips = machine.cores[axis], machine.chips[axis]
     lines = per_chip * chips
     out = np.zeros(len(machine.line_weights(axis)), bool)
@@ -70,10 +70,10 @@ def _priced(machine: Machine, quantity: str) -> tuple[Mapping[str, Figure], Mapp
 
 
 def line_values(machine: Machine, quantity: str, axis: int) -> FloatArray:
-    """What crossing each line between rows (axis 0) or columns (axis 1) costs: router + link (+ crossing).
+    """Return (lines,) what crossing each line between rows (axis 0) or columns (axis 1) costs: router + link (+ crossing).
 
-    In ``hops`` (weights), ``energy`` (pJ) or ``latency`` (ns). Shape as :meth:`Machine.line_weights`: entry ``i`` joins
-    line ``i`` and ``i + 1``, a last one closes the torus. Without figures: ``1 + 0.1 * link weight`` of energy (Jin et
+    In ``hops`` (weights), ``energy`` (pJ) or ``latency`` (ns). Entry ``i`` joins line ``i`` and
+    ``i + 1``, a last one closes the torus. Without figures: ``1 + 0.1 * link weight`` of energy (Jin et
     al.'s units, a dearer link costing more), 0.01 instead of 0.1 of latency.
     """
     weights = machine.line_weights(axis)

@@ -141,9 +141,16 @@ def hottest_links(
     messages: int = 5,
     loads: FloatArray | None = None,
 ) -> list[HotLink]:
-    """The ``count`` most loaded links (ties by number), each with the ``messages`` largest messages over it.
+    """Return the ``count`` most loaded links (ties by number), each with the ``messages`` largest messages over it.
 
-    ``loads`` : what :func:`link_loads` gives, if it is known.
+    Parameters
+    ----------
+    core : (n,) core of every node
+    loads : (4 * P,) result of :func:`link_loads`, if it is known
+
+    Raises
+    ------
+    InputError : a machine given by a distance matrix has no links; wrong mapping
     """
     loads = link_loads(graph, machine, core) if loads is None else loads
     order = np.argsort(-loads, kind="stable")[:count]

@@ -97,8 +97,10 @@ def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> flo
 
 
 def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
-    """The first ceiling on another objective that the mapping breaks (beyond rounding of sums), or else the router whose table
-    it overfills most, in words."""
+    """Say which ceiling on another objective the mapping ``core`` (n,) breaks first (beyond rounding of sums).
+
+    Else the router whose table it overfills most; None if it breaks neither.
+    """
     for name, most in problem.ceilings:
         value = objective_value(replace(problem, objective=name, ceilings=()), core)
         if value > most * (1 + CEILING_SLACK):

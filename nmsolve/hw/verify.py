@@ -122,10 +122,11 @@ def verifying(
     routed: Mapping[str, float] | None = None,
     between: BetweenCores | None = None,
 ) -> Iterator[tuple[str, list[Check]]]:
-    """:func:`verify` one stage of :data:`STAGES` after the other, each with its checks when they are done.
+    """Run :func:`verify` one stage of :data:`STAGES` after the other; yield each with its checks when they are done.
 
     Parameters
     ----------
+    core : (n,) core of every node
     scores : takes the objectives as recomputed, once the second stage is done
     between : the mapping's messages between cores, for use afterwards
     """

@@ -96,7 +96,10 @@ def flow_scores(machine: Machine, file: FlowRoutes) -> dict[str, float]:
 
 
 def expected_flows(graph: LogicGraph, machine: Machine, core: IntArray) -> dict[Key, float]:
-    """Messages per step by source and remote target cores; what is sent edge by edge has one target each."""
+    """Return messages per step by source and remote target cores, for the mapping ``core`` (n,).
+
+    A row that is sent edge by edge has one target per message.
+    """
     out: dict[Key, float] = defaultdict(float)
     between = BetweenCores(graph, machine, core)
     for rows in between.blocks():

@@ -137,7 +137,7 @@ def _walk_trees(b: MeshLinks, p: IntArray, q: IntArray) -> Iterator[tuple[IntArr
 
 
 def distances_from(b: MeshLinks, sources: IntArray) -> FloatArray:
-    """(len(sources), P) weight of a shortest route, by SciPy's Dijkstra."""
+    """Return (len(sources), P) the weight of a shortest route from each of ``sources``, by SciPy's Dijkstra."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import dijkstra
 
@@ -161,7 +161,12 @@ class Totals:
 
 
 def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -> Totals:
-    """Walk every message of a mapping and add up ``quantity`` over the links (and once per remote core)."""
+    """Walk every message of the mapping ``core`` (n,) and add up ``quantity`` over the links (and once per remote core).
+
+    Raises
+    ------
+    InputError : no route reaches a target
+    """
     b = mesh_links(machine, quantity)
     cost = b.cost.reshape(-1)
     out = Totals(0.0, 0.0, np.zeros(4 * machine.size), 0.0)
@@ -192,7 +197,7 @@ def walk_all(graph: Messages, machine: Machine, core: IntArray, quantity: str) -
 
 
 def distinct(keys: list[IntArray], end: int) -> IntArray:
-    """Sorted distinct values of several arrays of numbers in ``0..end - 1``; by marking if that fits into memory."""
+    """Return (values,) the sorted distinct values of 1-D arrays of numbers in ``0..end - 1``; by marking if that fits."""
     if end > MARKS:
         return np.unique(np.concatenate(keys))
     seen = np.zeros(end, bool)

@@ -328,8 +328,9 @@ class LogicGraph:
 
 
 def pieces(graph: Messages, most: int = PIECE) -> Iterator[tuple[Rows, IntArray]]:
-    """Rows with at most this many edges (a longer row is a chunk of its own), and for every edge of a chunk the number of
-    its row in the chunk.
+    """Yield chunks of rows with at most ``most`` edges (a longer row is a chunk of its own).
+
+    Beside each chunk comes (edges,) the number of every edge's row in the chunk.
     """
     for block in graph.blocks(READERS):
         first, end = 0, len(block.source)

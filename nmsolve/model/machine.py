@@ -163,7 +163,7 @@ class Machine:
         return chip
 
     def line_weights(self, axis: int) -> FloatArray:
-        """Weights of the links between consecutive rows (axis 0) or columns (axis 1).
+        """Return (lines,) the weights of the links between consecutive rows (axis 0) or columns (axis 1).
 
         Entry ``i`` joins line ``i`` and ``i + 1``. On a torus one more entry joins last and first.
         """

@@ -15,7 +15,7 @@ AnyArray = NDArray[Any]
 
 
 def read_only(array: AnyArray) -> AnyArray:
-    """A contiguous view of ``array`` that cannot be written through (a copy where it is not contiguous).
+    """Return a contiguous view of ``array``, same shape, that cannot be written to (a copy where it is not contiguous).
 
     Compiled kernels tell writable arrays from read-only ones: what always reaches them so is compiled for once.
     """

@@ -67,12 +67,12 @@ class FlitState(NamedTuple):
 
 
 def order_of_flows(source: Int32Array) -> IntArray:
-    """Flows by source; kernels number them so."""
+    """Return (F,) the flows sorted by ``source`` (F,); kernels number them in this order."""
     return np.argsort(source, kind="stable")
 
 
 def reorder(order: IntArray, indptr: IntArray, items: AnyArray) -> tuple[IntArray, AnyArray]:
-    """``indptr`` and ``items`` (of any kind) of flows in another order."""
+    """Return ``indptr`` (F + 1,) and ``items`` (entries,), of any kind, of the flows in ``order`` (F,)."""
     size = np.diff(indptr)[order]
     start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
     pick = np.repeat(indptr[:-1][order] - start[:-1], size) + np.arange(int(start[-1]))
@@ -83,7 +83,10 @@ def initial_state(
     machine: Machine, tables: Tables, traffic: Traffic | Trace, order: IntArray, config: RouterConfig, *,
     window: tuple[int, int], drain: bool, seed: int,
 ) -> FlitState:  # fmt: skip
-    """An empty network in cycle 0. ``tables`` are of the flows in ``order``; packets made in ``window`` are measured."""
+    """Return an empty network in cycle 0.
+
+    ``tables`` are of the flows in ``order`` (F,); packets made in the cycles of ``window`` are measured.
+    """
     cores, v = machine.size, config.virtual_channels
     flows = len(order)
     start, targets = reorder(order, traffic.indptr, traffic.targets)
@@ -202,7 +205,11 @@ def _sources(
 
 
 def alias_tables(rate: FloatArray, start: IntArray) -> tuple[FloatArray, IntArray]:
-    """Alias tables (Walker 1977) of the flows of every source: keep flow ``f`` with ``share[f]``, else take ``alias[f]``."""
+    """Return alias tables (Walker 1977) of the flows of every source: ``share`` (F,) and ``alias`` (F,).
+
+    A draw of flow ``f`` keeps it with probability ``share[f]``, else takes ``alias[f]``. ``start`` (sources + 1,) splits
+    ``rate`` (F,) by source.
+    """
     share, alias = np.ones(len(rate)), np.arange(len(rate))
     for a, b in zip(start[:-1].tolist(), start[1:].tolist(), strict=True):
         total = rate[a:b].sum()

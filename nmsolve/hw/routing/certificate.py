@@ -54,10 +54,10 @@ def _neighbours(machine: Machine, core: int) -> list[tuple[int, int]]:
 def worms_complaint(
     machine: Machine, flows: Flows, routes: Routes, numbering: IntArray, ejection: bool = True
 ) -> str | None:
-    """Why ``numbering`` does not prove that long messages cannot wait for each other in a ring; None if it does.
+    """Return why ``numbering`` does not prove that long messages cannot wait for each other in a ring; None if it does.
 
-    ``numbering`` has a number for every entry of the routes and with ``ejection`` for every target of every flow
-    (:mod:`nmsolve.hw.routing.wormhole`). It must grow from a message that waits for a channel to all that any other message
+    ``numbering`` (pairs,) has a number for every entry of the routes and with ``ejection`` for every target of every
+    flow (:mod:`nmsolve.hw.routing.wormhole`). It must grow from a message that waits for a channel to all that any other message
     holding it may wait for.
     """
     wanted = len(routes.channel) + ejection * len(flows.targets)

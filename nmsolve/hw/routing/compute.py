@@ -56,7 +56,7 @@ class ComputeEnergy:
 
 
 def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> ComputeEnergy | None:
-    """What synapses, neurons and spikes cost per step; None if the machine has no figure for any of them.
+    """Return what synapses, neurons and spikes cost per step on the mapping ``core`` (n,); None without any figure.
 
     A node counts as many neurons as its resource ``neurons`` says, 1 without that resource. The rate of a message is that of its
     row (the largest weight of a row that is not multicast); an edge that is not multicast makes as many events as its weight.

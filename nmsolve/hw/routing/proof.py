@@ -70,13 +70,13 @@ def prove(
 
 
 def cover_long_messages(machine: Machine, flows: Flows, routes: Routes) -> tuple[IntArray | None, str]:
-    """Numbers for multicast messages of many flits on routes that are free of deadlock for packets, or why there are none.
+    """Number multicast messages of many flits on routes that are free of deadlock for packets, or say why that fails.
 
-    Cores take one message at a time, as a stricter rule; any number of them if only that is free of deadlock.
+    The stricter rule comes first: cores take one message at a time. If only that can deadlock, they take any number.
 
     Returns
     -------
-    worms : as in :class:`Proof`, checked; None where all flows are unicast or none are found
+    worms : (pairs,) as in :class:`Proof`, checked; None where all flows are unicast or none are found
     reason : "" with numbers and for unicast; else the ring of messages that can wait for each other, or what is too large
     """
     reason = ""

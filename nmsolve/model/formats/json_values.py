@@ -42,7 +42,7 @@ class NodeIndex:
         self.ids: tuple[int | str, ...] | None = None if plain else tuple(ids)
 
     def lookup(self, ids: Sequence[int | str], where: str, key: str = "") -> IntArray:
-        """(len(ids),) node index of every id.
+        """Return (len(ids),) the node index of every id.
 
         Raises
         ------
@@ -63,7 +63,12 @@ class NodeIndex:
 def amounts(
     values: Sequence[float], where: str, key: str = "", names: Sequence[str] | None = None
 ) -> FloatArray:
-    """(len(values),) float64, each finite and >= 0; ``names`` says what each one belongs to."""
+    """Return ``values`` as (len(values),) float64; ``names`` says in errors what each one belongs to.
+
+    Raises
+    ------
+    InputError : a value is negative or not finite
+    """
     out = np.array(values, np.float64)
     bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
     if len(bad):

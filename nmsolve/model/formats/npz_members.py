@@ -43,7 +43,12 @@ def damaged(error: Exception, path: Path) -> InputError:
 
 
 def read_members(path: Path, wanted: set[str]) -> dict[str, AnyArray]:
-    """All ``wanted`` members, each checked before it is unpacked."""
+    """Return all ``wanted`` members by name, of any shape, each checked before it is unpacked.
+
+    Raises
+    ------
+    InputError : a damaged archive, or a member of an unfit size or kind
+    """
     out: dict[str, AnyArray] = {}
     try:
         with zipfile.ZipFile(path) as archive:
@@ -156,7 +161,12 @@ def _opened(path: Path, name: str, where: str) -> Iterator[tuple[int, IO[bytes]]
 
 
 def numbers_of(arrays: dict[str, AnyArray], key: str, path: Path, dimensions: int = 1) -> AnyArray:
-    """Return the array ``key`` of numbers. InputError if it is missing or of another kind."""
+    """Return the array ``key`` of numbers, with ``dimensions`` axes.
+
+    Raises
+    ------
+    InputError : it is missing, or of another kind
+    """
     if key not in arrays:
         raise InputError(
             f"there is no member {key!r}", str(path), "indptr and indices, or nmsolve's own keys"
@@ -195,6 +205,11 @@ def row_starts(arrays: dict[str, AnyArray], path: Path, entries: int) -> IntArra
 
 
 def check_length(array: AnyArray, length: int, key: str, path: Path) -> None:
-    """InputError if ``array`` has another length."""
+    """Check that ``array`` has ``length`` entries along its first axis.
+
+    Raises
+    ------
+    InputError : it has not
+    """
     if len(array) != length:
         raise InputError(f"{len(array)} values", f"{path}: {key}", str(length))

@@ -75,7 +75,12 @@ def _columns(header: Header, arrays: dict[str, AnyArray], path: Path, entries: i
 
 
 def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
-    """Return the graph that :func:`save` wrote. InputError for wrong content."""
+    """Return the graph of the members ``arrays`` that :func:`save` wrote.
+
+    Raises
+    ------
+    InputError : wrong content
+    """
     header = _header(arrays, path)
     entries = len(numbers_of(arrays, "targets", path))
     indptr, source, multicast, rate, sizes = _columns(header, arrays, path, entries)

@@ -73,7 +73,11 @@ def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Rep
 def operator_stages(
     graph: OperatorGraph, operators: Sequence[int] | IntArray, stage: Sequence[int] | IntArray
 ) -> list[int]:
-    """The stage of every operator of the graph, layers or not."""
+    """Return the stage of every operator of the graph, layers or not.
+
+    ``operators`` (L,) are the layers, ``stage`` (L,) their stages. Any other operator gets the latest stage that it reads
+    from, else the earliest that reads from it, else 0.
+    """
     out = [-1] * len(graph.operators)
     for number, own in zip(np.asarray(operators).tolist(), np.asarray(stage).tolist(), strict=True):
         out[number] = own

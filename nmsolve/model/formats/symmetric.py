@@ -13,11 +13,11 @@ from nmsolve.model.types import AnyArray, IntArray
 def each_edge_once(
     indptr: IntArray, indices: IntArray, weights: AnyArray, where: Callable[[int], str], base: int
 ) -> tuple[IntArray, IntArray, AnyArray]:
-    """Source, target and weight of every edge, from compressed sparse rows that hold each edge at both ends.
+    """Return source, target and weight (edges,) of every edge, from sparse rows that hold each edge at both ends.
 
     Parameters
     ----------
-    indptr, indices, weights : CSR; indices in 0..n-1; rows need not be sorted
+    indptr, indices, weights : CSR, (n + 1,) and twice (2 * edges,); indices in 0..n-1; rows need not be sorted
     where : the place of vertex ``u`` in the file, for errors
     base : number of the first vertex in the file's own counting (0 or 1), for errors
 

@@ -39,7 +39,7 @@ def decimal(word: str | bytes) -> float | None:
 
 
 def decimals(body: bytes) -> FloatArray | None:
-    """All decimal numbers of a text where they are set apart by white space, or None if it holds anything else."""
+    """Return (numbers,) all decimal numbers of a text, separated by white space; None if it holds anything else."""
     if body.translate(None, b"0123456789+-.eE" + _BLANKS):
         return None
     return _in_bulk(body, np.float64)
@@ -69,7 +69,7 @@ class IntegerLines:
         return len(self.start) - 1
 
     def line(self, k: int) -> IntArray:
-        """Numbers of line ``k`` (comments not counted)."""
+        """Return the numbers of line ``k``, 1-D (comments do not count as lines)."""
         return self.tokens[self.start[k] : self.start[k + 1]]
 
     def where(self, k: int) -> str:

@@ -121,12 +121,20 @@ def reached(
 def binding_axons(
     graph: LogicGraph, machine: Machine, sizes: IntArray, capacity: IntArray, inner: BoolArray | None
 ) -> Axons | None:
-    """The limits that some mapping within the capacities could break; None if there are none of them.
+    """Return the limits that some mapping within the capacities could break; None if there are none.
 
     A limit on incoming entries cannot bind if no core can hold nodes that more messages reach, one on outgoing entries if
     none can hold nodes whose messages have more targets (a message reaches no more cores than there are). What a core can
-    hold is over-estimated by one capacity at a time, filled with fractions of nodes. InputError where cores differ in a limit
-    that can bind.
+    hold is over-estimated by one capacity at a time, filled with fractions of nodes.
+
+    Parameters
+    ----------
+    sizes, capacity : (n, resources) and (P, resources)
+    inner : (rows,) whether a message also reaches a node that was merged with its sender, or None
+
+    Raises
+    ------
+    InputError : cores differ in a limit that can bind
     """
     stated = axon_limits(graph, machine)
     if not stated:
@@ -156,7 +164,10 @@ def binding_axons(
 def most_entries(
     graph: LogicGraph, machine: Machine, sizes: IntArray, capacity: IntArray, inner: BoolArray | None
 ) -> tuple[int, int]:
-    """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
+    """Return the numbers of incoming and outgoing entries that no core exceeds in any mapping within the capacities.
+
+    Parameters as in :func:`binding_axons`.
+    """
     usable = int(machine.usable.sum())
     received, sent = np.zeros(graph.n, np.int64), np.zeros(graph.n, np.int64)
     messages = 0

@@ -33,7 +33,7 @@ class Migration:
 
     @staticmethod
     def of(reference: AnyArray, budget: int) -> Migration:
-        """The budget of a problem whose nodes are the user's own.
+        """Return the budget of a problem whose nodes are the user's own, with the old mapping ``reference`` (n,).
 
         Raises
         ------
@@ -49,7 +49,7 @@ class Migration:
         return Migration(frozen(at.astype(np.int64)), int(budget), frozen(np.arange(len(at))))
 
     def contract(self, group: IntArray) -> Migration:
-        """The same budget after node ``u`` of the present problem has become ``group[u]``."""
+        """Return the same budget after node ``u`` of the present problem has become ``group[u]``; ``group`` (n,)."""
         return Migration(self.reference, self.budget, frozen(group[self.group]))
 
     @property

@@ -32,7 +32,7 @@ class TogetherReduction:
         return core[self.group]
 
     def restrict(self, core: IntArray) -> IntArray:
-        """Mapping of the original problem -> mapping of the reduced (each group where its first node is)."""
+        """Turn a mapping (n,) of the original problem into one (groups,) of the reduced: a group is where its first node is."""
         first = np.unique(self.group, return_index=True)[1]
         return core[first]
 

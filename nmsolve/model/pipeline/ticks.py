@@ -44,7 +44,7 @@ class Ticks:
 
 
 def in_ticks(values: FloatArray, exponent: int) -> IntArray:
-    """Return the nearest whole numbers of ticks ``2**-exponent``, same shape; the order of values is kept."""
+    """Return ``values`` (any shape) as the nearest whole numbers of ticks ``2**-exponent``, same shape and order."""
     out: IntArray = np.rint(np.ldexp(values, exponent)).astype(np.int64)
     return out
 

@@ -73,7 +73,18 @@ def write_flow_routes(
     numbering: IntArray | None,
     worms: IntArray | None = None,
 ) -> None:
-    """Write the file, whole or not at all; ``turns`` are those chosen or given, None if none are prohibited."""
+    """Write flow-routes.json, whole or not at all.
+
+    Parameters
+    ----------
+    turns : those chosen or given; None if none are prohibited
+    numbering : (4 * V * P,) number of every channel, -1 where it is not in use; None without a proof
+    worms : (pairs,) numbers for long multicast messages, if they are covered
+
+    Raises
+    ------
+    InputError : the file cannot be written
+    """
     machine, flows, v = problem.machine, problem.flows, routes.channels
     triples = np.stack([routes.links // 4, link_ends(machine)[routes.links], routes.channel % v], 1).tolist()
     parts = list(pairwise(routes.indptr.tolist()))
@@ -120,7 +131,7 @@ def read_flow_routes(path: str | Path, machine: Machine) -> FlowRoutes:
 
 
 def routes_again(path: str | Path, problem: RoutingProblem) -> tuple[Routes, IntArray | None]:
-    """Routes of a file for the flows of ``problem``, in its order of flows, and their numbers of channels or None.
+    """Return the routes of a file in the order of the flows of ``problem``, and (4 * V * P,) numbers of channels or None.
 
     Raises
     ------

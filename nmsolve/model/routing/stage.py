@@ -70,7 +70,7 @@ class RoutingStage:
         return out
 
     def unpack(self, solution: IntArray) -> tuple[Routes, IntArray]:
-        """Routes and channel numbers of a solution."""
+        """Return the routes of a ``solution`` (slots + channels,), and (channels,) its channel numbers."""
         split = int(self.slots[-1])
         used, number = solution[:split], solution[split:]
         flow = np.repeat(np.arange(self.problem.flows.count), np.diff(self.slots))

@@ -55,7 +55,7 @@ def _whole(values: FloatArray, per: int) -> bool:
 
 
 def in_pieces(values: FloatArray) -> Iterator[FloatArray]:
-    """An array cut so that what is computed of a piece takes little memory."""
+    """Cut a 1-D array into slices small enough that what is computed from one takes little memory."""
     return (values[i : i + _PIECE] for i in range(0, len(values), _PIECE))
 
 
@@ -86,7 +86,7 @@ def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:
 
 
 def from_codes(codes: AnyArray, coding: Coding, where: str) -> FloatArray:
-    """The values of ``codes`` (uint64).
+    """Return the values of ``codes`` (uint64, 1-D) as float64, same length.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def from_codes(codes: AnyArray, coding: Coding, where: str) -> FloatArray:
 
 
 def pack_numbers(values: AnyArray) -> bytes:
-    """Return whole numbers >= 0, any shape, as varints."""
+    """Return whole numbers >= 0, 1-D, as varints."""
     numbers = np.ascontiguousarray(values).astype(np.uint64)
     out = np.empty(10 * len(numbers), np.uint8)
     return out[: encode_numbers(numbers, out)].tobytes()

@@ -57,7 +57,7 @@ def complete(
     messages: IntArray | None,
     row: IntArray | None,
 ) -> Columns:
-    """Columns with defaults filled in.
+    """Return columns with defaults filled in; shapes as in :class:`Columns`, ``n`` vertices.
 
     Raises
     ------

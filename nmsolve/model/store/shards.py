@@ -57,7 +57,9 @@ class ShardWriter:
     def extend(
         self, indptr: IntArray, tag: Int32Array, neighbour: Int32Array, size: Int32Array, code: AnyArray
     ) -> None:
-        """Encode the next vertices, all for the growing shard; weights as their codes.
+        """Encode the next vertices, all for the growing shard.
+
+        ``indptr`` (vertices + 1,) splits ``tag``, ``neighbour``, ``size`` and ``code`` (connections,), the weights' codes.
 
         Raises
         ------

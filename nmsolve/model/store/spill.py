@@ -44,7 +44,7 @@ class Spill:
             return len(self._arrays) - 1
 
     def put(self, number: int, array: AnyArray) -> None:
-        """Keep ``array``.
+        """Keep the 1-D ``array`` under ``number``.
 
         Raises
         ------

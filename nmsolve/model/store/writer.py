@@ -247,7 +247,10 @@ class Identity:
     def add(
         self, first: int, indptr: IntArray, tag: Int32Array, neighbour: Int32Array, weight: FloatArray
     ) -> None:
-        """Connections of vertices ``first``, ``first + 1``, ... as in a block; weights as a reader will get them."""
+        """Add the connections of vertices ``first``, ``first + 1``, ... as in a block; weights as a reader will get them.
+
+        ``indptr`` (vertices + 1,) splits ``tag``, ``neighbour`` and ``weight`` (connections,).
+        """
         length = np.diff(indptr).astype(np.int32)
         place: int | tuple[Int32Array, Int32Array] = first
         if len(tag):

@@ -40,7 +40,10 @@ def tensor_shape(tensor: Any) -> tuple[int, ...]:
 
 
 def tensor_value(tensor: Any) -> AnyArray | None:
-    """Elements of a ``TensorProto``: None if there are many, they are in another file, are texts, or are not there."""
+    """Return the elements of a ``TensorProto`` in its shape.
+
+    None if they are more than LARGEST_VALUE, in another file, texts, or missing.
+    """
     from onnx import numpy_helper
 
     count = 1

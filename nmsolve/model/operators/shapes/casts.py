@@ -20,7 +20,7 @@ FOLLOWED = (
 
 
 def cast_value(value: AnyArray | None, dtype: str) -> AnyArray | None:
-    """A value as another data type; fractions are cut off on the way to integers."""
+    """Return a value as another data type, same shape; fractions are cut off on the way to integers. None if not followed."""
     if value is None or dtype not in FOLLOWED:
         return None
     if value.dtype != object:

@@ -102,7 +102,7 @@ def _small(shape: Lengths) -> bool:
 
 
 def each(function: Callable[..., Any], *values: AnyArray) -> AnyArray | None:
-    """Apply a function of plain Python values and expressions to broadcast arrays."""
+    """Apply a function of plain Python values and expressions to broadcast arrays; the result has their common shape."""
     arrays = np.broadcast_arrays(*(v.astype(object) for v in values))
     out = np.empty(arrays[0].shape, object)
     for k, items in enumerate(zip(*(a.ravel() for a in arrays), strict=True)):

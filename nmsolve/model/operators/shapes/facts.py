@@ -82,7 +82,7 @@ class Call:
         return fact.shape
 
     def value(self, k: int) -> AnyArray | None:
-        """Value of input ``k``, None if it is not known or left out."""
+        """Return the value of input ``k`` in its shape; None if it is unknown or left out."""
         fact = self.fact(k)
         return None if fact is None else fact.value
 
@@ -136,7 +136,7 @@ def listed(value: Any) -> list[Any]:
 
 
 def tidy(value: AnyArray) -> AnyArray | None:
-    """A value as it is kept: expressions as objects, everything else as numbers; None if it is too large."""
+    """Return a value as it is kept, same shape: expressions as objects, the rest as numbers; None if it is too large."""
     if value.size > LARGEST_VALUE:
         return None
     if value.dtype != object:

@@ -13,7 +13,7 @@ from nmsolve.model.types import AnyArray
 
 
 def as_value(items: Sequence[Any]) -> AnyArray | None:
-    """A list of lengths as the value of a one-dimensional tensor."""
+    """Return a list of lengths as the value (len(items),) of a tensor; None if it is long and holds expressions."""
     if all(type(x) is int for x in items):
         return np.array(items, np.int64)
     out = np.empty(len(items), object)
@@ -38,7 +38,7 @@ def size(call: Call) -> Sequence[Fact]:
 
 
 def reshaped(value: AnyArray | None, shape: Lengths) -> AnyArray | None:
-    """A value in another shape, if that shape is all numbers."""
+    """Return a value in another ``shape``; None if the value is unknown or a length is no number."""
     if value is None or any(type(d) is not int for d in shape):
         return None
     return value.reshape(shape)
