@@ -24,11 +24,10 @@ class Counted:
         the last one took grow them by a factor of four this many times, and then keep them
     start : a solution known from the start
     upper : a value known from the start, without a solution: bounds aim at it
+    memory, scratch : bytes left, and where files go
     """
 
     workers = 1
-    memory = None
-    scratch = ScratchPlace()
 
     def __init__(
         self,
@@ -42,8 +41,11 @@ class Counted:
         seed: int = 1,
         start: IntArray | None = None,
         upper: float = np.inf,
+        memory: int | None = None,
+        scratch: ScratchPlace | None = None,
     ) -> None:
         self._value, self.seed = value, seed
+        self.memory, self.scratch = memory, scratch or ScratchPlace()
         self._seconds, self._stops, self._tick, self._slow = seconds, stops, tick, slow_start
         self._looks = looks
         self.best: IntArray | None = None

@@ -21,9 +21,11 @@ class Mutation(NamedTuple):
 
 _H, _S = "heuristics/mapping/", "solvers/mapping/"
 _R, _P = "heuristics/routing/", "heuristics/pipeline/"
+_J, _A = "solvers/mapping/joint/", "solvers/routed/alternate.py"
 _MANY, _PLACE = "test_strength_many.py::test_", "test_strength_placement.py::test_"
 _TRUE, _BOUND = "test_strength_true.py::test_", "test_strength_bounds.py::test_"
 _ROUTE, _PIPE = "test_strength_routing.py::test_", "test_strength_pipeline.py::test_"
+_JOINT, _TURNS = "test_strength_joint.py::test_", "test_strength_routed.py::test_"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -37,6 +39,11 @@ MUTATIONS = [
              "            if number == last: anneal_level(here, s, number == last, begin"),
     Mutation("external", "levels of messages are not annealed", _MANY + "external_on_messages", _H + "external/nets_engine.py",
              "        anneal(sweeper, level.vertices.label, span, seconds, offer)\n", ""),
+    Mutation("external", "no coarsening on disk", _MANY + "external_on_disk", _H + "external/search.py",
+             "while out.levels[-1].n > 2", "while disk is None and out.levels[-1].n > 2"),
+    Mutation("external", "the finest level on disk is not annealed", _MANY + "external_on_disk", _H + "external/search.py",
+             "            anneal_level(here, s, number == last, begin",
+             "            if disk is None or number: anneal_level(here, s, number == last, begin"),
     Mutation("m2", "no forces", _MANY + "m2", _H + "published/m2/engine.py",
              "core = force_directed_refinement(groups, core, free.shape[1], ROUNDS, poll)", "pass"),
     Mutation("communities", "every node alone", _MANY + "communities", _H + "published/communities/louvain.py",
@@ -122,4 +129,32 @@ MUTATIONS = [
              "return np.append(others, worst).astype(np.int64)", "return others.astype(np.int64)"),
     Mutation("cover", "prices of the first question", _PIPE + "cover", "solvers/pipeline/cover_engine.py",
              "mixed = share * self.center + (1 - share) * prices / prices.sum()", "mixed = self.center"),
+    Mutation("tree-search", "never cools", _JOINT + "tree_search", _J + "engines.py",
+             "HOT, COLD, TRIES, LONGER = 3.0, 0.1,", "HOT, COLD, TRIES, LONGER = 3.0, 3.0,"),
+    Mutation("tree-search", "descent only", _JOINT + "tree_search", _J + "engines.py",
+             "HOT, COLD, TRIES, LONGER = 3.0, 0.1,", "HOT, COLD, TRIES, LONGER = 1e-9, 1e-10,"),
+    Mutation("tree-search", "exchanges only", _JOINT + "tree_search", _J + "anneal.py",
+             "        if uniform(rng) < 0.5:\n            q", "        if False:\n            q"),
+    Mutation("tree-search", "moves only", _JOINT + "tree_search", _J + "anneal.py",
+             "        if uniform(rng) < 0.5:\n            q", "        if True:\n            q"),
+    Mutation("tree-branching", "no symmetries", _JOINT + "tree_branching", _J + "engines.py",
+             "        if symmetry is not None:\n            root, first", "        if False:\n            root, first"),
+    Mutation("tree-branching", "open nodes count nothing", _JOINT + "tree_branching", _J + "branch.py",
+             "        total += least\n", ""),
+    Mutation("tree-partitions", "compared with the first answer", _JOINT + "tree_partitions", _J + "partitions.py",
+             "    w.limits[0] = budget_of(cost, w.limits[2], w.limits[3], w.limits[4])\n", ""),
+    Mutation("bounds", "no core traffic", _JOINT + "any_route_bounds", _J + "engines.py",
+             "        if refuses_core_traffic(mapping) is None:\n            for bound",
+             "        if False:\n            for bound"),
+    Mutation("bounds", "no loads of links", _JOINT + "any_route_loads", _J + "engines.py",
+             "        if refuses_link_load(mapping) is None:", "        if False:"),
+    Mutation("alternate", "no rounds", _TURNS + "alternate", _A, "            run.round()", "            break"),
+    Mutation("alternate", "nodes stay", _TURNS + "alternate", _A,
+             "self.reduction.lift(best)\n", "self.reduction.lift(start)\n"),
+    Mutation("alternate", "moves take no notice of loads", _TURNS + "alternate", _A,
+             "SHARP, MOST, OWN = 4.0, 2.0,", "SHARP, MOST, OWN = 4.0, 0.0,"),
+    Mutation("alternate", "never cools", _TURNS + "alternate", _A,
+             "HOT, SHRINK, COLD, NORM = 0.001, 0.9, 0.05,", "HOT, SHRINK, COLD, NORM = 1.0, 1.0, 1.0,"),
+    Mutation("alternate", "the first bound only", _TURNS + "alternate_bound", _A,
+             "        return best is not None and (time", "        return best is not None or (time"),
 ]  # fmt: skip

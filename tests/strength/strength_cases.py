@@ -54,6 +54,13 @@ def casts(n: int, targets: int, seed: int = 0) -> LogicGraph:
     return LogicGraph.from_edges(n, order[a], order[b], rate[order[a]], multicast=np.ones(n, bool))
 
 
+def dense(n: int, seed: int = 0) -> LogicGraph:
+    """Whole traffic between all pairs, much of it small."""
+    a, b = np.triu_indices(n, 1)
+    weights = np.floor(10 * np.random.default_rng(seed).random(len(a)) ** 3)
+    return LogicGraph.from_edges(n, a[weights > 0], b[weights > 0], weights[weights > 0], directed=False)
+
+
 def placement(graph: LogicGraph, machine: Machine, objective: str = "hops") -> MappingProblem:
     """One node per core."""
     return MappingProblem(graph, machine, objective, (), 1)

@@ -6,9 +6,8 @@ Ascents are stopped after a number of steps. Where sums of floating point number
 from __future__ import annotations
 
 import numpy as np
-from strength_cases import at_least, at_most, board, casts, near, placement, proved
+from strength_cases import at_least, at_most, board, casts, dense, near, placement, proved
 
-from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.mapping.bounds.core_traffic import traffic_nets
 from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
@@ -27,14 +26,6 @@ from nmsolve.solvers.mapping.bounds.engines import (
     TreeParts,
 )
 from nmsolve.solvers.mapping.branch_bound import BranchBound
-
-
-def dense(n: int, seed: int = 0) -> LogicGraph:
-    """Whole traffic between all pairs, much of it small."""
-    a, b = np.triu_indices(n, 1)
-    weights = np.floor(10 * np.random.default_rng(seed).random(len(a)) ** 3)
-    return LogicGraph.from_edges(n, a[weights > 0], b[weights > 0], weights[weights > 0], directed=False)
-
 
 SPARSE = placement(near(36, 4), board(6, 6))
 DENSE = placement(dense(25), board(5, 5))

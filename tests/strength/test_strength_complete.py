@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 from mutations import MUTATIONS
 
+from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
 from nmsolve.solvers.mapping.registry import REGISTRY as MAPPING
 from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
 from nmsolve.solvers.routing.registry import REGISTRY as ROUTING
 
 #: Engines that run a solver or a partitioner of others: its strength is not ours.
 OUTSIDE = {
-    "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "route-cpsat", "route-mip", "pipeline-cpsat", "pipeline-mip",
+    "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "joint-cpsat", "joint-mip", "route-cpsat", "route-mip",
+    "pipeline-cpsat", "pipeline-mip",
 }  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
@@ -23,10 +25,12 @@ HERE = Path(__file__).resolve().parent
     ("registry", "files"),
     [
         (MAPPING, ("many", "placement", "true", "bounds")),
+        (JOINT, ("joint",)),
+        ({"alternate": None}, ("routed",)),  # runs other engines in turns, and is in no registry
         (ROUTING, ("routing",)),
         (PIPELINE, ("pipeline",)),
     ],
-    ids=["mapping", "routing", "pipeline"],
+    ids=["mapping", "joint", "routed", "routing", "pipeline"],
 )
 def test_every_engine_has_a_floor(registry: dict[str, object], files: tuple[str, ...]) -> None:
     tests = tuple(f"test_strength_{name}.py::" for name in files)

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from strength_cases import at_most, board, casts, found, grid, near, run
+from dataclasses import replace
+from pathlib import Path
 
-from nmsolve.heuristics.mapping.external.engine import External
+import numpy as np
+from counted import Counted
+from strength_cases import at_most, board, casts, found, grid, mapped, near, run
+
+from nmsolve.heuristics.mapping.external.engine import LEAST, NODE_BYTES, External
 from nmsolve.heuristics.mapping.first_fit import FirstFit
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel
 from nmsolve.heuristics.mapping.published.communities import Communities
 from nmsolve.heuristics.mapping.published.m2 import M2
+from nmsolve.model.engine import ScratchPlace
+from nmsolve.model.formats.nmz import save
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
+from nmsolve.model.store import open_graph
 
 GRID = MappingProblem(grid(32, 32), board(4, 4), "hops", (), 66)
 POINTS = MappingProblem(near(600, 6), board(4, 4), "hops", (), 40)
@@ -54,3 +62,18 @@ def test_communities() -> None:
         near(600, 6), Machine("chips", (2, 2), (2, 2), crossing_weight=10.0), "hops", (), 40
     )
     at_most(run(Communities(), chips).value, 7700)
+
+
+def test_external_on_disk(tmp_path: Path) -> None:
+    """Fails if a graph on disk is not coarsened, or its finest level not annealed."""
+    save(DEEP.graph, tmp_path / "deep.nmz")
+    stored = replace(DEEP, graph=open_graph(tmp_path / "deep.nmz"))
+    little = LEAST + NODE_BYTES * DEEP.n + 4 * DEEP.graph.m  # half a connection's bytes each
+    values = []
+    for seed in (1, 2, 3):
+        counted = Counted(
+            mapped(stored), seconds=0.1, seed=seed, memory=little, scratch=ScratchPlace(tmp_path)
+        )
+        External().run(stored, counted)
+        values.append(counted.value)
+    at_most(float(np.mean(values)), 386)
