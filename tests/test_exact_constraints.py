@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -140,8 +141,9 @@ def cp_least_cost(data: ExactData, core: tuple[int, ...], *more: Any) -> float:
 
 def mip_least_cost(data: ExactData, core: tuple[int, ...], *more: Any) -> float:
     """Least objective of the Pyomo model with ``x`` fixed to ``core``; inf if the rows exclude it."""
-    from nmsolve.solvers.mapping.mip.model import MipModel
     from nmsolve.solvers.search.mip import solve_highs
+    from nmsolve.solvers.search.rows import Built
+    from nmsolve.solvers.search.scaling import Scale
 
     rows = MipRows("rules")
     v = mip.make_variables(rows, data)
@@ -154,8 +156,8 @@ def mip_least_cost(data: ExactData, core: tuple[int, ...], *more: Any) -> float:
         for p in range(data.cores):
             rows.add(v.x[u][p] == int(core[u] == p))
     end = solve_highs(
-        MipModel(rows.model, data, v, None, 1.0), seed=1, workers=1, seconds=20, should_stop=lambda: False,
-        on_solution=lambda core: None,
+        Built(rows.model, Scale(1.0, False, data.integral), partial(rules.placed, v.x)),
+        seed=1, workers=1, seconds=20, should_stop=lambda: False, on_solution=lambda core: None,
     )  # fmt: skip
     return np.inf if end.bound is None or end.status != "optimal" else end.bound
 
@@ -212,7 +214,6 @@ def test_strengtheners_cut_no_mapping_and_no_cost(name: str, kind: str) -> None:
 
 def test_star_and_triangle_rows_lift_the_relaxation() -> None:
     """On a dense 3x3 mesh the linear relaxation without the rows is 0, with them far above."""
-    from nmsolve.solvers.mapping.mip.model import MipModel
     from nmsolve.solvers.search.mip import _load
 
     i, j = np.triu_indices(9, 1)
@@ -227,7 +228,7 @@ def test_star_and_triangle_rows_lift_the_relaxation() -> None:
             rows.rule(rule.__name__)
             rule(rows, data, v)
         rows.minimise(rules.total_cost(rows, data, v))
-        highs, _ = _load(MipModel(rows.model, data, v, None, 1.0))
+        highs, _ = _load(rows.model)
         highs.setOptionValue("solve_relaxation", True)
         highs.run()
         return float(highs.getInfo().objective_function_value)

@@ -10,8 +10,8 @@ from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.cpsat.model import build
 from nmsolve.solvers.mapping.cpsat_lns.engine import KINDS, CpSatLns, _Repairs
+from nmsolve.solvers.mapping.exact.model import build
 
 
 class FakeContext:

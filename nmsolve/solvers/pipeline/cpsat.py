@@ -1,10 +1,10 @@
-"""The CP-SAT model of a pipeline (:mod:`.rules`): whole numbers, ceilings, stages divided again, hints."""
+"""The CP-SAT model of a pipeline (:mod:`.rules`): whole numbers, ceilings, stages divided again."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -14,23 +14,7 @@ from nmsolve.solvers.pipeline import rules
 from nmsolve.solvers.pipeline.data import PipelineData
 from nmsolve.solvers.pipeline.rules import Variables
 from nmsolve.solvers.pipeline.whole import Whole, whole_numbers
-from nmsolve.solvers.search.rows import CpSatRows
-
-
-@dataclass(frozen=True, eq=False)
-class PipelineModel:
-    """A built model and how to read a plan from it."""
-
-    model: Any
-    data: PipelineData
-    claim: Whole
-    v: Variables
-
-    def mapping(self, value: Any) -> IntArray:
-        """The plan as engines offer it; ``value(x)`` tells the value of a Boolean variable."""
-        slot = np.array([next(s for s, b in enumerate(row) if value(b)) for row in self.v.x], np.int64)
-        mode = np.array([next(m for m, b in some.items() if value(b)) for some in self.v.mode], np.int64)
-        return self.data.plan(slot, mode).packed(self.data.problem)
+from nmsolve.solvers.search.rows import Built, CpSatRows
 
 
 def build(
@@ -40,7 +24,7 @@ def build(
     bound: float = 0.0,
     below: float = np.inf,
     asks: bool = False,
-) -> PipelineModel:
+) -> Built:
     """State the problem for CP-SAT.
 
     Parameters
@@ -59,13 +43,13 @@ def build(
     if not asks:
         rows.minimise(v.worst)
     if start is not None:
-        hint(rows.model, data, v, start)
-    return PipelineModel(rows.model, data, whole, v)
+        rules.hint(rows, data, v, start)
+    return Built(rows.model, whole, partial(rules.plan_of, data, v), data, v)
 
 
 def build_part(
     data: PipelineData, slot: IntArray, mode: IntArray, free: Sequence[int], below: float
-) -> PipelineModel:
+) -> Built:
     """State the division of what the slots ``free`` hold; the others keep their items, modes and loads.
 
     ``slot`` (I,) and ``mode`` (slots,) are a plan (:meth:`PipelineData.slots_of`); only loads of free slots that are all lower
@@ -84,7 +68,7 @@ def build_part(
         if len(v.mode[s]) > 1:
             rows.add(v.mode[s][int(mode[s])] == 1)
     rows.minimise(v.worst)
-    return PipelineModel(rows.model, data, whole, v)
+    return Built(rows.model, whole, partial(rules.plan_of, data, v), data, v)
 
 
 def stages_in_order(rows: CpSatRows, data: PipelineData, whole: Whole, v: Variables) -> None:
@@ -92,17 +76,3 @@ def stages_in_order(rows: CpSatRows, data: PipelineData, whole: Whole, v: Variab
     stage = [sum(s * x for s, x in enumerate(row)) for row in v.x]
     for a, b in data.uses.tolist() if data.ordered else ():
         rows.add(stage[a] <= stage[b])
-
-
-def hint(model: Any, data: PipelineData, v: Variables, start: PipelinePlan) -> None:
-    """Begin with a plan, if no item is split by it."""
-    known = data.slots_of(start)
-    if known is None:
-        return
-    slot, mode = known
-    for i, row in enumerate(v.x):
-        for s, x in enumerate(row):
-            model.add_hint(x, bool(slot[i] == s))
-    for s, some in enumerate(v.mode):
-        for m, on in some.items():
-            model.add_hint(on, bool(mode[s] == m) or len(some) == 1)

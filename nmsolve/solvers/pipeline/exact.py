@@ -23,6 +23,7 @@ from nmsolve.solvers.search import mip as mip_solver
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
 from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.rows import Built
 from nmsolve.solvers.search.write_model import require_statable
 
 #: Most variables of a model, about, for CP-SAT and for HiGHS.
@@ -45,7 +46,7 @@ def too_many(problem: PipelineProblem, most: int) -> str | None:
     return f"a model of {size} variables, the limit is {most}" if size > most else None
 
 
-def models(problem: PipelineProblem) -> tuple[mip.PipelineMipModel, cpsat.PipelineModel]:
+def models(problem: PipelineProblem) -> tuple[Built, Built]:
     """The twin models, to be written to files.
 
     Raises

@@ -7,60 +7,23 @@ even share of all work about :data:`SHARE`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from nmsolve.model.pipeline.plan import PipelinePlan
-from nmsolve.model.types import FloatArray, IntArray
 from nmsolve.solvers.pipeline import rules
 from nmsolve.solvers.pipeline.data import PipelineData
-from nmsolve.solvers.search.rows import MipRows
+from nmsolve.solvers.search.rows import Built, MipRows
 from nmsolve.solvers.search.scaling import Scale
 
 #: The binary exponent of the times.
 SHARE = 8
 
 
-@dataclass(frozen=True, eq=False)
-class PipelineMipModel:
-    """A built Pyomo model, to be solved by :func:`nmsolve.solvers.search.mip.solve_highs`."""
-
-    model: Any
-    data: PipelineData
-    v: rules.Variables
-    claim: Scale
-    start: PipelinePlan | None = None
-
-    def read(self) -> list[Any]:
-        """``x``, then ``mode``."""
-        return [x for row in self.v.x for x in row] + [on for some in self.v.mode for on in some.values()]
-
-    def mapping(self, values: FloatArray) -> IntArray:
-        """The plan as engines offer it, from the values of :meth:`read`."""
-        slots, at = self.data.slots, self.data.count * self.data.slots
-        slot = values[:at].reshape(-1, slots).argmax(axis=1)
-        mode = np.zeros(slots, np.int64)
-        for s, some in enumerate(self.data.names):
-            mode[s] = some[int(values[at : at + len(some)].argmax())]
-            at += len(some)
-        return self.data.plan(slot, mode).packed(self.data.problem)
-
-    def first(self) -> FloatArray | None:
-        """The start in terms of :meth:`read`, or None."""
-        known = None if self.start is None else self.data.slots_of(self.start)
-        if known is None:
-            return None
-        slot, mode = known
-        place = (slot[:, None] == np.arange(self.data.slots)).ravel()
-        on = [mode[s] == m or len(some) == 1 for s, some in enumerate(self.data.names) for m in some]
-        return np.concatenate([place, on]).astype(np.float64)
-
-
 def build(
     data: PipelineData, *, start: PipelinePlan | None = None, bound: float = 0.0, below: float = np.inf
-) -> PipelineMipModel:
+) -> Built:
     """State the problem in Pyomo.
 
     Parameters
@@ -82,7 +45,10 @@ def build(
         rule(rows, data, amounts, v)
     rules.packing(rows, data, amounts, v, below * (1 + 1e-9))
     rows.minimise(v.worst)
-    return PipelineMipModel(rows.model, data, v, Scale(unit, exact=False, integral=False), start)
+    if start is not None:
+        rules.hint(rows, data, v, start)
+    claim = Scale(unit, exact=False, integral=False)
+    return Built(rows.model, claim, partial(rules.plan_of, data, v), data, v)
 
 
 def unit_for(data: PipelineData) -> float:

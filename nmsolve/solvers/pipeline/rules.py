@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.model.types import AnyArray
+from nmsolve.model.pipeline.plan import PipelinePlan
+from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.pipeline.data import HOST, UNUSED, PipelineData
-from nmsolve.solvers.search.rows import Rows
+from nmsolve.solvers.search.rows import Rows, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +61,27 @@ def make_variables(rows: Rows, data: PipelineData, least: float, most: float) ->
         worst=worst,
         free=slots,
     )
+
+
+def plan_of(data: PipelineData, v: Variables, value: Value) -> IntArray:
+    """The plan of a solution, as engines offer it."""
+    slot = np.array([next(s for s, b in enumerate(row) if value(b)) for row in v.x], np.int64)
+    mode = np.array([next(m for m, b in some.items() if value(b)) for some in v.mode], np.int64)
+    return data.plan(slot, mode).packed(data.problem)
+
+
+def hint(rows: Rows, data: PipelineData, v: Variables, start: PipelinePlan) -> None:
+    """Begin with a plan, if no item is split by it."""
+    known = data.slots_of(start)
+    if known is None:
+        return
+    slot, mode = known
+    for i, row in enumerate(v.x):
+        for s, x in enumerate(row):
+            rows.hint(x, slot[i] == s)
+    for s, some in enumerate(v.mode):
+        for m, on in some.items():
+            rows.hint(on, mode[s] == m or len(some) == 1)
 
 
 def one_slot(rows: Rows, data: PipelineData, amounts: Amounts, v: Variables) -> None:

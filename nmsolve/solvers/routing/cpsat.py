@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,31 +12,14 @@ from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.routing.data import RouteData
-from nmsolve.solvers.routing.rules import Variables, measure, prohibited, stated
-from nmsolve.solvers.search.rows import CpSatRows
-from nmsolve.solvers.search.scaling import Scale
-
-
-@dataclass(frozen=True, eq=False)
-class RouteModel:
-    """A built model; ``mapping`` reads a solution of ``stage``."""
-
-    model: Any
-    stage: RoutingStage
-    data: RouteData
-    v: Variables
-    claim: Scale
-
-    def mapping(self, value: Any) -> IntArray:
-        """The solution: channels of trees, and numbers that allow every turn the model allows."""
-        used = [[c for c, x in tree.items() if value(x)] for tree in self.v.tree]
-        return self.data.solution(self.stage, used, [ab for ab, x in self.v.order.items() if value(x)])
+from nmsolve.solvers.routing.rules import Variables, measure, prohibited, read, stated
+from nmsolve.solvers.search.rows import Built, CpSatRows
 
 
 def build(
     stage: RoutingStage, *, start: IntArray | None = None, bound: float = 0.0, goal: int | None = None,
     price: tuple[int, int] | None = None,
-) -> RouteModel:  # fmt: skip
+) -> Built:  # fmt: skip
     """State ``stage`` for CP-SAT.
 
     Parameters
@@ -67,8 +50,8 @@ def build(
         else:
             rows.add(measure(rows, stage, data, v, name, data.rate) <= data.scale(name).ceiling_row(most))
     if start is not None:
-        _hint(rows.model, data, v, *stage.unpack(start))
-    return RouteModel(rows.model, stage, data, v, scale)
+        _hint(rows, data, v, *stage.unpack(start))
+    return Built(rows.model, scale, partial(read, stage, data, v), data, v)
 
 
 def one_per_square(rows: CpSatRows, data: RouteData, v: Variables, goal: int) -> None:
@@ -94,27 +77,27 @@ def _tree_channels(data: RouteData, v: Variables) -> Any:
     return sum(sum(tree.values()) for tree, many in zip(v.tree, data.many, strict=True) if many)
 
 
-def _hint(model: Any, data: RouteData, v: Variables, routes: Routes, number: IntArray) -> None:
+def _hint(rows: CpSatRows, data: RouteData, v: Variables, routes: Routes, number: IntArray) -> None:
     """Hint every variable with a known solution."""
     taken = [set(routes.of(f).tolist()) for f in range(routes.count)]
     for f, tree in enumerate(v.tree):
         if data.many[f]:
             for c, x in tree.items():
-                model.add_hint(x, c in taken[f])
+                rows.hint(x, c in taken[f])
     for k, z in enumerate(v.leg):
         path = _path_back(data, taken[int(data.leg_flow[k])], int(data.problem.flows.targets[k]))
         for c, x in z.items():
-            model.add_hint(x, c in path)
+            rows.hint(x, c in path)
     for flows, key in zip(data.members, v.key, strict=True):
         if len(flows) > 1:
             union = set().union(*(taken[f] for f in flows))
             for c, x in key.items():
-                model.add_hint(x, c in union)
+                rows.hint(x, c in union)
     rank = np.argsort(np.argsort(number[data.working], kind="stable"), kind="stable")
     for c, r in zip(data.working.tolist(), rank.tolist(), strict=True):
-        model.add_hint(v.number[c], r)
+        rows.hint(v.number[c], r)
     for (a, b), t in v.order.items():
-        model.add_hint(t, bool(number[a] < number[b]))
+        rows.hint(t, bool(number[a] < number[b]))
 
 
 def _path_back(data: RouteData, taken: set[int], target: int) -> set[int]:

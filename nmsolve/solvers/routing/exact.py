@@ -23,6 +23,7 @@ from nmsolve.solvers.routing.referee import RoutingReferee
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import Worth, run_model, within
 from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.rows import Built
 from nmsolve.solvers.search.scaling import Scale
 from nmsolve.solvers.search.write_model import require_statable
 
@@ -47,7 +48,7 @@ def too_many(stage: RoutingStage, most: int) -> str | None:
 _refuses_models = takes("-reward -empty", partial(too_many, most=MAX_VARIABLES))
 
 
-def models(problem: RoutingProblem) -> tuple[mip.RouteMipModel, cpsat.RouteModel]:
+def models(problem: RoutingProblem) -> tuple[Built, Built]:
     """The twin models of the first objective, to be written to files.
 
     Raises

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmsolve.model.routing.stage import RoutingStage
-from nmsolve.model.types import AnyArray
+from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.routing.data import RouteData, in_and_out
 from nmsolve.solvers.routing.referee import MISSING
-from nmsolve.solvers.search.rows import Rows
+from nmsolve.solvers.search.rows import Rows, Value
 
 #: Variables of a model by channel, for each leg, tree or key.
 Columns = list[dict[int, Any]]
@@ -39,6 +39,12 @@ def stated(rows: Rows, data: RouteData, ordered: bool = True) -> Variables:
         rows.rule(rule.__name__)
         rule(rows, data, v)
     return v
+
+
+def read(stage: RoutingStage, data: RouteData, v: Variables, value: Value) -> IntArray:
+    """The solution of ``stage``: channels of trees, and numbers that allow every turn the model allows."""
+    used = [[c for c, x in tree.items() if value(x)] for tree in v.tree]
+    return data.solution(stage, used, [ab for ab, x in v.order.items() if value(x)])
 
 
 def _variables(rows: Rows, data: RouteData) -> Variables:

@@ -3,24 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from nmsolve.model.errors import BackendError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.listen import Outcome, Tell, run_and_listen
-
-
-class CpSatModel(Protocol):
-    """What the solver needs of a built model."""
-
-    @property
-    def model(self) -> Any:
-        """The ``cp_model.CpModel``."""
-
-    def mapping(self, value: Any) -> IntArray:
-        """A solution as engines offer it; ``value(x)`` tells the value of a Boolean variable."""
+from nmsolve.solvers.search.rows import Built
 
 
 def new_solver(seconds: float = np.inf, workers: int = 1, seed: int = 0, effort: float = np.inf) -> Any:
@@ -54,7 +44,7 @@ def decide(solver: Any, model: Any, should_stop: Callable[[], bool]) -> str:
 
 
 def solve(
-    built: CpSatModel,
+    built: Built,
     *,
     seed: int = 0,
     workers: int = 1,

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from nmsolve.model.errors import BackendError
-from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.listen import Outcome, Tell, run_and_listen
-from nmsolve.solvers.search.scaling import Scale
+from nmsolve.solvers.search.rows import Built
 
 #: Presolve's aggregator (bit 12) and probing (bit 15): together they made HiGHS 1.12 call 129.01 optimal for two layers on two
 #: cores where 125.00 is (tests/differential/test_pipeline.py, seed 29).
@@ -22,37 +22,8 @@ WRONG = 1 << 12 | 1 << 15
 TOLERANCE = 1e-6
 
 
-class Solvable(Protocol):
-    """What the solvers need of a built model."""
-
-    @property
-    def model(self) -> Any:
-        """The Pyomo model."""
-
-    @property
-    def claim(self) -> Scale:
-        """What the model's objective says of the user's."""
-
-    def read(self) -> list[Any]:
-        """The variables that make a solution."""
-
-    def mapping(self, values: FloatArray) -> IntArray:
-        """A solution from their values."""
-
-    def first(self) -> FloatArray | None:
-        """Their values in the start, or None."""
-
-
-def named_rows(model: Any, name: str) -> Any:
-    """A new list of rows called ``name`` in the model (and in files written from it)."""
-    import pyomo.environ as pyo
-
-    model.add_component(name, pyo.ConstraintList())
-    return getattr(model, name)
-
-
 def solve(
-    built: Solvable,
+    built: Built,
     solver: str = "highs",
     *,
     seed: int,
@@ -87,7 +58,7 @@ def solve(
 
 
 def solve_highs(
-    built: Solvable,
+    built: Built,
     *,
     seed: int,
     workers: int,
@@ -106,20 +77,26 @@ def solve_highs(
     """
     import highspy
 
-    highs, column = _load(built)
+    highs, columns = _load(built.model)
+    number = {id(v): k for k, v in enumerate(columns)}
     highs.setOptionValue("time_limit", max(0.01, seconds))
     highs.setOptionValue("threads", max(1, workers))
     highs.setOptionValue("random_seed", seed % (2**31))
     highs.setOptionValue("mip_rel_gap", 0.0)
     highs.setOptionValue("presolve_rule_off", WRONG)
     highs.setOptionValue("mip_abs_gap", 0.99 * built.claim.factor if built.claim.integral else 1e-7)
-    flat = built.first()
-    if flat is not None:
-        highs.setSolution(len(column), column.astype(np.int32), flat)
+    known = [k for k, v in enumerate(columns) if v.value is not None]
+    if known:
+        start = np.array([columns[k].value for k in known], np.float64)
+        highs.setSolution(len(known), np.array(known, np.int32), start)
+
+    def read(values: Any) -> IntArray:
+        on = np.asarray(values) > 0.5
+        return built.mapping(lambda x: bool(on[number[id(x)]]))
 
     def work(tell: Tell) -> None:
         def improved(event: Any) -> None:
-            tell("solution", built.mapping(np.asarray(event.data_out.mip_solution)[column]))
+            tell("solution", read(event.data_out.mip_solution))
 
         highs.HandleUserInterrupt = True
         highs.cbMipImprovingSolution += improved
@@ -141,17 +118,17 @@ def solve_highs(
     bound = float(info.mip_dual_bound) if clean and np.isfinite(info.mip_dual_bound) else None
     if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
         return Outcome("unknown", bound, None, by)
-    core = built.mapping(np.asarray(highs.getSolution().col_value)[column])
+    core = read(highs.getSolution().col_value)
     optimal = status == highspy.HighsModelStatus.kOptimal
     return Outcome("optimal" if optimal else "feasible", bound, core, by)
 
 
-def _load(built: Solvable) -> tuple[Any, IntArray]:
-    """The Pyomo model as a HiGHS instance, and the columns of what makes a solution."""
+def _load(model: Any) -> tuple[Any, list[Any]]:
+    """A Pyomo model as a HiGHS instance, and the variable of every column."""
     import highspy
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
-    form = LinearStandardFormCompiler().write(built.model, mixed_form=True)
+    form = LinearStandardFormCompiler().write(model, mixed_form=True)
     rows = form.A.tocsr()
     rhs, kind = np.asarray(form.rhs, np.float64), np.array([r.bound_type for r in form.rows])
     lp = highspy.HighsLp()
@@ -171,8 +148,7 @@ def _load(built: Solvable) -> tuple[Any, IntArray]:
     highs.silent()
     if highs.passModel(lp) == highspy.HighsStatus.kError:
         raise BackendError("HiGHS rejects the model")
-    number = {id(v): k for k, v in enumerate(form.columns)}
-    return highs, np.asarray([number[id(v)] for v in built.read()], np.int64)
+    return highs, list(form.columns)
 
 
 def available(solver: str) -> bool:
@@ -186,7 +162,7 @@ def available(solver: str) -> bool:
         return False
 
 
-def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
+def solve_other(built: Built, solver: str, seconds: float) -> Outcome:
     """Solve with any MIP solver that Pyomo finds by name; no progress before the end.
 
     Raises
@@ -199,7 +175,8 @@ def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
     if not available(solver):
         raise BackendError(f"Pyomo finds no MIP solver called {solver!r}")
     factory, by = pyo.SolverFactory(solver), {"solver": solver}
-    warm = built.first() is not None and bool(factory.warm_start_capable())
+    known = any(v.value is not None for v in built.model.component_data_objects(pyo.Var))
+    warm = known and bool(factory.warm_start_capable())
     options = {"warmstart": True} if warm else {}
     results = factory.solve(built.model, timelimit=max(1.0, seconds), load_solutions=False, **options)
     ended = results.solver.termination_condition
@@ -210,5 +187,5 @@ def solve_other(built: Solvable, solver: str, seconds: float) -> Outcome:
     if len(results.solution) == 0 or not clean:
         return Outcome("unknown", bound, None, by)
     built.model.solutions.load_from(results)
-    core = built.mapping(np.asarray([pyo.value(v) for v in built.read()], np.float64))
+    core = built.mapping(lambda x: bool(pyo.value(x) > 0.5))
     return Outcome("optimal" if ended == Ended.optimal else "feasible", bound, core, by)

@@ -5,12 +5,17 @@ Sums of variables, products with numbers and comparisons are the same for both. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from nmsolve.model.types import IntArray
+
 K = TypeVar("K")
+#: Whether a 0-1 variable is 1 in a solution.
+Value = Callable[[Any], bool]
 
 
 class CpSatRows:
@@ -82,6 +87,10 @@ class CpSatRows:
     def implies(self, one: Any, other: Any) -> None:
         """Where a 0-1 variable is 1, so is the other."""
         self.model.add_implication(one, other)
+
+    def hint(self, variable: Any, value: int) -> None:
+        """What a known solution has for a variable."""
+        self.model.add_hint(variable, int(value))
 
     def minimise(self, cost: Any) -> None:
         """The objective."""
@@ -177,6 +186,10 @@ class MipRows:
         """``one <= other``."""
         self.add(one <= other)
 
+    def hint(self, variable: Any, value: int) -> None:
+        """Its value at the start."""
+        variable.set_value(int(value))
+
     def minimise(self, cost: Any) -> None:
         """The objective, with a variable in it even where it is a number: Pyomo's compilers want one."""
         import pyomo.environ as pyo
@@ -192,6 +205,25 @@ class MipRows:
 
 #: What rules take.
 Rows = CpSatRows | MipRows
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """A model that is stated, for either kind of solver.
+
+    Attributes
+    ----------
+    model : the ``cp_model.CpModel`` or the Pyomo model, with hints or values of a known solution
+    claim : what its objective says of the user's, as :class:`nmsolve.solvers.search.scaling.Scale`
+    mapping : reads a solution as engines offer it
+    data, v : the numbers and the variables that it was stated with
+    """
+
+    model: Any
+    claim: Any
+    mapping: Callable[[Value], IntArray]
+    data: Any = None
+    v: Any = None
 
 
 def _text(index: object) -> str:

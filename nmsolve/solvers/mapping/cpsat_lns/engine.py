@@ -6,6 +6,8 @@ exact model can state: several resources, nodes apart, route trees, any sum over
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from nmsolve.heuristics.bandit import Bandit
@@ -16,11 +18,12 @@ from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
-from nmsolve.solvers.mapping.cpsat.model import MappingModel, build
+from nmsolve.solvers.mapping.exact.model import build
 from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
 from nmsolve.solvers.search.listen import Outcome
+from nmsolve.solvers.search.rows import Built
 
 #: Nodes set free at first, at least and at most.
 FIRST, LEAST, MOST = 6, 3, 24
@@ -63,7 +66,7 @@ class CpSatLns:
 class _Repairs:
     """The model, built once, and how the next nodes are chosen."""
 
-    def __init__(self, built: MappingModel, context: Context) -> None:
+    def __init__(self, built: Built, context: Context) -> None:
         self._built, self._context = built, context
         self._rng = np.random.default_rng([context.seed, 6])
         self._indptr, self._other = arcs(built.data.problem.graph)[:2]
@@ -93,14 +96,14 @@ class _Repairs:
 
     def repair(self, core: IntArray, loose: IntArray) -> Outcome:
         """Solve the model with every node outside ``loose`` held where ``core`` has it."""
-        v, context = self._built.variables, self._context
+        v, context = self._built.v, self._context
         model = self._built.model.clone()
         for u in np.setdiff1d(np.arange(self._built.data.n), loose).tolist():
             model.add(v.x[u][int(core[u])] == 1)
         model.clear_hints()
         hint_mapping(model, self._built.data, v, core)
         return solve(
-            MappingModel(model, self._built.data, v),
+            replace(self._built, model=model),
             **{**within(context), "seconds": min(REPAIR, context.time_left())},
         )
 

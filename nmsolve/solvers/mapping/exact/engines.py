@@ -11,8 +11,10 @@ from nmsolve.hw.scores import broken_ceiling, objective_value
 from nmsolve.model.engine import Context
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact.model import build
 from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.exact import run_model
+from nmsolve.solvers.search.rows import Built
 
 
 class _Exact:
@@ -49,14 +51,10 @@ class Mip(_Exact):
         self.solver = solver
 
 
-def built(problem: MappingProblem, cpsat: bool, *, free: bool = False, **known: Any) -> Any:
+def built(problem: MappingProblem, cpsat: bool, *, free: bool = False, **known: Any) -> Built:
     """The model in one of its twin forms; with loads of links where the objective or a ceiling needs them, or ``free`` routes."""
     if free or uses_links(problem) or problem.ceilings:
-        from nmsolve.solvers.mapping.joint import cpsat as routed_cpsat
-        from nmsolve.solvers.mapping.joint import mip as routed_mip
+        from nmsolve.solvers.mapping.joint import model as routed
 
-        return (routed_cpsat if cpsat else routed_mip).build(problem, free=free, **known)
-    from nmsolve.solvers.mapping.cpsat import model as plain_cpsat
-    from nmsolve.solvers.mapping.mip import model as plain_mip
-
-    return (plain_cpsat if cpsat else plain_mip).build(problem, **known)
+        return routed.build(problem, cpsat, free=free, **known)
+    return build(problem, cpsat, **known)

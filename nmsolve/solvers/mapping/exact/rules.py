@@ -17,7 +17,7 @@ from nmsolve.solvers.mapping.exact.axons import axon_data
 from nmsolve.solvers.mapping.exact.data import ExactData
 from nmsolve.solvers.mapping.exact.rows import least_distance, stars, triangles, wants_links
 from nmsolve.solvers.mapping.exact.symmetry import BoardSymmetry, board_symmetry, cores_alike, first_come
-from nmsolve.solvers.search.rows import Rows
+from nmsolve.solvers.search.rows import Rows, Value
 from nmsolve.solvers.search.scaling import fair_unit
 
 
@@ -56,6 +56,18 @@ def places(rows: Rows, n: int, cores: int) -> list[list[Any]]:
     """``x[u][p]``: node u is on core p."""
     x = rows.binary("x", [(u, p) for u in range(n) for p in range(cores)])
     return [[x[u, p] for p in range(cores)] for u in range(n)]
+
+
+def placed(x: list[list[Any]], value: Value) -> IntArray:
+    """(n,) core of every node in a solution."""
+    return np.array([next(p for p, z in enumerate(xs) if value(z)) for xs in x], np.int64)
+
+
+def hint_places(rows: Rows, x: list[list[Any]], core: IntArray) -> None:
+    """A known mapping (n,)."""
+    for at, xs in zip(core.tolist(), x, strict=True):
+        for p, z in enumerate(xs):
+            rows.hint(z, at == p)
 
 
 def pairs_apart(rows: Rows, data: ExactData) -> list[Any] | None:
