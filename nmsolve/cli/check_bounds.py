@@ -16,6 +16,7 @@ from nmsolve.model.bound import BoundCheck
 if TYPE_CHECKING:
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.types import IntArray
 
 
@@ -132,6 +133,38 @@ class MappingBounds:
         from nmsolve.solvers.mapping.recheck.parts import granularity
 
         return granularity(replace(self.problem, objective=objective, ceilings=()))
+
+
+@dataclass(frozen=True)
+class RouteBounds:
+    """Bounds of routes."""
+
+    problem: RoutingProblem
+
+    @property
+    def free(self) -> Collection[str]:
+        """Bounds that are recomputed hold whatever the ceilings."""
+        from nmsolve.solvers.routing.recheck import RECHECKED
+
+        return RECHECKED
+
+    def check(self, stage: Stage, bound: Bound, solution: None, least: float) -> BoundCheck:
+        """In whole numbers and fractions."""
+        from nmsolve.solvers.routing.recheck import check_routing_bound
+
+        found = check_routing_bound(self.problem, stage.objective, bound)
+        if found.word and stage.problem != self.problem.hash:
+            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.hash}"
+            return BoundCheck(False, math.nan, text)
+        if found.ok and bound.value > least * (1 + 1e-9):
+            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
+        return found
+
+    def step(self, objective: str) -> float:
+        """1 for numbers of turns and sums of whole rates."""
+        from nmsolve.solvers.routing.recheck import whole_values
+
+        return 1.0 if whole_values(self.problem, objective) else 0.0
 
 
 class Proofs:

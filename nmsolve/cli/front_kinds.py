@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from nmsolve.cli.check_bounds import BoundChecks, MappingBounds
+from nmsolve.cli.check_bounds import BoundChecks, MappingBounds, RouteBounds
 from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
-    from nmsolve.model.routing.problem import RoutingProblem
     from nmsolve.model.types import IntArray
 
 #: Format of pareto.json.
@@ -110,10 +108,9 @@ class MapFront(MappingBounds):
 
 
 @dataclass(frozen=True)
-class RouteFront:
+class RouteFront(RouteBounds):
     """Points are routes of the mapping in ``loaded``."""
 
-    problem: RoutingProblem
     loaded: Loaded
     command, key = "route", "routes"
 
@@ -121,13 +118,6 @@ class RouteFront:
     def title(self) -> str:
         """Graph and machine."""
         return f"routes of {self.loaded.graph.name} on {self.loaded.machine.name}"
-
-    @property
-    def free(self) -> Collection[str]:
-        """Bounds that are recomputed hold whatever the ceilings."""
-        from nmsolve.solvers.routing.recheck import RECHECKED
-
-        return RECHECKED
 
     def about(self) -> dict[str, dict[str, str]]:
         """Flows, machine and rules."""
@@ -165,24 +155,6 @@ class RouteFront:
         if wrong or file.numbering is None:
             return None, {}, wrong or ["no numbers of channels"]
         return None, {k: routing_value(file.problem, file.routes, file.numbering, k) for k in p.objective}, []
-
-    def check(self, stage: Stage, bound: Bound, solution: None, least: float) -> BoundCheck:
-        """In whole numbers and fractions."""
-        from nmsolve.solvers.routing.recheck import check_routing_bound
-
-        found = check_routing_bound(self.problem, stage.objective, bound)
-        if found.word and stage.problem != self.problem.hash:
-            text = f"given about problem {stage.problem[:64]}, this one is {self.problem.hash}"
-            return BoundCheck(False, math.nan, text)
-        if found.ok and bound.value > least * (1 + 1e-9):
-            return BoundCheck(False, math.nan, f"{bound.value:.10g} is above known routes with {least:.10g}")
-        return found
-
-    def step(self, objective: str) -> float:
-        """1 for numbers of turns and sums of whole rates."""
-        from nmsolve.solvers.routing.recheck import whole_values
-
-        return 1.0 if whole_values(self.problem, objective) else 0.0
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,19 @@ if TYPE_CHECKING:
 
 def run_list(o: ListOptions) -> int:
     """Print one line per preset."""
+    from nmsolve.hw.describe import unverified
     from nmsolve.hw.machines import list_presets, load_machine
 
     rows, lines = [], []
     for name in list_presets():
         m = load_machine(name)
-        unverified = sum(not f.verified for group in (m.energy, m.latency, m.figures) for f in group.values())
+        marked = len(unverified(m))
         rows.append({
             "type": "preset", "name": name, "chips": list(m.chips), "cores": list(m.cores), "torus": m.torus,
-            "capacity": dict(m.capacity), "unverified_figures": unverified,
+            "capacity": dict(m.capacity), "unverified_figures": marked,
         })  # fmt: skip
         limits = ", ".join(f"{v:,} {k}" for k, v in m.capacity.items()) or "no limits"
-        mark = f"  ({unverified} figures unverified)" if unverified else ""
+        mark = f"  ({marked} figures unverified)" if marked else ""
         shape = f"{m.rows}x{m.cols} {'torus' if m.torus else 'mesh'}"
         lines.append(f"{name:12} {shape:14} per core: {limits}{mark}")
     return tell(o.json, rows, lines)

@@ -24,7 +24,7 @@ from nmsolve.cli.loading import instance
 from nmsolve.cli.map_answer import ALONE, Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER, CHOSEN, mapping_time, require_route, routes_of_answer
 from nmsolve.cli.map_turns import resolved, with_turns
-from nmsolve.cli.pareto import Told, require_front, run_front
+from nmsolve.cli.pareto import require_front, run_front, tell_stage
 from nmsolve.cli.patience import Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
 from nmsolve.model.bound import Result
@@ -180,7 +180,7 @@ def _map_in_order(run: Run, names: tuple[str, ...]) -> int:
     """Minimise several objectives in order; the files are those of the last one. Return the exit code."""
     from nmsolve.solvers.multi_objective import lexicographic
 
-    stages = lexicographic(Told(MappingObjectives(run.problem, run.stage)), names, run.left())
+    stages = lexicographic(MappingObjectives(run.problem, run.stage), names, run.left(), tell_stage)
     *earlier, (stage, result) = stages
     before = [
         {"objective": s.objective, "value": r.objective, "bound": r.bound, "status": r.status}

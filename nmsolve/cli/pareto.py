@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import MapOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.front_kinds import FrontKind
     from nmsolve.cli.patience import Patience
-    from nmsolve.model.bound import Ceilings, Result, Stage
+    from nmsolve.model.bound import Ceilings
     from nmsolve.solvers.multi_objective import Front, Objectives, Point
 
 #: Possible file names of a front.
@@ -31,28 +29,10 @@ FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "re
 MOST_POINTS = 1000
 
 
-@dataclass(frozen=True)
-class Told:
-    """Objectives that say on standard error which problem is being solved."""
-
-    objectives: Objectives[Any]
-
-    @property
-    def recomputed(self) -> Collection[str]:
-        """Those of the objectives."""
-        return self.objectives.recomputed
-
-    def minimise(
-        self, name: str, ceilings: Ceilings, seconds: float, start: Any
-    ) -> tuple[Stage, Result[Any]]:
-        """The same, announced."""
-        held = ", ".join(f"{other} at most {number(most)}" for other, most in ceilings)
-        print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
-        return self.objectives.minimise(name, ceilings, seconds, start)
-
-    def value(self, name: str, solution: Any) -> float:
-        """The same."""
-        return self.objectives.value(name, solution)
+def tell_stage(name: str, ceilings: Ceilings, seconds: float) -> None:
+    """Say on standard error which problem is being solved."""
+    held = ", ".join(f"{other} at most {number(most)}" for other, most in ceilings)
+    print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
 
 
 #: Options that a front does not take: they are about one answer.
@@ -84,7 +64,7 @@ def run_front(
     """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""
     from nmsolve.solvers.multi_objective import pareto_front
 
-    front = pareto_front(Told(objectives), names, o.points, clock.left(search_time(limit)))
+    front = pareto_front(objectives, names, o.points, clock.left(search_time(limit)), tell_stage)
     write_front(o.out, kind, front, inputs, patience)
     if o.json:
         print((o.out / "pareto.json").read_text())

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from nmsolve.cli.check_bounds import Proved, bound_part
+from nmsolve.cli.check_bounds import Proofs, RouteBounds
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.verdict import unread
+from nmsolve.model.bound import Stage
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -67,7 +68,6 @@ def claim_checks(
     InputError : a file is missing or not of its shape
     """
     from nmsolve.cli.loading import read_certificates
-    from nmsolve.solvers.routing.recheck import check_routing_bound, whole_values
 
     found = claims_of(path)
     if found is None:
@@ -80,34 +80,20 @@ def claim_checks(
     if not thorough:
         words = [f"{p.name} {'proved best' if p.proved else f'at least {number(p.bound)}'}" for p in claims]
         return [*checks, unread(f"routes: {', '.join(words)}", "--bound does")]
-    proofs = path.parent / FILE
-    if not proofs.exists():
+    file = path.parent / FILE
+    if not file.exists():
         text = f"no {FILE} beside the routes: nothing proves what the report claims"
         return [*checks, CheckPart("route bounds", False, text)]
-    about, bounds = read_certificates(proofs)
+    about, bounds = read_certificates(file)
     asked = replace(problem, objective=tuple(p.name for p in parts))
-    proved = {p.name: Proved() for p in parts}
+    proofs = Proofs(RouteBounds(asked), [(None, values)])
     for name, b in bounds:
-        if name not in proved:
-            checks.append(
-                CheckPart("route certificates", False, f"one is about {name[:40]!r}, the report is not")
-            )
-            continue
-        result = check_routing_bound(asked, name, b)
-        if result.trusted and about != asked.hash:
-            text = f"given about problem {about[:64]}, this one is {asked.hash}"
-            result = result._replace(ok=False, word="", text=text)
-        elif result.ok and b.value > values.get(name, math.inf) * (1 + 1e-9):
-            result = result._replace(
-                ok=False, text=f"{number(b.value)} is above these routes, {number(values[name])}"
-            )
-        checks.append(bound_part(f"bound {b.method} ({name})", result))
-        if result.ok:
-            proved[name].add(min(result.value, b.value), result.word)
-    for p in claims:
-        step = 1.0 if whole_values(asked, p.name) else 0.0
-        checks.append(proved[p.name].claim(f"{p.name} bound", p.bound, values.get(p.name), step))
-    return checks
+        if name in asked.objective:
+            checks += proofs.take(Stage(name, (), about, (b,)), named=True)
+        else:
+            text = f"one is about {name[:40]!r}, the report is not"
+            checks.append(CheckPart("route certificates", False, text))
+    return checks + [proofs.claim(f"{p.name} bound", p.bound, values.get(p.name), p.name, {}) for p in claims]
 
 
 def _figures(

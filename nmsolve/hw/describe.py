@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from nmsolve.hw.machines import list_presets, load_machine
 from nmsolve.model.machine import Figure, Machine
 
 
@@ -69,18 +68,3 @@ def unverified(machine: Machine) -> list[str]:
         "latency.": machine.latency,
     }
     return [prefix + name for prefix, table in tables.items() for name, f in table.items() if not f.verified]
-
-
-def preset_table() -> str:
-    """All presets as a Markdown table (docs/machines.md holds it; a test keeps the two equal)."""
-    lines = [
-        "| preset | board | capacity per core | energy | unverified |",
-        "|---|---|---|---|---|",
-    ]
-    for name in list_presets():
-        m = load_machine(name)
-        capacity = ", ".join(f"{limit:,} {resource}" for resource, limit in m.capacity.items())
-        energy = ", ".join(f"{k} {f.value:g} pJ" for k, f in m.energy.items()) or "units"
-        shape = f"{m.rows} x {m.cols}{' torus' if m.torus else ''}"
-        lines.append(f"| `{name}` | {shape} | {capacity} | {energy} | {', '.join(unverified(m)) or '-'} |")
-    return "\n".join(lines) + "\n"

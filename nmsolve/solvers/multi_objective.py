@@ -7,7 +7,7 @@ models and checks are those of single objectives.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -15,6 +15,8 @@ from nmsolve.model.bound import Ceilings, Result, Stage, meets
 from nmsolve.model.errors import InputError
 
 S = TypeVar("S")
+#: Told before a problem is solved: the objective, ceilings on others, seconds.
+Tell = Callable[[str, Ceilings, float], None]
 #: Relative excess over a value that counts as equal.
 EQUAL = 1e-12
 #: Part of a point's time for the first objective; the rest makes the second one least at that value.
@@ -92,7 +94,7 @@ def objective_names(text: str, known: Collection[str], where: str = "--objective
 
 
 def lexicographic(
-    objectives: Objectives[S], names: Sequence[str], seconds: float
+    objectives: Objectives[S], names: Sequence[str], seconds: float, tell: Tell = lambda *_: None
 ) -> list[tuple[Stage, Result[S]]]:
     """Minimise the first objective, then each next one with all before held at what was found (tolerance 0).
 
@@ -106,6 +108,7 @@ def lexicographic(
     ceilings: Ceilings = ()
     for k, name in enumerate(names):
         share = max(0.1, (end - time.monotonic()) / (len(names) - k))
+        tell(name, ceilings, share)
         stage, result = objectives.minimise(name, ceilings, share, start)
         out.append((stage, result))
         if result.solution is None or result.objective is None or result.stop_reason == "interrupt":
@@ -114,7 +117,13 @@ def lexicographic(
     return out
 
 
-def pareto_front(objectives: Objectives[S], names: tuple[str, str], points: int, seconds: float) -> Front[S]:
+def pareto_front(
+    objectives: Objectives[S],
+    names: tuple[str, str],
+    points: int,
+    seconds: float,
+    tell: Tell = lambda *_: None,
+) -> Front[S]:
     """The front of two objectives: its ends, and between them the best first objective under equally spaced ceilings.
 
     Raises
@@ -124,7 +133,7 @@ def pareto_front(objectives: Objectives[S], names: tuple[str, str], points: int,
     """
     if points < 2:
         raise InputError(f"{points} points", "--points", "at least 2, the ends of the front")
-    search = _Search(objectives, names, seconds, points)
+    search = _Search(objectives, names, seconds, points, tell)
     first = search.point(0, None, None)
     if first is None and search.interrupted:
         raise KeyboardInterrupt  # there is nothing to end with
@@ -145,9 +154,9 @@ class _Search(Generic[S]):
     """The points found so far and the time left for more."""
 
     def __init__(
-        self, objectives: Objectives[S], names: tuple[str, str], seconds: float, points: int
+        self, objectives: Objectives[S], names: tuple[str, str], seconds: float, points: int, tell: Tell
     ) -> None:
-        self.objectives, self.names = objectives, names
+        self.objectives, self.names, self.tell = objectives, names, tell
         self.end, self.left = time.monotonic() + seconds, points
         self.found: list[Point[S]] = []
         self.bounds: list[float | None] = [None, None]
@@ -158,6 +167,7 @@ class _Search(Generic[S]):
         self, k: int, ceiling: float | None, seconds: float, start: S | None
     ) -> tuple[Stage, Result[S]]:
         limits = () if ceiling is None else ((self.names[1 - k], ceiling),)
+        self.tell(self.names[k], limits, seconds)
         stage, result = self.objectives.minimise(self.names[k], limits, seconds, start)
         self.stages.append(stage)
         self.interrupted = self.interrupted or result.stop_reason == "interrupt"

@@ -77,8 +77,3 @@ def total_known(counts: Iterable[Count | None]) -> Count:
     import sympy
 
     return sympy.Add(known, *others)
-
-
-def is_number(count: Count | None) -> bool:
-    """Whether it is a number, not an expression with symbols and not unknown."""
-    return isinstance(count, int)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from nmsolve.model.mapping.fit import explain_misfit
+from nmsolve.model.mapping.groups import Groups, make_groups
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.explain.limits import limits_of
+from nmsolve.model.mapping.solution import check_mapping
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.mapping.explain.limits import limits_of, restricted
 from nmsolve.solvers.mapping.explain.model import has_mapping
-from nmsolve.solvers.mapping.explain.words import reason
-from nmsolve.solvers.mapping.recheck.conflict import broken_limit, impossible
+from nmsolve.solvers.mapping.recheck.conflict import impossible
 from nmsolve.solvers.search import conflict
-from nmsolve.solvers.search.conflict import Answer, Explanation, Limit, Limits
+from nmsolve.solvers.search.conflict import Answer, Explanation, Limit, Limits, whole_list
 
 
 class MappingLimits(Limits[IntArray]):
@@ -28,8 +32,20 @@ class MappingLimits(Limits[IntArray]):
         return has_mapping(self.problem, limits, seconds, seed, should_stop)
 
     def reason(self, limits: tuple[Limit, ...]) -> str:
-        """Places or capacity against what needs them."""
-        return reason(self.problem, limits)
+        """By counting places or capacity against what the confined nodes need, else by the checks of
+        :mod:`nmsolve.model.mapping.fit`; if neither sees it, the line says that only search does."""
+        alone = restricted(self.problem, limits)
+        if not alone.machine.usable.any():
+            return "no core is left: all are " + " or ".join(x.kind for x in limits)
+        groups = make_groups(alone)
+        if groups.masks[groups.mask_of].any(axis=1).all():
+            confined = groups.mask_of > 0
+            for items in (confined, np.ones(len(confined), bool)):
+                text = _overfull(alone, groups, items, limits) if items.any() else None
+                if text is not None:
+                    return text
+        texts = explain_misfit(alone)
+        return texts[0] if texts else "counting does not show it; trying every distribution does (CP-SAT)"
 
     def written(self, solution: IntArray) -> dict[str, Any]:
         """The core of every node."""
@@ -37,11 +53,13 @@ class MappingLimits(Limits[IntArray]):
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
         """By :func:`nmsolve.model.mapping.solution.check_mapping`."""
-        return broken_limit(self.problem, limits, entry)
+        core = np.array(whole_list(entry, "core"), np.int64)
+        broken = check_mapping(restricted(self.problem, limits), core)
+        return broken[0].text if broken else None
 
     def impossible(self, limits: tuple[Limit, ...], seconds: float) -> bool | None:
         """By a model with one Boolean per node and core."""
-        return impossible(self.problem, limits, seconds)
+        return impossible(restricted(self.problem, limits), seconds)
 
 
 def explain(problem: MappingProblem, seconds: float = 60.0, seed: int = 0) -> Explanation[IntArray]:
@@ -52,3 +70,34 @@ def explain(problem: MappingProblem, seconds: float = 60.0, seed: int = 0) -> Ex
 def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], seconds: float = 30.0) -> bool:
     """:func:`nmsolve.solvers.search.conflict.recheck_conflict` of a mapping problem."""
     return conflict.recheck_conflict(MappingLimits(problem), certificate, seconds)
+
+
+def _overfull(
+    problem: MappingProblem, groups: Groups, items: BoolArray, limits: Sequence[Limit]
+) -> str | None:
+    """``region 'a' leaves 3 cores x 2 nodes = 6 places for 7 nodes``, if these are too few; else None."""
+    open_to = groups.masks[np.unique(groups.mask_of[items])].any(axis=0)
+    cores = int(open_to.sum())
+    for r, name in enumerate(problem.resources):
+        need = int(groups.sizes[items, r].sum(dtype=object))
+        limit, held = int(problem.capacity[:, r].max()), int(problem.capacity[open_to, r].sum())
+        if need <= held:
+            continue
+        nodes = int(items[problem.group_of].sum())
+        who = _and([x.words for x in limits if x.kind in ("pin", "region", "forbid", "faulty", "taken")])
+        verb = "leaves" if who and who.count("'") == 2 and "cores" not in who else "leave"
+        start = f"{who} {verb} " if who else "there are "
+        unit = "node" if name == "nodes" and limit == 1 else name
+        room = f"{start}{cores} core{'s' * (cores != 1)} x {limit} {unit} = {cores * limit}"
+        if held < cores * limit:
+            room = f"{start}{cores} core{'s' * (cores != 1)} with {held} {unit} together"
+        if name == "nodes":
+            return f"{room} place{'s' * (cores * limit != 1)} for {nodes} nodes"
+        return f"{room} for {nodes} nodes that need {need}"
+    return None
+
+
+def _and(words: list[str]) -> str:
+    if len(words) > 6:
+        words = [*words[:5], f"{len(words) - 5} more"]
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)

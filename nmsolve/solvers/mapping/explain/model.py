@@ -3,6 +3,7 @@
 ``y[k,p]`` nodes of class k are on core p, ``sum_p y[k,p] = count[k]``. What a core holds of resource r is
 ``sum_k size[k,r] y[k,p]``; where a class has nodes of different sizes, it is a variable between ``least[k,r] y[k,p]`` and
 ``most[k,r] y[k,p]``, and these add up to the class's total: a relaxation, whose infeasibility is still a proof.
+With axon tables every node is a class.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.mapping.first_fit import first_mapping
+from nmsolve.model.mapping.axons import AXONS_IN
 from nmsolve.model.mapping.fit import explain_misfit
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.reduce import merge_together
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.explain.axons import add_axons, states_axons
+from nmsolve.solvers.mapping.exact.axons import axon_data, axon_terms
 from nmsolve.solvers.mapping.explain.classes import Classes, classes_of
 from nmsolve.solvers.mapping.explain.limits import restricted
 from nmsolve.solvers.search.conflict import Answer, Limit
@@ -27,6 +29,8 @@ from nmsolve.solvers.search.cpsat import decide, new_solver
 
 #: Part of the time for a first mapping, where that takes more than a moment.
 REPAIR_PART = 0.2
+#: Most terms of the rows of axon tables; above, they are left out, and infeasibility without them is still a proof.
+MOST_TERMS = 200_000
 
 
 def has_mapping(
@@ -157,6 +161,42 @@ def _capacity(
             held[p].append(part)
     for terms, limit in zip(held, problem.machine.limits(name).tolist(), strict=True):
         model.add(_total(terms) <= min(limit, int(classes.total[:, r].sum()))).only_enforce_if(on)
+
+
+def states_axons(problem: MappingProblem) -> bool:
+    """True if the model is to state axon tables, node by node: a limit could bind, and there are not too many rows."""
+    return problem.axons is not None and axon_terms(problem) <= MOST_TERMS
+
+
+def add_axons(model: Any, problem: MappingProblem, y: list[list[Any]], name: str, on: Any) -> None:
+    """State limit ``name`` of the machine where ``on`` is true; ``y[u][p]`` is 1 if node u is on core p.
+
+    ``reach[m,p] >= y[t,p]`` for the nodes t that message m reaches; incoming: ``sum_m reach[m,p] <= limit``; outgoing:
+    ``sent[u,p] >= sum_{m from u} sum_q reach[m,q] - M_u (1 - y[u,p])`` and ``sum_u sent[u,p] <= limit``.
+    """
+    axons, cores = axon_data(problem), range(problem.cores)
+    if axons is None:
+        return
+    limit = problem.axon_limits[name]
+    reach = [[model.new_bool_var(f"{name}[{m},{p}]") for p in cores] for m in range(len(axons.messages))]
+    for row, message in zip(reach, axons.messages, strict=True):
+        for t in message.reaches:
+            for p in cores:
+                model.add(row[p] >= y[t][p])
+    if name == AXONS_IN:
+        for p in cores:
+            model.add(_total([row[p] for row in reach]) <= limit).only_enforce_if(on)
+        return
+    sent = {}
+    for u, most in axons.most_sent.items():
+        entries = _total(
+            [z for row, m in zip(reach, axons.messages, strict=True) if m.source == u for z in row]
+        )
+        sent[u] = [model.new_int_var(0, most, f"sent[{u},{p}]") for p in cores]
+        for p in cores:
+            model.add(sent[u][p] >= entries - most * (1 - y[u][p])).only_enforce_if(on)
+    for p in cores:
+        model.add(_total([row[p] for row in sent.values()]) <= limit).only_enforce_if(on)
 
 
 def _total(terms: list[Any]) -> Any:

@@ -1,17 +1,14 @@
-"""A smallest conflict, checked again: by a model over single nodes instead of classes, and by its witnesses."""
+"""That no mapping keeps the rules, shown again: by a model over single nodes instead of classes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.mapping.solution import check_mapping
-from nmsolve.solvers.mapping.explain.limits import restricted
 from nmsolve.solvers.mapping.recheck.stated import contracted
-from nmsolve.solvers.search.conflict import Limit, whole_list
 from nmsolve.solvers.search.cpsat import decide, new_solver
 from nmsolve.solvers.search.stop import stopping
 
@@ -19,25 +16,13 @@ from nmsolve.solvers.search.stop import stopping
 MOST_PLACES = 100_000
 
 
-def broken_limit(problem: MappingProblem, limits: Sequence[Limit], entry: Mapping[str, Any]) -> str | None:
-    """The first of ``limits`` that the mapping of a certificate's entry breaks, or None.
-
-    Raises
-    ------
-    CertificateError : the entry holds no mapping
-    """
-    broken = check_mapping(restricted(problem, limits), np.array(whole_list(entry, "core"), np.int64))
-    return broken[0].text if broken else None
-
-
-def impossible(problem: MappingProblem, limits: Sequence[Limit], seconds: float) -> bool | None:
-    """Whether no mapping obeys ``limits``, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
-    alone = restricted(problem, limits)
-    if not alone.machine.usable.any():
+def impossible(problem: MappingProblem, seconds: float) -> bool | None:
+    """Whether there is no mapping, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
+    if not problem.machine.usable.any():
         return True
-    if problem.n * problem.cores > MOST_PLACES or _axon_pairs(alone) > MOST_PLACES:
+    if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:
         return None
-    status = _status(contracted(alone), seconds)
+    status = _status(contracted(problem), seconds)
     return {"INFEASIBLE": True, "OPTIMAL": False, "FEASIBLE": False}.get(status)
 
 
