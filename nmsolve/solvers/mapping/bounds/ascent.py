@@ -61,7 +61,10 @@ class Spectral:
         return int(min(self.sigma.shape[1], MAX_EIGENVALUES, self.n))
 
     def worst(self, lam: FloatArray, shift: FloatArray, rho: float) -> tuple[float, int]:
-        """Least value over the size vertices for eigenvalue bounds ``lam``, and the vertex where it is."""
+        """Return the least value over the size vertices for eigenvalue bounds ``lam`` (count,), and the number of that vertex.
+
+        ``shift`` (n,) and ``rho`` are the multipliers.
+        """
         padded = np.concatenate([lam, np.full(max(0, self.sigma.shape[1] - len(lam)), lam[-1])])
         value = self.sigma @ padded[: self.sigma.shape[1]] - rho * self.drift
         at = int(value.argmin())

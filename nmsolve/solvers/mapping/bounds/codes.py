@@ -23,7 +23,7 @@ def core_codes(distance: CoreDistance, cores: IntArray) -> FloatArray:
 
 
 def with_step(codes: FloatArray, step: float) -> FloatArray:
-    """The codes with one more coordinate per core, so that different cores are ``step`` farther apart."""
+    """Return (k, lines + k) the codes (k, lines) with a coordinate per core more: different cores are ``step`` farther apart."""
     if step <= 0:
         return codes
     return np.asarray(np.column_stack([codes, np.sqrt(step / 2) * np.eye(len(codes))]), np.float64)

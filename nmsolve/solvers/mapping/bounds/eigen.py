@@ -63,7 +63,7 @@ class Tracker:
         return theta[: self.count], self.block[:, : self.count]
 
     def settle(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
-        """As :meth:`pairs`, with residuals below 2 % of the values if eight passes are enough for that."""
+        """Do as :meth:`pairs`, (count,) and (n, count), with residuals below 2 % of the values if eight passes suffice."""
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
         for _ in range(8):
@@ -124,8 +124,11 @@ def lower_eigenvalues(
 
 
 def stated(lam: FloatArray, n: int, high: float) -> FloatArray:
-    """What a certificate says of eigenvalues with proved bounds ``lam``, of a matrix with ``n`` rows and largest eigenvalue
-    ``high``: of large matrices a little less, so that a re-check with other random vectors confirms it."""
+    """Return (count,) what a certificate states of eigenvalues with proved bounds ``lam`` (count,), rising.
+
+    The matrix has ``n`` rows and the largest eigenvalue ``high``. Of large matrices it states a little less, so that a
+    re-check with other random vectors confirms it.
+    """
     if n <= DENSE:
         return lam
     return lam - max(2e-4 * float(np.abs(lam).mean()), 5e-6 * (high - float(lam[-1])))
@@ -168,7 +171,7 @@ def complement_margin(
     seed: int,
     should_stop: Callable[[], bool],
 ) -> float:
-    """How far below ``low`` an eigenvalue of A on the complement of Q can be (see the module's text)."""
+    """Return how far below ``low`` an eigenvalue of A on the complement of ``q`` (n, r) can be (see the module's text)."""
     block = np.random.default_rng(seed).standard_normal((len(q), 4))
     block -= q @ (q.T @ block)
     norm = float(np.linalg.norm(filtered(a, block, low, high, degree, q, should_stop), axis=0).max())

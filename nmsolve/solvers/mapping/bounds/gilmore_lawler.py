@@ -64,7 +64,10 @@ def gilmore_lawler_bound(problem: MappingProblem, should_stop: ShouldStop = neve
 
 
 def dual_value(cost: FloatArray, room: int, dual: FloatArray) -> float:
-    """``sum_u min_p (cost[u, p] - dual[p]) + room * sum(dual)``; nodes without any core count 0."""
+    """Return ``sum_u min_p (cost[u, p] - dual[p]) + room * sum(dual)``; nodes without any core count 0.
+
+    ``cost`` is (n, k), inf where a node may not be; ``dual`` (k,).
+    """
     reduced = (cost - dual).min(axis=1)
     return float(reduced[np.isfinite(reduced)].sum() + room * dual.sum())
 

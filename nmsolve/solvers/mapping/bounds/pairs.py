@@ -63,7 +63,7 @@ class PairForm:
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def block(self, which: IntArray) -> FloatArray:
-        """(len(which), k) distances from ``cores[which]`` to all of ``cores``."""
+        """Return (len(which), k) the distances from ``cores[which]`` to all of ``cores``."""
         d, p, q = self.distance, self.cores[which], self.cores
         if not d.separable:
             return np.ascontiguousarray(d.matrix[np.ix_(p, q)])
@@ -77,7 +77,7 @@ class PairForm:
         return out
 
     def blocks(self) -> Iterator[tuple[IntArray, FloatArray]]:
-        """Slices of about a million distances: (indices into ``cores``, distances)."""
+        """Yield slices of about a million distances: (c,) indices into ``cores``, (c, k) distances."""
         k = len(self.cores)
         width = max(1, 1_000_000 // max(1, k))
         for at in range(0, k, width):
@@ -195,7 +195,7 @@ class Room(NamedTuple):
 def room_of_rows(
     problem: MappingProblem, node: IntArray | Int32Array, indptr: IntArray, others: Int32Array
 ) -> Room:
-    """Room of CSR rows (``indptr``, ``others``) of ``node``.
+    """Return the room of the CSR rows ``indptr`` (rows + 1,), ``others`` (entries,) of ``node`` (rows,).
 
     Counted with the smallest others, resource by resource: never too few. ``other`` is at least 1 (a node fits somewhere if the
     problem is feasible at all).
@@ -236,7 +236,7 @@ def slots_by_weight(
 
 
 def neighbour_slots(problem: MappingProblem, form: PairForm) -> tuple[IntArray, FloatArray, IntArray, int]:
-    """What :func:`slots_by_weight` says of every node's neighbours, and how many slots matter."""
+    """Return row, weight and slot (entries,) of every node's neighbours (:func:`slots_by_weight`), and how many slots matter."""
     room = room_of_rows(problem, np.arange(form.n), form.indptr, form.indices)
     row, weight, slot = slots_by_weight(form.indptr, form.weights, room)
     slot = np.minimum(slot, len(form.cores) - 1)
@@ -244,7 +244,7 @@ def neighbour_slots(problem: MappingProblem, form: PairForm) -> tuple[IntArray, 
 
 
 def nearest(block: FloatArray, which: IntArray, count: int) -> FloatArray:
-    """Distances of the ``count`` nearest slots, own core first, for the cores of a :meth:`PairForm.block`.
+    """Return (len(which), count) the distances of the nearest slots, own core first, of a :meth:`PairForm.block`.
 
     The own core counts as no farther than the nearest other (matrix topologies may charge a diagonal).
     """

@@ -41,7 +41,7 @@ def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
 def placement_bound(
     problem: MappingProblem, core: IntArray, upper: float = np.inf, should_stop: ShouldStop = never
 ) -> Bound | None:
-    """Best of neighbour counting, Gilmore-Lawler and projection on the parts of ``core``; scope ``placement``.
+    """Return the best of neighbour counting, Gilmore-Lawler and projection on the parts of ``core`` (n,); scope ``placement``.
 
     None for net objectives. Takes about a second at 1,024 cores. The certificate is the inner bound's; to re-check it
     one needs the mapping as well.

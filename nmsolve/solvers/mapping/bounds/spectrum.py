@@ -101,7 +101,7 @@ def _least_estimate(a: FloatArray) -> float:
 
 
 def spread(mu: FloatArray, length: int) -> FloatArray:
-    """``mu`` with zeros, rising."""
+    """Return (length,) ``mu`` filled up with zeros, rising."""
     return np.sort(np.concatenate([mu, np.zeros(length - len(mu))]))
 
 

@@ -34,10 +34,13 @@ def least_by_chance(
     vectors: FloatArray,
     stated: FloatArray,
 ) -> FloatArray | None:
-    """As :func:`.eigenvalues.least` for A = ``apply`` + rho ee'/n, or None; holds with probability above 1 - 5e-13.
+    """Do as :func:`.eigenvalues.least` for A = ``apply`` + rho ee'/n; the result holds with probability above 1 - 5e-13.
+
+    None if the premise cannot be shown.
 
     Parameters
     ----------
+    vectors, stated : (n, c) and (c,)
     mass : bound on the row sums of |A|; longest : most terms of one entry of a product
     """
     n = len(vectors)

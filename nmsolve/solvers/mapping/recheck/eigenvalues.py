@@ -108,13 +108,13 @@ def least(
 
 
 def lifted_mass(vectors: FloatArray, gaps: FloatArray) -> float:
-    """The largest row sum of |Q| diag(gaps) |Q|'."""
+    """Return the largest row sum of |Q| diag(gaps) |Q|', Q the ``vectors`` (n, c), ``gaps`` (c,)."""
     size = np.abs(vectors)
     return float((size @ (gaps * size.sum(axis=0))).max())
 
 
 def lowered(stated: FloatArray, s: float, vectors: FloatArray) -> FloatArray:
-    """``stated[-1] - s - |Q'Q| (stated[-1] - stated)``, rounded down."""
+    """Return (c,) ``stated[-1] - s - |Q'Q| (stated[-1] - stated)``, rounded down; Q the ``vectors`` (n, c)."""
     gaps, size = stated[-1] - stated, np.abs(vectors)
     blocks = range(0, len(vectors), 1024)
     gram = np.sum([vectors[i : i + 1024].T @ vectors[i : i + 1024] for i in blocks], axis=0)

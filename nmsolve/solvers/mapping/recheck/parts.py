@@ -75,7 +75,13 @@ def whole_numbers(
     least: float = -EXACT,
     most: float = EXACT,
 ) -> IntArray:
-    """The same as int64, none below ``least`` and all of a size below ``most``. Raises CertificateError."""
+    """Return the field ``name`` (length,) as int64.
+
+    Raises
+    ------
+    CertificateError : it holds no such numbers, or one that is fractional, below ``least`` or of a size from
+        ``most`` on
+    """
     values = numbers(certificate, name, length)
     if (values % 1).any() or (values < least).any() or (np.abs(values) >= most).any():
         raise CertificateError(
@@ -93,7 +99,7 @@ def rho_of(certificate: Mapping[str, Any]) -> float:
 
 
 def usable_cores(problem: MappingProblem) -> IntArray:
-    """Core numbers that may hold nodes."""
+    """Return (k,) the numbers of the cores that may hold nodes."""
     out: IntArray = np.flatnonzero(problem.machine.usable).astype(np.int64)
     return out
 

@@ -50,7 +50,12 @@ LARGEST_MULTIPLIER = 1e6
 
 
 def moderate(values: FloatArray, name: str, scale: float) -> FloatArray:
-    """The field's numbers if none is absurdly large beside ``scale``. Raises CertificateError."""
+    """Return the field's numbers ``values``, any shape, if none is far too large for ``scale``.
+
+    Raises
+    ------
+    CertificateError : a number above LARGEST_MULTIPLIER times ``scale``
+    """
     most = float(np.abs(values).max(initial=0.0))
     if most > LARGEST_MULTIPLIER * scale:
         raise CertificateError(
@@ -152,7 +157,10 @@ def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
 
 
 def doubled_parts(n: int, room: int, shift: FloatArray, rho: float, lam: FloatArray) -> float:
-    """``sum_i lambda_i m_i - sum shift - rho sum m^2 / n``, m full parts and one rest, rounded down."""
+    """Return ``sum_i lambda_i m_i - sum shift - rho sum m^2 / n``, m full parts and one rest, rounded down.
+
+    ``shift`` is (n,), ``lam`` (count,) rising; later eigenvalues count as its last.
+    """
     full, rest = divmod(n, room)
     sizes = np.array([room] * full + [rest] * (rest > 0), np.float64)
     paid = np.append(lam, np.full(max(0, len(sizes) - len(lam)), lam[-1]))[: len(sizes)]
@@ -188,7 +196,12 @@ def _parting(problem: MappingProblem) -> csr_array:
 
 
 def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
-    """The field ``eigenvalues``: at least one, at most ``most``, rising."""
+    """Return the field ``eigenvalues`` (count,), rising.
+
+    Raises
+    ------
+    CertificateError : none, more than ``most``, or not rising
+    """
     lam = numbers(certificate, "eigenvalues")
     if not 1 <= len(lam) <= most or (np.diff(lam) < 0).any():
         raise CertificateError("'eigenvalues' must hold at least one number, rising")

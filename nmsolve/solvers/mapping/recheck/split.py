@@ -130,14 +130,14 @@ def _right_sides(table: IntArray, form: CoreDistance, d: FloatArray) -> tuple[Fl
 
 
 def least_detour(d: FloatArray) -> float:
-    """Least of d_pa + d_pb - d_ab over three different cores; negative if the triangle inequality fails."""
+    """Return the least d_pa + d_pb - d_ab over three different cores of ``d`` (k, k); negative if it is no metric."""
     far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
     short = np.where(np.eye(len(d), dtype=bool), -np.inf, d)
     return float(min((far[p][:, None] + far[p][None, :] - short).min() for p in range(len(d))))
 
 
 def least_triangle(d: FloatArray) -> float:
-    """Least sum of the three distances of three different cores."""
+    """Return the least sum of the three distances of three different cores of ``d`` (k, k)."""
     far = np.where(np.eye(len(d), dtype=bool), np.inf, d)
     return float(min((far + far[p][:, None] + far[p][None, :]).min() for p in range(len(d))))
 

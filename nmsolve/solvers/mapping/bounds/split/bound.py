@@ -115,7 +115,7 @@ def certified_bound(form: SplitForm, point: Multipliers) -> tuple[Bound, float]:
 
 
 def rounded(values: FloatArray) -> FloatArray:
-    """Values to DIGITS decimal digits after the leading one of the largest: any multipliers are valid."""
+    """Round values (any shape) to DIGITS decimal digits after the leading one of the largest: any multipliers are valid."""
     largest = float(np.abs(values).max(initial=0.0))
     if largest == 0.0:
         return np.zeros_like(values)
@@ -124,7 +124,10 @@ def rounded(values: FloatArray) -> FloatArray:
 
 
 def certified_value(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[float, FloatArray]:
-    """The bound (objective units) at the multipliers from a dense decomposition, less rounding errors; core prices."""
+    """Return the bound (objective units) at the multipliers ``m`` (k, k), less rounding errors, and (k,) prices of the cores.
+
+    Eigenvalues come from a dense decomposition.
+    """
     k, mu = form.k, form.mu
     shift = (m + m.T) / 2
     load = shift.sum(axis=1)

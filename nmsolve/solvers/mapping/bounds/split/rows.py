@@ -50,7 +50,7 @@ class Rows:
 
     @staticmethod
     def of(table: Int32Array, tau: FloatArray, form: SplitForm) -> Rows:
-        """Rows at rest with multipliers ``tau``."""
+        """Return the rows of ``table`` (r, WIDTH) at rest, with multipliers ``tau`` (r,)."""
         used = table != 0
         size = used.sum(axis=1)
         flat = table[used]
@@ -70,7 +70,7 @@ class Rows:
         )
 
     def subtract(self, cost: FloatArray) -> None:
-        """``cost -= sum tau_k A_k`` in place."""
+        """Subtract ``sum tau_k A_k`` from ``cost`` (k, k) in place."""
         subtract_rows(cost, self.start, self.member, self.sign, self.orient, self.tau)
 
     def missing(self, distance: FloatArray) -> FloatArray:
@@ -79,7 +79,7 @@ class Rows:
         return out
 
     def renewed(self, form: SplitForm, mean: FloatArray, most_new: int, most: int) -> Rows:
-        """Without rows that idled too long, and with the most violated new ones at symmetric distances ``mean``."""
+        """Return the rows without those that idled too long, with the most violated new ones at distances ``mean`` (k, k)."""
         keep = self.idle < IDLE
         found, gain = _violated(form, mean)
         new = _unknown(self.table[keep], found)
@@ -94,7 +94,7 @@ class Rows:
         return out
 
     def joined(self, more: Int32Array, form: SplitForm) -> Rows:
-        """At rest, with the rows of the table ``more`` that are not yet there, multiplier 0."""
+        """Return the rows at rest, with those of the table ``more`` (s, WIDTH) that are new, multiplier 0."""
         more = more[_unknown(self.table, more)]
         tau = np.concatenate([self.tau, np.zeros(len(more))])
         return Rows.of(np.concatenate([self.table, more]), tau, form)

@@ -29,7 +29,7 @@ class Evaluator:
         self.lawler = np.zeros((form.k, form.k))
 
     def value(self, m: FloatArray, rows: Rows) -> float:
-        """F at the multipliers; sets ``spectral`` and ``lawler``."""
+        """Return F at the multipliers ``m`` (k, k); set ``spectral`` and ``lawler``."""
         form, k = self.form, self.form.k
         shift = (m + m.T) / 2
         load = shift.sum(axis=1)
@@ -62,6 +62,6 @@ def lawler_costs(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[np.ndarray
 
 
 def barrier(cost: FloatArray) -> float:
-    """A finite cost that no assignment of least cost pays if it can be avoided."""
+    """Return a finite cost that no least-cost assignment in ``cost`` (k, k) pays if it can be avoided."""
     spread = float(cost.max() - cost.min())
     return float(cost.max()) + 2 * len(cost) * spread + 1.0

@@ -70,7 +70,7 @@ class Decomposition:
         self._smooth, self._crowd = np.zeros(len(self.pair_of)), np.zeros(len(self.form.near))
 
     def change(self, point: Multipliers, keep: IntArray, sets: list[list[int]]) -> Multipliers:
-        """Keep some sets and add others; the point with what the dropped had given to the other parts.
+        """Keep the sets ``keep`` (kept,) and add ``sets``; return the point with what dropped sets had given to other parts.
 
         A new set gets a small part of every edge, for a set that has nothing shows no direction.
         """
@@ -109,7 +109,7 @@ class Decomposition:
         return float(value)
 
     def whole(self, point: Multipliers) -> tuple[IntArray, IntArray, IntArray]:
-        """Whole shares, row multipliers and prices near a point, such that no pair gives more than it has."""
+        """Return whole shares, row multipliers and prices near a point, each 1-D, such that no pair gives more than it has."""
         form = self.form
         if not all(np.isfinite(a).all() and np.abs(a).max(initial=0.0) < LARGEST for a in point):
             point = self.start()
@@ -129,7 +129,7 @@ class Decomposition:
         return share, tau, np.floor(point.price).astype(np.int64)
 
     def star_value(self, share: IntArray, prices: IntArray) -> int:
-        """Exact value of the stars under whole shares and prices."""
+        """Return the exact value of the stars under whole shares (star entries,) and prices (cores,)."""
         form = self.form
         ends = np.repeat(np.arange(form.n), np.diff(form.star_ptr))
         order = np.lexsort((-share, ends))
@@ -155,7 +155,7 @@ class Evaluation:
 def evaluate(
     parts: Decomposition, point: Multipliers, should_stop: ShouldStop
 ) -> tuple[Evaluation | None, IntArray]:
-    """Exact value of a point, None if stopped or if some sets took too long; and the sets that did."""
+    """Return the exact value of a point, and (sets,) those that took too long; no value with any, or if stopped."""
     share, tau, prices = parts.whole(point)
     count = len(parts.pool.size)
     cost = np.zeros(count, np.int64)
