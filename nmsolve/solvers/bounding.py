@@ -68,7 +68,7 @@ def bounding(task: Task[S], options: Options, where: str) -> Bounded[S]:
 
 
 def require_feasible(task: Task[S], where: str) -> IntArray:
-    """Return the task's first answer.
+    """Return the task's first answer (size,).
 
     Raises
     ------

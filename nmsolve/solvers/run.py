@@ -138,7 +138,7 @@ class Task(ABC, Generic[S]):
 
     @abstractmethod
     def answer(self, lifted: IntArray) -> tuple[S, Mapping[str, float]]:
-        """The best solution in the user's terms, and all objectives by name."""
+        """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
     def provers(self, seconds: float) -> list[str]:
         """Names of the engines that may raise the bound within ``seconds``, those first that only prove."""

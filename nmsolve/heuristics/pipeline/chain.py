@@ -55,9 +55,10 @@ class ChainPartition:
         self._move = np.empty((count, count + 1), np.int64)
 
     def in_order(self, order: IntArray, fewest_stages: bool = False) -> tuple[PipelinePlan | None, float]:
-        """The best plan whose stages are runs of ``order``, a permutation of the layers, and its value; None, inf if none.
+        """Return the best plan whose stages are runs of ``order`` (L,), a permutation of the layers, and its value.
 
-        Of plans of the same value it is one with few cores, or with ``fewest_stages``, which takes longer, that.
+        None and inf if there is none. Of plans of equal value it takes one with few cores, or, with ``fewest_stages``, which
+        takes longer, one with the fewest stages.
         """
         problem, ticks, limits = self.problem, self.problem.ticks, self.limits
         rest = np.append(np.cumsum(self._least[order][::-1])[::-1], 0.0)

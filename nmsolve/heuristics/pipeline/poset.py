@@ -67,7 +67,10 @@ def poset_of(problem: PipelineProblem) -> Poset:
 
 
 def contracted(problem: PipelineProblem, part: IntArray, before: IntArray, after: IntArray) -> Poset:
-    """The poset of the parts ``part``, ordered by pairs of parts that make no cycle; parts are renumbered along the order."""
+    """Return the poset of the parts ``part`` (L,), ordered by pairs ``before``, ``after`` (pairs,) that make no cycle.
+
+    Parts are renumbered along the order.
+    """
     apart = before != after
     count = int(part.max()) + 1
     rank = _ranks(count, before[apart], after[apart])

@@ -50,7 +50,8 @@ def _begin(stage: RoutingStage, context: Context) -> Search:
 
 
 def required_pairs(problem: RoutingProblem, shape: tuple[int, ...]) -> BoolArray:
-    """The pairs of channels that must be in order, as ``Nets.ok``; turned round for tables by destination."""
+    """Return the pairs of channels that must be in order, in the ``shape`` of ``Nets.ok`` (C, ways); reversed for tables by
+    destination."""
     before, after = required_order(problem)
     if problem.form == "destination":
         back = mirror(problem)
@@ -72,7 +73,7 @@ def _turned(stage: RoutingStage, nets: Nets, number: IntArray) -> IntArray:
 
 
 def solution(stage: RoutingStage, search: Search) -> IntArray:
-    """The routes of a search with the order of channels as their numbers."""
+    """Return (slots + channels,) the routes of a search, numbered by the order of channels."""
     nets = search.nets
     places = np.where(nets.lead >= 0, search.state.rank, -1)
     routes = routes_of(stage.problem, nets, search.state.tree, search.state.size)

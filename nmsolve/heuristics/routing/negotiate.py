@@ -71,7 +71,7 @@ class Search:
 def new_search(
     nets: Nets, required: BoolArray, seed: int, plain: float = 0.0, ceiling: float = np.inf
 ) -> Search:
-    """Nothing routed, channels in random order; ``required`` (as ``nets.ok``) must be without cycles."""
+    """Return a search with nothing routed and channels in random order; ``required`` (C, ways) must be without cycles."""
     rng = new_rng(seed)
     rank = np.arange(len(nets.lead))
     shuffle(rng, rank)
@@ -114,7 +114,7 @@ def route_freely(search: Search, stop: Callable[[], bool]) -> bool:
 
 
 def agrees(nets: Nets, places: IntArray) -> FloatArray:
-    """1.0 for the dependencies (as ``Nets.ok``) along which ``places`` of channels grow, else 0.0."""
+    """Return (C, ways) 1.0 for the dependencies along which ``places`` (C,) of channels grow, else 0.0."""
     c, j = np.nonzero(nets.ok)
     out = np.zeros(nets.ok.shape)
     out[c, j] = places[c] < places[nets.lead[c] * nets.ways + j]
@@ -165,7 +165,7 @@ def price_now(search: Search, power: int, part: float) -> Price:
 
 
 def reorder(search: Search, wish: FloatArray) -> None:
-    """Keep the most wished dependencies, ties at random; those required always."""
+    """Keep the dependencies of greatest ``wish`` (C, ways), ties at random; required ones always."""
     nets = search.nets
     ties = 1e-3 * float(nets.rate.mean()) * np.random.default_rng(int(search.rng[0])).random(nets.ok.shape)
     weights = np.where(nets.ok, wish + ties, -1.0)

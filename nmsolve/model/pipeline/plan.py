@@ -32,6 +32,6 @@ class PipelinePlan:
 
     @classmethod
     def unpacked(cls, problem: PipelineProblem, solution: IntArray) -> PipelinePlan:
-        """Return the plan of a ``solution`` (L + stages,), as :meth:`packed` makes it; unused stages at its end are dropped."""
+        """Return the plan of a ``solution`` (L + slots,), as :meth:`packed` makes it; unused stages at its end are dropped."""
         cores = solution[problem.count :]
         return cls(np.array(solution[: problem.count]), np.array(cores[cores >= 0]))

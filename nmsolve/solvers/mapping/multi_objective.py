@@ -34,13 +34,13 @@ class MappingObjectives:
     def minimise(
         self, name: str, ceilings: Ceilings, seconds: float, start: IntArray | None
     ) -> tuple[Stage, Result[IntArray]]:
-        """The problem with this objective and these ceilings, beside those that it has."""
+        """Minimise this objective under these ceilings and those that the problem has, from ``start`` (n,) or from scratch."""
         problem = replace(self.problem, objective=name, ceilings=(*self.problem.ceilings, *ceilings))
         result = self.solve(problem, seconds, start)
         return Stage(name, problem.ceilings, problem.hash, result.bounds), result
 
     def value(self, name: str, solution: IntArray) -> float:
-        """By the evaluator."""
+        """Return the objective ``name`` of the mapping ``solution`` (n,), by the evaluator."""
         return objective_value(replace(self.problem, objective=name, ceilings=()), solution)
 
 

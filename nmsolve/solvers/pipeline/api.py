@@ -85,7 +85,7 @@ class PipelineTask(Task[PipelinePlan]):
         return steps
 
     def answer(self, lifted: IntArray) -> tuple[PipelinePlan, dict[str, float]]:
-        """The plan."""
+        """Return the plan of ``lifted`` (L + slots,); there are no further objectives."""
         return PipelinePlan.unpacked(self.problem, np.array(lifted)), {}
 
     def provers(self, seconds: float) -> list[str]:

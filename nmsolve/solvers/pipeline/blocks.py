@@ -174,7 +174,7 @@ class Question:
 
 
 def question(cover: Cover, price: IntArray, ceiling: int, least: int) -> Question:
-    """Is there a block with a load of at most ``ceiling`` whose prices add up to ``least``? Asks for the most valuable."""
+    """Ask for the most valuable block with a load of at most ``ceiling`` and prices (items,) that add up to ``least``."""
     asked, worth, load = _block(cover, price, least)
     for row in load:
         asked.model.add(row <= ceiling)

@@ -86,12 +86,15 @@ class Climb:
                 self.add(block)
 
     def add(self, block: BoolArray) -> None:
-        """Keep a block."""
+        """Keep a block (items,)."""
         self.blocks = np.concatenate([self.blocks, block[None]])
         self.loads = np.append(self.loads, self.cover.load(block))
 
     def lift(self, share: FloatArray, high: int, below: float) -> None:
-        """Raise ``low`` to the least load, up to ``high``, of blocks with a group's part of the prices ``share`` (sum 1)."""
+        """Raise ``low`` to the least load, up to ``high``, of blocks that have a group's part of the prices.
+
+        ``share`` (items,) are the prices, with sum 1.
+        """
         price = np.floor(share * UNIT).astype(np.int64)
         asked = lightest(self.cover, price, high, needed(self.cover, price, high))
         solver, status = self.answer(asked, FIRST)
@@ -143,7 +146,7 @@ class Climb:
         return solver, status
 
     def offer(self, price: IntArray, ceiling: int, below: float) -> None:
-        """The bound that prices prove; ``below`` is the value of the plan known, if any."""
+        """Raise the bound that ``price`` (items,) proves; ``below`` is the value of the plan known, if any."""
         self.low = max(self.low, ceiling + 1)
         value = self.cover.bound(ceiling, below)
         layers = self.cover.data.item

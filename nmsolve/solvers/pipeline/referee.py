@@ -22,7 +22,7 @@ class PipelineReferee:
         return 0.0
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Solutions stay as they are."""
+        """Return ``solution`` (L + slots,) as it is."""
         return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
@@ -33,5 +33,5 @@ class PipelineReferee:
         return plan_complaint(self.problem, PipelinePlan.unpacked(self.problem, lifted))
 
     def score(self, lifted: IntArray) -> float:
-        """Return the largest load of a stage."""
+        """Return the largest load of a stage; ``lifted`` (L + slots,)."""
         return objective(self.problem, PipelinePlan.unpacked(self.problem, lifted))

@@ -147,7 +147,7 @@ class RoutingTask(Task[IntArray]):
         incumbent.record("note", "search", f"no routes within the tables yet; entries are missing in {text}")
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
-        """The solution as engines see it."""
+        """Return ``lifted`` (slots + channels,) as it is; there are no further objectives."""
         return lifted, {}
 
     def provers(self, seconds: float) -> list[str]:
@@ -263,7 +263,7 @@ class _Stages:
 
 
 def first_solution(problem: RoutingProblem, routes: Routes, number: IntArray | None = None) -> IntArray:
-    """Routes to start from as a solution, with these numbers of channels if they are given.
+    """Return routes to start from as a solution (slots + channels,), with the channel numbers ``number`` (channels,) if given.
 
     Raises
     ------
@@ -286,13 +286,13 @@ def first_solution(problem: RoutingProblem, routes: Routes, number: IntArray | N
 
 
 def chosen_routes(problem: RoutingProblem, solution: IntArray) -> ChosenRoutes:
-    """A solution with the turns that go with it."""
+    """Return the routes of a solution (slots + channels,) with the turns that its numbering allows."""
     routes, numbering = RoutingStage(problem, problem.objective[0]).unpack(solution)
     return ChosenRoutes(routes, numbering, allowed_turns(problem, numbering))
 
 
 def with_more_turns(stage: RoutingStage, solution: IntArray) -> IntArray | None:
-    """The same routes with the numbering that allows as many turns as greedy choices can."""
+    """Return the same routes with a numbering that greedily allows many turns; (slots + channels,), None if there is none."""
     routes, _ = stage.unpack(solution)
     number = number_of(stage.problem, routes)
     return None if number is None else stage.pack(routes, number)

@@ -146,7 +146,10 @@ class _Repairs:
 
 
 def load_solution(search: Search, start: IntArray) -> None:
-    """Routes and order of a solution; the flows of a problem of form ``flow`` have the same slots there."""
+    """Take routes and order of the solution ``start`` (slots + channels,) over.
+
+    Flows of a problem of form ``flow`` have the same slots there.
+    """
     nets, state = search.nets, search.state
     split = int(nets.slot[-1])
     state.tree[:] = start[:split]

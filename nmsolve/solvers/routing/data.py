@@ -205,7 +205,7 @@ class RouteData:
     def solution(
         self, stage: RoutingStage, used: list[list[int]], allowed: list[tuple[int, int]]
     ) -> IntArray:
-        """The solution of ``stage`` with these channels of every tree; numbers allow every turn that the model allows."""
+        """Return (slots + channels,) the solution with these channels of every tree; numbers allow every turn of the model."""
         routes = self.routes(used)
         pairs = np.array(allowed, np.int64).reshape(-1, 2)
         number = number_of(self.problem, routes, (pairs[:, 0], pairs[:, 1]))

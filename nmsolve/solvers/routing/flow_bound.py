@@ -103,8 +103,10 @@ class Climb:
 
 
 def proved(problem: RoutingProblem, demands: Demands, length: FloatArray) -> Bound:
-    """The bound of lengths rounded to whole numbers, computed without rounding, and its certificate
-    (:mod:`nmsolve.solvers.routing.recheck`)."""
+    """Return the bound of ``length`` (links,), rounded to whole numbers, with its certificate.
+
+    It is computed without rounding (:mod:`nmsolve.solvers.routing.recheck`).
+    """
     whole = np.rint(length * (UNIT / length.max())).astype(np.int64)
     least = np.zeros(len(demands.source), np.int64)
     unicast_lengths(demands, whole, least)

@@ -38,7 +38,7 @@ class Lifted(RoutingProblem):
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:
-        """As of the problem before."""
+        """Return goals and distances as of the problem before, -1 where there is no way here."""
         assert self.before is not None
         goals, stated_far = self.before.distances
         far = np.where(stated_far >= 0, stated_far, self.machine.size)

@@ -30,7 +30,7 @@ class RoutingObjectives:
     def minimise(
         self, name: str, ceilings: Ceilings, seconds: float, start: IntArray | None
     ) -> tuple[Stage, Result[IntArray]]:
-        """One stage, after a search for routes within the tables where none are known."""
+        """Run one stage from ``start`` (slots + channels,); without one, first look for routes within the tables."""
         end, start = time.monotonic() + seconds, self.first if start is None else start
         if start is None and self.problem.table_limit is not None:
             loose = replace(self.problem, table_limit=None)
@@ -41,7 +41,7 @@ class RoutingObjectives:
         return Stage(name, ceilings, self.problem.hash, result.bounds), result
 
     def value(self, name: str, solution: IntArray) -> float:
-        """By the evaluator."""
+        """Return the objective ``name`` of ``solution`` (slots + channels,), by the evaluator."""
         routes, number = RoutingStage(self.problem, name).unpack(solution)
         return routing_value(self.problem, routes, number, name)
 

@@ -35,11 +35,11 @@ class RoutingReferee:
         )
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Solutions stay as they are."""
+        """Return ``solution`` (slots + channels,) as it is."""
         return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """Return the first broken rule of the packed routes, the first dependency out of order, or the first broken ceiling."""
+        """Return the first broken rule of ``lifted`` (slots + channels,), dependency out of order, or ceiling; None if legal."""
         problem = self.problem.problem
         used = lifted[: int(self.problem.slots[-1])]
         if len(used) and not -1 <= int(used.min()) <= int(used.max()) < self.problem.channels:
@@ -59,7 +59,7 @@ class RoutingReferee:
         return None
 
     def score(self, lifted: IntArray) -> float:
-        """Return the objective of the stage."""
+        """Return the objective of the stage; ``lifted`` (slots + channels,)."""
         stage = self.problem
         routes, number = stage.unpack(lifted)
         if stage.objective == MISSING:
@@ -74,7 +74,7 @@ def missing_entries(problem: RoutingProblem, routes: Routes, limit: int) -> IntA
 
 
 def order_complaint(stage: RoutingStage, routes: Routes, number: IntArray) -> str | None:
-    """The first dependency along which the numbers of channels do not grow, or a working channel without one."""
+    """Return the first dependency along which ``number`` (channels,) does not grow, or a working channel without one."""
     problem = stage.problem
     if (number[working_channels(problem)] < 0).any():
         return "a working channel has no number"

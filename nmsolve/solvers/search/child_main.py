@@ -83,7 +83,7 @@ class ChildContext:
         return ScratchPlace()
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """Best solution of the whole run and its objective."""
+        """Return the best solution (size,) of the whole run, or None, and its objective."""
         return self._board.read()
 
     def bound(self) -> float:
@@ -100,7 +100,7 @@ class ChildContext:
         return late or self._board.stopped or os.getppid() != self._order.parent
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Judge a solution here and send it if it is new; the parent judges it again."""
+        """Judge a solution (size,) here and send it if it is new; the parent judges it again."""
         candidate = np.array(core)
         complaint, _, value = judge(self._referee, candidate)
         with self._lock:

@@ -85,7 +85,7 @@ class LocalContext:
         return self._budget.over() or time.monotonic() >= self._deadline or self._incumbent.reached
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Offer a solution. Return True if it became the incumbent."""
+        """Offer a solution (size,). Return True if it became the incumbent."""
         return self._incumbent.offer(self._engine, core, move)
 
     def raise_bound(self, bound: Bound) -> bool:

@@ -78,7 +78,7 @@ class Incumbent:
 
     @property
     def lifted(self) -> IntArray | None:
-        """Return the best solution of the problem as stated by the user, read-only."""
+        """Return the best solution (lifted size,) of the problem as stated by the user, read-only, or None."""
         return self._lifted
 
     def best(self) -> tuple[IntArray | None, float]:
@@ -153,7 +153,7 @@ class Incumbent:
     # what engines do
 
     def offer(self, engine: str, solution: IntArray, move: str = "") -> bool:
-        """Check and rescore a solution of an engine. Return True if it became the incumbent."""
+        """Check and rescore a solution (size,) of an engine. Return True if it became the incumbent."""
         candidate = np.array(solution)
         complaint, lifted, value = judge(self._referee, candidate)
         with self._lock:

@@ -27,10 +27,10 @@ class Referee(Protocol):
         """All objective values are multiples of it; 0 where they are not."""
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Return the solution of the problem as stated by the user from a solution of ``problem``."""
+        """Return the solution (lifted size,) of the problem as the user stated it, from a ``solution`` (size,) of ``problem``."""
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """Why a lifted solution is infeasible, in words, or None. Must accept wrong shapes and values."""
+        """Say why a solution (lifted size,) is infeasible, or None. Must accept wrong shapes and values."""
 
     def score(self, lifted: IntArray) -> float:
-        """Return the objective of a feasible lifted solution, recomputed by the evaluator; never below 0."""
+        """Return the objective of a feasible solution (lifted size,), recomputed by the evaluator; never below 0."""

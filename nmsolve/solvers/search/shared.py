@@ -95,7 +95,7 @@ class Blackboard:
             self._values[0] = math.inf
 
     def publish(self, solution: IntArray | None, objective: float, bound: float) -> None:
-        """Show the present state to all children (parent only)."""
+        """Show the incumbent ``solution`` (size,), its objective and the bound to all children (parent only)."""
         self._count[0] += 1
         if solution is not None:
             self._solution[:] = solution

@@ -23,7 +23,7 @@ class Within:
         self.memory = context.memory
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """Return no mapping: those of the whole are none of the engine's problem."""
+        """Return no mapping: mappings of the whole problem do not fit the engine's part."""
         return None, math.inf
 
     def bound(self) -> float:

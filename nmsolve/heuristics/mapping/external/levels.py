@@ -42,7 +42,7 @@ class Source(Protocol):
     """Hands out the connections of a level."""
 
     def blocks(self, order: IntArray | None = None) -> Iterator[Arcs]:
-        """All blocks once, in the order of their numbers or the one given."""
+        """Yield all blocks once, in the order of their numbers or in ``order`` (count,)."""
 
     @property
     def count(self) -> int:
@@ -64,7 +64,7 @@ class Resident:
 
     @classmethod
     def of(cls, indptr: IntArray, neighbour: Int32Array, weight: AnyArray) -> Resident:
-        """Cut into blocks of about :data:`BLOCK_ARCS` connections."""
+        """Cut connections (arcs,), split by ``indptr`` (n + 1,), into blocks of about :data:`BLOCK_ARCS`."""
         steps = max(1, round(len(neighbour) / BLOCK_ARCS))
         goal = np.arange(1, steps) * (len(neighbour) / steps)
         cuts = np.unique(np.concatenate([[0], np.searchsorted(indptr, goal), [len(indptr) - 1]]))
@@ -81,7 +81,7 @@ class Resident:
         return len(self.neighbour)
 
     def blocks(self, order: IntArray | None = None) -> Iterator[Arcs]:
-        """Views of the blocks."""
+        """Yield views of the blocks, in the order of their numbers or in ``order`` (count,)."""
         for b in range(self.count) if order is None else order.tolist():
             first, last = self.cuts[b], self.cuts[b + 1]
             yield Arcs(first, self.indptr[first : last + 1], self.neighbour, self.weight)

@@ -153,11 +153,11 @@ class PartOfTime(Within):
         self._best: tuple[IntArray | None, float] = (None, math.inf)
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """Return the best mapping of the part."""
+        """Return the best mapping (n,) of the part, or None, and its objective."""
         return self._best
 
     def offer(self, core: IntArray, move: str = "") -> bool:
-        """Keep the mapping if it is the best by the whole's objective."""
+        """Keep the mapping ``core`` (n,) if it is the best by the objective of the whole problem."""
         value = self._value(core)
         if value >= self._best[1]:
             return False
@@ -295,7 +295,9 @@ def _traded(
 def anneal(
     sweeper: Sweeper, label: Int32Array, span: float, seconds: Callable[[], float], offer: Offer
 ) -> None:
-    """One cooling schedule of ``span`` seconds, or of the work planned for it; the last part takes improvements only.
+    """Run one cooling schedule of ``span`` seconds, or of the work planned for it; the last part takes improvements only.
+
+    ``label`` (n,) is the vertex of every node.
 
     It starts at the temperature at which moves neither raise nor lower the cost. While entries of axon tables are too many,
     each costs a price that rises all the way; then none is added. Only mappings without any are offered.

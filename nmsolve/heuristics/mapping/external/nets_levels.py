@@ -123,7 +123,9 @@ def on_level(vertices: Vertices, nodes: IntArray) -> IntArray:
 
 
 def overlap(lists: Incidence, label: Int32Array, rows: int) -> float:
-    """How often a message reaches a second vertex of the same cluster, in parts of how often chance would have it.
+    """Return how often a message reaches a second vertex of a cluster, as a multiple of what chance would give.
+
+    ``label`` (vertices,) is the cluster of every vertex.
 
     Clusters are numbered at random, so that the first are a sample. Lists of lengths ``l`` merge at random to
     ``rows * (1 - prod(1 - l / rows))`` entries. Near 1 the clusters mean nothing for the messages: a network without

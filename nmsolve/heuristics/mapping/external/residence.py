@@ -56,7 +56,7 @@ class Streamed:
         return sum(len(a.neighbour) for a in self._held.values())
 
     def blocks(self, order: IntArray | None = None) -> Iterator[Arcs]:
-        """All blocks once, in the order of their numbers or the one given."""
+        """Yield all blocks once, in the order of their numbers or in ``order`` (count,)."""
         numbers: Sequence[int] = range(self.count) if order is None else order.tolist()
         for number in numbers:
             arcs = self._held.get(number)

@@ -55,7 +55,7 @@ class Levels:
     labels: list[Int32Array]
 
     def finest(self, pos: AnyArray, number: int) -> AnyArray:
-        """The placement ``pos`` of level ``number``, for the nodes of the finest one."""
+        """Return (n,) the placement ``pos`` (nodes of the level,) of level ``number`` for the nodes of the finest one."""
         for label in reversed(self.labels[:number]):
             pos = pos[label]
         return pos
@@ -196,7 +196,7 @@ def coldest(level: Level, run: Run) -> float:
 
 
 def again(level: Level, core: AnyArray, run: Run, until: float, offer: Offer) -> None:
-    """Anneal a mapping that is good already, from a temperature that leaves its large structure as it is."""
+    """Anneal a good mapping ``core`` (n,), from a temperature that keeps its large structure."""
     s = placed(level, core.astype(np.int32), run)
     hot = (AGAIN_CUT if run.cut else AGAIN_LINES) * run.unit(level)
     anneal(level, s, hot, coldest(level, run), until, run)
@@ -204,7 +204,7 @@ def again(level: Level, core: AnyArray, run: Run, until: float, offer: Offer) ->
 
 
 def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> AnyArray | None:
-    """Offer a placement of the finest level, within all capacities if that can be reached; returned if it is the best."""
+    """Offer a placement of the finest level, within all capacities if possible; return it, (n,), if it is the best."""
     np.copyto(s.limit, s.goal)
     cold = coldest(level, run)
     for _ in range(SETTLING):

@@ -61,7 +61,7 @@ class Levels:
 
 
 def coarsen(net: Net, bench: Bench, pos: Int32Array | None = None) -> Levels:
-    """Coarsen until about :data:`COARSEST` nodes per core are left; with ``pos``, clusters never span cores."""
+    """Coarsen until about :data:`COARSEST` nodes per core are left; with ``pos`` (n,), clusters never span cores."""
     nets, labels = [net], []
     while len(nets[-1].volume) > COARSEST * bench.usable:
         fine = nets[-1]
@@ -200,7 +200,7 @@ def line_step(board: Board, s: State) -> float:
 
 
 def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
-    """A feasible placement near ``pos``, or None if none was found."""
+    """Return (n,) a feasible placement near ``pos`` (n,), or None if none was found."""
     s = new_state(net, bench.board, pos, bench.board.capacity, with_lines=True)
     evict(net, bench.board, s, bench.scratch.step)
     good = bool((s.load <= s.limit).all()) and bool(bench.board.allowed[net.domain, s.pos].all())
@@ -223,9 +223,9 @@ def polish(net: Net, s: State, bench: Bench, until: float = 1.0) -> None:
 
 
 def relaxed(net: Net, board: Board) -> IntArray:
-    """Capacities at a coarse level: a little more than they are, so that clusters of different sizes can pass.
+    """Return (P, resources) capacities of a coarse level, a little larger so that clusters of different sizes can pass.
 
-    Equal sizes pass without: where cores are full, what is given here has to be taken back in the end, at a high price.
+    Equal sizes pass anyway. Where cores are full, what is added here must be taken back in the end, at a high price.
     """
     limit = board.capacity.copy()
     if net.sizes.shape[1] and (net.sizes != net.sizes[0]).any():

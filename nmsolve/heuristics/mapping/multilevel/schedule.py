@@ -88,7 +88,7 @@ def anneal(
 def warm_up(
     net: Net, board: Board, s: State, temperature: float, sweeps: int, budget: Budget, rng: AnyArray, scratch: Scratch
 ) -> None:  # fmt: skip
-    """A few sweeps at one temperature."""
+    """Make ``sweeps`` sweeps at one temperature; ``rng`` is the state of the random numbers."""
     runner = _Runner(net, board, s, budget, rng, scratch)
     while runner.visited < sweeps * len(s.pos) and not budget.stop():
         runner.advance(temperature, SLICE, len(s.pos))

@@ -77,7 +77,7 @@ class Nets:
 
 
 def start(problem: MappingProblem, context: Context) -> IntArray | None:
-    """The best mapping so far, else one by method M2 on unicast traffic (offered), else any legal one.
+    """Return (n,) the best mapping so far, else one by method M2 on unicast traffic (offered), else any legal one.
 
     With limits on axon or routers' tables, a good one that may exceed these if none is known.
     """
@@ -180,7 +180,7 @@ PRICES, PRESS = (0.1, 20.0), 0.5
 
 
 def start_without_limits(problem: MappingProblem, context: Context) -> IntArray | None:
-    """A mapping by the multilevel mapper, which ignores limits on tables, in part of the time; offered if it obeys them."""
+    """Return (n,) a mapping by the multilevel mapper, which ignores limits on tables; offer it if it obeys them."""
     from nmsolve.heuristics.mapping.multilevel import mapper
     from nmsolve.hw.scores import broken_ceiling
     from nmsolve.model.mapping.axons_fit import axon_overflows, without_axons

@@ -57,7 +57,7 @@ class LocalSearch(ABC):
         return self._seats.cy.astype(np.int64) * self.data.cols + self._seats.cx
 
     def place(self, core: IntArray) -> None:
-        """Take another placement."""
+        """Take another placement ``core`` (n,)."""
         node = np.full(self.data.cores, -2, np.int32)
         node[self.data.free] = -1
         node[core] = np.arange(self.data.n)

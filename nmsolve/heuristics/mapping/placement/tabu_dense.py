@@ -66,7 +66,7 @@ class DenseSearch:
         return np.concatenate([number[core], empty]).astype(np.int32)
 
     def begin(self, seat: Int32Array, length: int) -> None:
-        """Begin a search of ``length`` iterations after its last new best at ``seat``."""
+        """Begin a search at ``seat`` (P,); it ends ``length`` iterations after its last new best."""
         self._now.seat[:] = self.best[:] = seat
         cost = placement_cost(self.data, self.core_of(seat))
         self._count[:] = 0.0, cost, cost

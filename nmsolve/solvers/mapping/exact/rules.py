@@ -356,7 +356,10 @@ def unit_of(data: ExactData) -> float:
 
 
 def break_symmetry(rows: Rows, data: ExactData, v: Variables, start: IntArray | None) -> IntArray | None:
-    """Add the symmetry rows that hold here, each of which keeps an optimal mapping; ``start`` moved to where they allow it."""
+    """Add the symmetry rows that hold here; each keeps an optimal mapping.
+
+    Return ``start`` (n,), moved to where the rows allow it, or None without a start.
+    """
     if cores_alike(data):
         cores_in_order(rows, data, v)
         return None if start is None else first_come(data, start)

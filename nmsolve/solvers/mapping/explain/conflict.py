@@ -28,7 +28,7 @@ class MappingLimits(Limits[IntArray]):
     def ask(
         self, limits: tuple[Limit, ...], seconds: float, seed: int, should_stop: Callable[[], bool]
     ) -> Answer[IntArray]:
-        """First fit, then CP-SAT, which is given every limit as an assumption and names some that suffice for its proof."""
+        """Ask first fit, then CP-SAT, with every limit as an assumption: it names some that suffice for its proof."""
         return has_mapping(self.problem, limits, seconds, seed, should_stop)
 
     def reason(self, limits: tuple[Limit, ...]) -> str:
@@ -48,7 +48,7 @@ class MappingLimits(Limits[IntArray]):
         return texts[0] if texts else "counting does not show it; trying every distribution does (CP-SAT)"
 
     def written(self, solution: IntArray) -> dict[str, Any]:
-        """The core of every node."""
+        """Return the core of every node of ``solution`` (n,)."""
         return {"core": solution.tolist()}
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
@@ -63,7 +63,7 @@ class MappingLimits(Limits[IntArray]):
 
 
 def explain(problem: MappingProblem, seconds: float = 60.0, seed: int = 0) -> Explanation[IntArray]:
-    """:func:`nmsolve.solvers.search.conflict.smallest_conflict` of a mapping problem."""
+    """Find a smallest conflict of a mapping problem (:func:`nmsolve.solvers.search.conflict.smallest_conflict`)."""
     return conflict.smallest_conflict(MappingLimits(problem), seconds, seed)
 
 

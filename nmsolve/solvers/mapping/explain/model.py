@@ -37,7 +37,7 @@ def has_mapping(
     problem: MappingProblem, limits: Sequence[Limit], seconds: float, seed: int = 0,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Answer[IntArray]:  # fmt: skip
-    """Is there a mapping that obeys these limits of ``problem``? At most about ``seconds`` (wall) are used.
+    """Decide in about ``seconds`` (wall) whether a mapping (n,) obeys these limits of ``problem``.
 
     First fit is asked before CP-SAT, unless counting rules a mapping out: one found is an answer at any size.
     """

@@ -51,9 +51,9 @@ def solve_joint(
     warm_start: IntArray | None = None,
     **options: Unpack[RunOptions],
 ) -> tuple[Result[RoutedMapping], float | None]:
-    """Mapping and routes with least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
+    """Find the mapping and routes of least objective; arguments as :func:`nmsolve.solvers.mapping.api.solve`.
 
-    The ordinary mapping that comes first starts from ``warm_start``. ``engines`` are names from
+    The ordinary mapping that comes first starts from ``warm_start`` (n,). ``engines`` are names from
     :data:`nmsolve.solvers.mapping.joint.registry.REGISTRY`; chosen by size if not given.
 
     Returns

@@ -189,14 +189,14 @@ class TreeRoutes:
         return climbs_of(self.problem, self.quantity)
 
     def legal_costs(self) -> list[FloatArray]:
-        """(2^P, P) what trees along the links of each order cost, by bit set of cores and core of the source."""
+        """Return (2^P, P) per order what trees along its links cost, by bit set of cores and core of the source."""
         cores = self.problem.mapping.cores
         step = step_value(self.problem.mapping.machine, self.quantity)
         joined = np.arange(1 << cores)[:, None] | 1 << np.arange(cores)
         return [c.cost[:, len(c.weight) :] + step * (np.bitwise_count(joined) - 1.0) for c in self.climbs]
 
     def offer(self, context: Context, core: IntArray, move: str) -> bool:
-        """Offer a mapping with best trees, else with legal ones if any are found; whether the best ones are legal."""
+        """Offer the mapping ``core`` (n,) with best trees, else with legal ones if any are found; True if the best are legal."""
         problem = self.problem
         best = routes_by_trees(problem, self.trees, core)
         legal = problem.complaint(core, best) is None
@@ -328,7 +328,10 @@ class TreePartitions:
 def partition_walk(
     problem: JointProblem, mapping: MappingProblem, prices: FloatArray, limit: float
 ) -> tuple[Walk, TreeState] | None:
-    """The walk over all partitions that can beat ``limit``; None if their sets are too many to hold."""
+    """Return the walk over all partitions that can beat ``limit``; None if their sets are too many to hold.
+
+    ``prices`` (n,) are those of the core-traffic bound.
+    """
     c, n = traffic_nets(mapping), mapping.n
     known, most = 1e-9 if c.least == 0 else np.inf, PRICINGS * int(MAX_WORK / (n + len(c.nets)))
     cheapest, tree, _ = cheapest_set(c, prices, known, most, np.zeros(c.room, np.int64))

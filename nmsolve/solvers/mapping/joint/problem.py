@@ -119,7 +119,7 @@ class JointProblem:
         return solution[:n], solution[n:].reshape(len(self.messages), len(self.link)).astype(bool)
 
     def join(self, core: IntArray, used: BoolArray) -> IntArray:
-        """Inverse of :meth:`split`."""
+        """Pack cores (n,) and used links (messages, links) into one solution; the inverse of :meth:`split`."""
         return np.concatenate([np.asarray(core, np.int64), used.ravel().astype(np.int64)])
 
     def link_cost(self, name: str) -> FloatArray:
@@ -157,7 +157,10 @@ class JointProblem:
         return used
 
     def complaint(self, core: IntArray, used: BoolArray) -> str | None:
-        """First message whose links are not a tree to all its targets, prohibited turn, ring, or broken ceiling; None: legal."""
+        """Say what is wrong with cores (n,) and used links (messages, links); None if they are legal.
+
+        That is a message whose links are no tree to all its targets, a prohibited turn, a ring, or a broken ceiling.
+        """
         for m, message in enumerate(self.messages):
             pairs = [(int(a), int(b)) for a, b in self.ends[used[m]]]
             goals = {int(core[t]) for t in message.targets}
@@ -231,11 +234,11 @@ class JointReferee:
         return float(bool((weights[self.problem.link] % 1 == 0).all()))
 
     def lift(self, solution: IntArray) -> IntArray:
-        """Solutions stay as they are; :meth:`complaint` lifts the cores."""
+        """Return ``solution`` (size,) as it is; :meth:`complaint` lifts the cores."""
         return solution
 
     def complaint(self, lifted: IntArray) -> str | None:
-        """The first broken rule of the mapping, else of the routes."""
+        """Return the first broken rule of the mapping, else of the routes, or None; ``lifted`` (size,)."""
         if lifted.shape != (self.size,):
             return f"the solution has shape {lifted.shape}"
         core, used = self.problem.split(lifted)
@@ -245,6 +248,6 @@ class JointReferee:
         return broken[0].text if broken else self.problem.complaint(core, used)
 
     def score(self, lifted: IntArray) -> float:
-        """The objective of the mapping with its routes."""
+        """Return the objective of the mapping with its routes; ``lifted`` (size,)."""
         core, used = self.problem.split(lifted)
         return self.problem.value(self.problem.mapping.objective, core, used)

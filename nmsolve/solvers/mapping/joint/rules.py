@@ -215,7 +215,10 @@ def _routed_measure(rows: Rows, links: LinkData, v: RouteVariables, name: str, u
 
 
 def pruned(joint: JointProblem, used: BoolArray, core: IntArray) -> BoolArray:
-    """Used links without those that lead to no target: a search that need not save them may leave some."""
+    """Return ``used`` (messages, links) without links that lead to no target of the mapping ``core`` (n,).
+
+    A search that need not save links may leave some.
+    """
     out = used.copy()
     for m, message in enumerate(joint.messages):
         goals = {int(core[t]) for t in message.targets}

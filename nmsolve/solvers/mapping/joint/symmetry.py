@@ -32,7 +32,7 @@ class RouteSymmetry:
     def reflect(
         self, joint: JointProblem, core: IntArray, used: BoolArray | None
     ) -> tuple[IntArray, BoolArray | None]:
-        """An equally good solution with ``node`` on one of ``cores``."""
+        """Return an equally good solution with ``node`` on one of ``cores``: cores (n,), used links (messages, links) or None."""
         for g in self.board.maps:
             if int(g[core[self.node]]) in self.cores:
                 if used is None:

@@ -41,7 +41,7 @@ class Axis:
 
     @property
     def position(self) -> FloatArray:
-        """Position of every line."""
+        """Return (lines,) the position of every line."""
         out: FloatArray = np.concatenate([[0.0], np.cumsum(self.gap)])
         return out
 

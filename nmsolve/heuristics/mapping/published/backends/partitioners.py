@@ -16,7 +16,7 @@ from nmsolve.model.types import IntArray
 
 
 def metis(task: Task) -> IntArray:
-    """METIS, multilevel k-way (Karypis and Kumar 1998); its balance is a wish: the answer may exceed the limit."""
+    """Return (n,) the parts by METIS, multilevel k-way (Karypis and Kumar 1998); they may exceed the limit."""
     import pymetis
 
     kind = pymetis.zero_copy_dtype()
@@ -34,7 +34,10 @@ def metis(task: Task) -> IntArray:
 
 
 def kaminpar(task: Task) -> IntArray:
-    """KaMinPar, deep multilevel (Gottesbüren et al. 2021), preset ``default``. Repeatable with one worker."""
+    """Return (n,) the parts by KaMinPar, deep multilevel (Gottesbüren et al. 2021), preset ``default``.
+
+    Repeatable with one worker.
+    """
     import kaminpar as package
 
     package.reseed(task.seed % 2**31)
@@ -61,7 +64,7 @@ def write_parhip(file: Path, task: Task) -> None:
 
 
 def mtkahypar(task: Task) -> IntArray:
-    """Mt-KaHyPar (Gottesbüren et al. 2024), preset ``default``: connectivity of nets, else the cut.
+    """Return (n,) the parts by Mt-KaHyPar (Gottesbüren et al. 2024), preset ``default``: connectivity of nets, else the cut.
 
     Repeatable with one worker.
     """

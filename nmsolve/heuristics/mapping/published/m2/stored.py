@@ -67,7 +67,7 @@ class StoredTopology:
             yield Piece(block.first, block.indptr, frozen(block.neighbour), frozen(block.weight))
 
     def contracted(self, group: Int32Array, groups: int) -> StoredTopology:
-        """Vertices of equal ``group`` merged, in a file of the next level.
+        """Merge vertices of equal ``group`` (n,), 0..groups - 1, into a file of the next level.
 
         Raises
         ------
