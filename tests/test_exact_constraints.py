@@ -16,10 +16,10 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.cpsat import distances as cp
+from nmsolve.solvers.mapping.exact import cut_lines as mip
+from nmsolve.solvers.mapping.exact import positions as cp
 from nmsolve.solvers.mapping.exact import rules
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
-from nmsolve.solvers.mapping.mip import distances as mip
 from nmsolve.solvers.search.rows import CpSatRows, MipRows
 
 Allowed = Callable[[tuple[int, ...]], bool]

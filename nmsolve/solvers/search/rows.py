@@ -21,10 +21,10 @@ Value = Callable[[Any], bool]
 class CpSatRows:
     """Makes a CP-SAT model."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Any = None) -> None:
         from ortools.sat.python import cp_model
 
-        self.model = cp_model.CpModel()
+        self.model = cp_model.CpModel() if model is None else model
 
     def rule(self, name: str) -> None:
         """The rows that follow belong to this rule; they have no names here."""

@@ -17,13 +17,13 @@ from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
 from nmsolve.solvers.mapping.exact.model import build
+from nmsolve.solvers.mapping.exact.positions import hint_mapping
 from nmsolve.solvers.mapping.exact.size import refuses_exact
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
 from nmsolve.solvers.search.listen import Outcome
-from nmsolve.solvers.search.rows import Built
+from nmsolve.solvers.search.rows import Built, CpSatRows
 
 #: Nodes set free at first, at least and at most.
 FIRST, LEAST, MOST = 6, 3, 24
@@ -97,13 +97,13 @@ class _Repairs:
     def repair(self, core: IntArray, loose: IntArray) -> Outcome:
         """Solve the model with every node outside ``loose`` held where ``core`` has it."""
         v, context = self._built.v, self._context
-        model = self._built.model.clone()
+        rows = CpSatRows(self._built.model.clone())
         for u in np.setdiff1d(np.arange(self._built.data.n), loose).tolist():
-            model.add(v.x[u][int(core[u])] == 1)
-        model.clear_hints()
-        hint_mapping(model, self._built.data, v, core)
+            rows.add(v.x[u][int(core[u])] == 1)
+        rows.model.clear_hints()
+        hint_mapping(rows, self._built.data, v, core)
         return solve(
-            replace(self._built, model=model),
+            replace(self._built, model=rows.model),
             **{**within(context), "seconds": min(REPAIR, context.time_left())},
         )
 

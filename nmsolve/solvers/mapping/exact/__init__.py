@@ -1,1 +1,1 @@
-"""What the exact models share: integer data, rules, star rows, board symmetries."""
+"""The exact model of mapping, for CP-SAT and MIP solvers: data in whole numbers, rules, distances, symmetries, engines."""

@@ -8,11 +8,8 @@ import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat import distances as positions
-from nmsolve.solvers.mapping.cpsat.hint import hint_mapping
-from nmsolve.solvers.mapping.exact import rules
+from nmsolve.solvers.mapping.exact import cut_lines, positions, rules
 from nmsolve.solvers.mapping.exact.data import ExactData, exact_data
-from nmsolve.solvers.mapping.mip import distances as cut_lines
 from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows
 from nmsolve.solvers.search.scaling import Scale
 
@@ -58,7 +55,7 @@ def build(
         rows.rule("at_least")
         rows.add(cost >= rows.per(row, data.scale / unit))
     if start is not None and isinstance(v, positions.CpSatVariables):
-        hint_mapping(rows.model, data, v, start)
+        positions.hint_mapping(rows, data, v, start)  # type: ignore[arg-type]
         rows.add(cost <= data.value(start))
     elif start is not None:
         rules.hint_places(rows, v.x, start)

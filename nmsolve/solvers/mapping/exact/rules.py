@@ -2,7 +2,7 @@
 
 Every function takes ``(rows, data, v)`` and adds its rows. In the mathematics below u, v are nodes, p, q cores,
 e = (u, v) a pair, w_e its weight, d_e its distance expression. How distances hang on cores each solver states in its own way:
-:mod:`nmsolve.solvers.mapping.cpsat.distances`, :mod:`nmsolve.solvers.mapping.mip.distances`.
+:mod:`.positions` for CP-SAT, :mod:`.cut_lines` for MIP solvers.
 """
 
 from __future__ import annotations

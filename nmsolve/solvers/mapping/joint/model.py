@@ -8,10 +8,9 @@ import numpy as np
 
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
-from nmsolve.solvers.mapping.cpsat import distances as positions
+from nmsolve.solvers.mapping.exact import cut_lines, positions
 from nmsolve.solvers.mapping.exact.rules import HINTS, MEASURES, hint_places, placed, star_rows
 from nmsolve.solvers.mapping.joint.rules import Stated, pruned, state
-from nmsolve.solvers.mapping.mip import distances as cut_lines
 from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows, Value
 from nmsolve.solvers.search.scaling import Scale
 

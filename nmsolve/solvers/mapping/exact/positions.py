@@ -1,4 +1,7 @@
-"""Distances in the CP-SAT model of mapping: positions of nodes, or cores one by one where a matrix gives them."""
+"""Distances in the CP-SAT model of mapping: positions of nodes, or cores one by one where a matrix gives them; and hints.
+
+A known mapping is a complete hint: every variable gets the value that belongs to it.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.solvers.mapping.exact.data import ExactData
-from nmsolve.solvers.mapping.exact.rules import Variables, net_variables, pairs_apart, places
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.mapping.exact.data import ExactData, Net
+from nmsolve.solvers.mapping.exact.rules import (
+    NetVariables,
+    Variables,
+    hint_places,
+    net_variables,
+    pairs_apart,
+    places,
+)
 from nmsolve.solvers.search.rows import CpSatRows
 
 
@@ -110,3 +121,48 @@ def matrix_distances(rows: CpSatRows, data: ExactData, v: CpSatVariables) -> Non
 
 
 DISTANCES = (positions, axis_distances, matrix_distances)
+
+
+def hint_mapping(rows: CpSatRows, data: ExactData, v: CpSatVariables, core: IntArray) -> None:
+    """Hint all variables from the mapping ``core`` (n,), already reflected into what the symmetry rows allow."""
+    hint_places(rows, v.x, core)
+    row, col = np.divmod(core, len(data.x))
+    for at, d, turn, wrap, where in (
+        (v.column, v.dx, v.turn_x, data.wrap_x, data.x[col]),
+        (v.row, v.dy, v.turn_y, data.wrap_y, data.y[row]),
+    ):
+        if at is None or d is None:
+            continue
+        for u in range(data.n):
+            rows.hint(at[u], int(where[u]))
+        for e in range(data.edges):
+            t = int(where[data.tail[e]] - where[data.head[e]])
+            k = min((0, -1, 1), key=lambda k: abs(t + k * wrap)) if wrap else 0
+            rows.hint(d[e], abs(t + k * wrap))
+            if turn is not None:
+                rows.hint(turn[e], k)
+    for e in range(data.edges):
+        p, q = int(core[data.tail[e]]), int(core[data.head[e]])
+        if v.far is not None:
+            rows.hint(v.far[e], int(data.matrix[p, q]))
+        if v.apart is not None:
+            rows.hint(v.apart[e], p != q)
+    for net, nv in zip(data.nets, v.nets, strict=True):
+        _hint_net(rows, data, net, nv, core)
+
+
+def _hint_net(rows: CpSatRows, data: ExactData, net: Net, nv: NetVariables, core: IntArray) -> None:
+    here = {int(core[u]) for u in (net.source, *net.targets)}
+    for p, present in enumerate(nv.present):
+        rows.hint(present, p in here)
+    if not data.spans:
+        return
+    row, col = divmod(int(core[net.source]), len(data.x))
+    ends = [divmod(p, len(data.x)) for p in here]
+    low, high = min(c for _, c in ends), max(c for _, c in ends)
+    for j, across in enumerate(nv.across):
+        rows.hint(across, min(low, col) <= j < max(high, col))
+    for c, column in enumerate(nv.along):
+        lines = [r for r, at in ends if at == c] + [row]
+        for i, along in enumerate(column):
+            rows.hint(along, min(lines) <= i < max(lines))
