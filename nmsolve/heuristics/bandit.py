@@ -47,7 +47,7 @@ class Bandit:
         return self._names
 
     def probabilities(self) -> list[float]:
-        """How likely each kind is chosen next, once all have been tried."""
+        """Return how likely each kind is chosen next, once all have been tried."""
         rate = self._gain / np.maximum(self._work, 1e-300)
         total = float(rate.sum())
         count = len(self.names)
@@ -55,7 +55,7 @@ class Bandit:
         return [FLOOR + (1 - count * FLOOR) * float(s) for s in share]
 
     def choose(self) -> int:
-        """Number of the kind to try next."""
+        """Return the number of the kind to try next."""
         for kind, tally in enumerate(self.tallies):
             if tally.tries == 0:
                 return kind

@@ -10,7 +10,7 @@ from numba.extending import intrinsic
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def trailing_zeros(typing_context: Any, word: Any) -> Any:
-    """Number of zero bits below the lowest set bit of a uint64 > 0."""
+    """Return the number of zero bits below the lowest set bit of a uint64 > 0."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, 1))
@@ -20,7 +20,7 @@ def trailing_zeros(typing_context: Any, word: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def leading_zeros(typing_context: Any, word: Any) -> Any:
-    """Number of zero bits above the highest set bit of a uint64 > 0."""
+    """Return the number of zero bits above the highest set bit of a uint64 > 0."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.ctlz(args[0], context.get_constant(types.boolean, 1))

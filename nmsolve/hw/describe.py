@@ -61,7 +61,7 @@ def _row(group: str, name: str, f: Figure) -> dict[str, object]:
 
 
 def unverified(machine: Machine) -> list[str]:
-    """Names of the figures of a machine that were not read at their source."""
+    """Return names of the figures of a machine that were not read at their source."""
     tables: Mapping[str, Mapping[str, Figure]] = {
         "": machine.figures,
         "energy.": machine.energy,

@@ -27,12 +27,12 @@ UNIT_LATENCY = {"router": 1.0, "link": 0.01}
 
 
 def has_energy(machine: Machine) -> bool:
-    """True if the machine names at least one energy figure above 0 (otherwise Jin et al.'s units hold)."""
+    """Return True if the machine names at least one energy figure above 0 (otherwise Jin et al.'s units hold)."""
     return _any_positive(machine.energy)
 
 
 def stated(machine: Machine, name: str, unit: str) -> float | None:
-    """The machine's figure ``name`` if it has one. InputError if it is not in ``unit`` (no unit is taken for that one)."""
+    """Return the machine's figure ``name`` if it has one. InputError if it is not in ``unit`` (no unit is taken for that one)."""
     figure = machine.figures.get(name)
     if figure is None:
         return None
@@ -65,7 +65,7 @@ def crossing_lines(machine: Machine, axis: int) -> BoolArray:
 
 
 def _priced(machine: Machine, quantity: str) -> tuple[Mapping[str, Figure], Mapping[str, float]]:
-    """The machine's figures for ``energy`` or ``latency``, and default units if none of them is above 0."""
+    """Return the machine's figures for ``energy`` or ``latency``, and default units if none of them is above 0."""
     return (machine.energy, UNIT_ENERGY) if quantity == "energy" else (machine.latency, UNIT_LATENCY)
 
 

@@ -136,7 +136,7 @@ def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
 
 
 def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> dict[str, IntArray]:
-    """What every core holds of the resources that ``[[core]]`` tables name; later tables go over earlier ones."""
+    """Return what every core holds of the resources that ``[[core]]`` tables name; later tables go over earlier ones."""
     out: dict[str, IntArray] = {}
     for i, table in enumerate(tables):
         place = f"{where}: $.core[{i}]"
@@ -153,7 +153,7 @@ def _core_capacity(machine: Machine, tables: list[_CoreTable], where: str) -> di
 
 
 def _which(machine: Machine, table: _CoreTable, where: str) -> BoolArray:
-    """(size,) the cores that a table is about."""
+    """Return (size,) the cores that a table is about."""
     named = [k for k in ("cores", "rectangle", "chips") if getattr(table, k) is not None]
     if len(named) != 1:
         raise InputError(

@@ -23,7 +23,7 @@ _MESH = re.compile(r"mesh:(\d{1,18})x(\d{1,18})(?:,(\d{1,18})(?:x(\d{1,18}))?)?"
 
 
 def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
-    """The machine that ``spec`` names.
+    """Return the machine that ``spec`` names.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def load_machine(spec: str, chips: tuple[int, int] | None = None) -> Machine:
 
 
 def list_presets() -> list[str]:
-    """Names of the presets, sorted."""
+    """Return names of the presets, sorted."""
     folder = resources.files("nmsolve.hw") / "presets"
     return sorted(f.name.removesuffix(".toml") for f in folder.iterdir() if f.name.endswith(".toml"))
 
@@ -80,7 +80,7 @@ def _load(spec: str) -> Machine:
 
 
 def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
-    """The preset's table with the entries of ``table`` put over it (tables entry by entry)."""
+    """Return the preset's table with the entries of ``table`` put over it (tables entry by entry)."""
     name = table["preset"]
     if not isinstance(name, str) or name.lower() not in list_presets():
         raise InputError(
@@ -112,7 +112,7 @@ def _mesh(spec: str) -> Machine:
 
 
 def squarest(count: int) -> tuple[int, int]:
-    """Rows and columns, rows <= columns, whose product is ``count`` and that differ least; (0, 0) for 0."""
+    """Return rows and columns, rows <= columns, whose product is ``count`` and that differ least; (0, 0) for 0."""
     if count < 1:
         return 0, 0
     if count > MOST_CORES:

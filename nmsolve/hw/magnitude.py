@@ -38,7 +38,7 @@ def _farthest(d: CoreDistance) -> float:
 
 
 def _traffic(problem: MappingProblem) -> float:
-    """All weights and rates together; for a graph on disk no less than that, from the rates alone."""
+    """Return all weights and rates together; for a graph on disk no less than that, from the rates alone."""
     graph = problem.graph
     if graph.on_disk:  # the largest weight of a message is its rate, unless it is a multicast
         return float(graph.rate.max(initial=0.0)) * max(1, graph.m)

@@ -34,7 +34,7 @@ def require_own_routes(problem: MappingProblem) -> None:
 
 
 def own_turn(machine: Machine, turns: TurnSet) -> str | None:
-    """A turn that the machine's own routes between two cores take and ``turns`` prohibits, in words; None: they obey."""
+    """Return a turn that the machine's own routes between two cores take and ``turns`` prohibits, in words; None: they obey."""
     if not machine.faulty_links:
         return rule_turn(machine, "xy", turns)
     taken = np.zeros((machine.size, 4, 4), bool)
@@ -49,13 +49,13 @@ def own_turn(machine: Machine, turns: TurnSet) -> str | None:
 
 
 def rule_turn(machine: Machine, rule: str, turns: TurnSet) -> str | None:
-    """A turn that routes by ``rule`` (of ``RULES``) may take and ``turns`` prohibits, in words; None: they obey."""
+    """Return a turn that routes by ``rule`` (of ``RULES``) may take and ``turns`` prohibits, in words; None: they obey."""
     may = turn_set(rule, machine).allowed & possible_turns(machine)
     return _in_words(machine, may & ~turns.allowed)
 
 
 def obeying_rules(machine: Machine, turns: TurnSet) -> list[str]:
-    """The rules with a name that obey a turn set."""
+    """Return the rules with a name that obey a turn set."""
     return [rule for rule in RULES if rule_turn(machine, rule, turns) is None]
 
 

@@ -18,7 +18,7 @@ from nmsolve.model.types import IntArray
 
 
 def beside(machine: Machine, networks: Sequence[tuple[LogicGraph, IntArray]]) -> Machine:
-    """The machine with what ``networks``, (graph, core of every node) each, take of every core counted as held.
+    """Return the machine with what ``networks``, (graph, core of every node) each, take of every core counted as held.
 
     Counted is every resource that the machine limits: sizes of nodes, else entries of axon and routers' tables. Routers on
     the way of a message count, too.
@@ -42,7 +42,7 @@ def beside(machine: Machine, networks: Sequence[tuple[LogicGraph, IntArray]]) ->
 
 
 def _taken(machine: Machine, graph: LogicGraph, core: IntArray) -> dict[str, IntArray]:
-    """(size,) per resource that the machine limits: what a mapped network takes of every core."""
+    """Return (size,) per resource that the machine limits: what a mapped network takes of every core."""
     out: dict[str, IntArray] = {}
     for r in machine.capacity:
         if r in graph.resources:

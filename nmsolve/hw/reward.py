@@ -78,7 +78,7 @@ def own_turns(machine: Machine) -> int:
 
 
 def reward_loss(graph: Messages, machine: Machine, core: AnyArray, terms: RewardTerms = PUBLISHED) -> float:
-    """The objective ``reward`` of the mapping ``core`` (n,) on the machine's own routes: M1's reward, negated.
+    """Return the objective ``reward`` of the mapping ``core`` (n,) on the machine's own routes: M1's reward, negated.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def require_board(machine: Machine) -> None:
 
 
 def _multicast(flows: Flows) -> Flows:
-    """The flows with several targets."""
+    """Return the flows with several targets."""
     size = np.diff(flows.indptr)
     many = size > 1
     indptr = np.concatenate([[0], np.cumsum(size[many])])

@@ -49,12 +49,12 @@ class HotLink:
 
 
 def has_routes(machine: Machine) -> bool:
-    """False for a machine given by a distance matrix: nothing is known of its links."""
+    """Return False for a machine given by a distance matrix: nothing is known of its links."""
     return machine.distance_matrix is None
 
 
 def route(machine: Machine, p: int, q: int) -> list[int]:
-    """Links (numbers, in order) of the route from core ``p`` to core ``q``; empty if they are the same.
+    """Return links (numbers, in order) of the route from core ``p`` to core ``q``; empty if they are the same.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def _tree_route(machine: Machine, p: int, q: int) -> list[int]:
 
 
 def link_loads(graph: Messages, machine: Machine, core: AnyArray, multicast: bool = True) -> FloatArray:
-    """(4 * P,) traffic per step over every directed link; 0 where there is no link.
+    """Return (4 * P,) traffic per step over every directed link; 0 where there is no link.
 
     A multicast row loads every link of its route tree once with its rate, any other edge every link of its
     route with its weight. With ``multicast=False`` every row is sent edge by edge.
@@ -112,7 +112,7 @@ def link_loads(graph: Messages, machine: Machine, core: AnyArray, multicast: boo
 
 
 def hottest_load(problem: MappingProblem, core: AnyArray) -> float:
-    """The objective ``max-link`` of the mapping ``core`` (n,)."""
+    """Return the objective ``max-link`` of the mapping ``core`` (n,)."""
     return float(link_loads(problem.graph, problem.machine, core).max(initial=0.0))
 
 
@@ -212,7 +212,7 @@ class LinkLoads:
         self._walk(alone, np.arange(self._cores), np.zeros(0, np.int64))
 
     def _crossings(self, links: IntArray) -> IntArray:
-        """(P, P) for every pair of cores, bit ``k`` set if the route from the first to the second crosses ``links[k]``."""
+        """Return (P, P) for every pair of cores, bit ``k`` set if the route from the first to the second crosses ``links[k]``."""
         key = links.tobytes()
         if self._crossed is not None and self._crossed[0] == key:
             return self._crossed[1]

@@ -66,7 +66,7 @@ _PREPARED: WeakKeyDictionary[MappingProblem, Prepared] = WeakKeyDictionary()
 
 
 def objective_value(problem: MappingProblem, core: AnyArray) -> float:
-    """The problem's objective for the mapping ``core`` (n,); exact where weights and distances are whole
+    """Return the problem's objective for the mapping ``core`` (n,); exact where weights and distances are whole
     numbers.
 
     Does not check feasibility. Raises InputError where usable cores have no route (dead links).
@@ -79,7 +79,7 @@ def objective_value(problem: MappingProblem, core: AnyArray) -> float:
 
 
 def _cost(ready: Prepared, rows: Rows, at: IntArray) -> float:
-    """What the messages ``rows`` cost; ``at`` is the core of every node."""
+    """Return what the messages ``rows`` cost; ``at`` is the core of every node."""
     total = 0.0
     by_union = ready.by_union[rows.first : rows.first + len(rows.source)]
     if not by_union.all():
@@ -114,7 +114,7 @@ def broken_ceiling(problem: MappingProblem, core: AnyArray) -> str | None:
 
 
 def prepared(problem: MappingProblem) -> Prepared:
-    """What the evaluator computes once per problem; kept for the problem's lifetime."""
+    """Return what the evaluator computes once per problem; kept for the problem's lifetime."""
     ready = _PREPARED.get(problem)
     if ready is None:
         ready = _PREPARED[problem] = _prepare(problem)

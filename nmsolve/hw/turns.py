@@ -41,7 +41,7 @@ Spec = str | Sequence[str] | Mapping[int | str, str | Sequence[str]]
 
 
 def turn_set(spec: Spec, machine: Machine) -> TurnSet:
-    """What the routers of ``machine`` allow under a rule.
+    """Return what the routers of ``machine`` allow under a rule.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def turn_set(spec: Spec, machine: Machine) -> TurnSet:
 
 
 def one_turn_per_cycle() -> list[tuple[str, str]]:
-    """The 16 choices of one turn of the left cycle and one of the right cycle to prohibit (Glass and Ni 1992)."""
+    """Return the 16 choices of one turn of the left cycle and one of the right cycle to prohibit (Glass and Ni 1992)."""
     return [(left, right) for left in LEFT for right in RIGHT]
 
 

@@ -215,13 +215,13 @@ def recompute(
 
 
 def _names(claimed: Mapping[str, Any] | None, name: str) -> bool:
-    """True if a report says what an objective is: as its own or among its scores."""
+    """Return True if a report says what an objective is: as its own or among its scores."""
     said = (claimed or {}).get("scores")
     return (claimed or {}).get("objective_name") == name or (isinstance(said, Mapping) and name in said)
 
 
 def axon_checks(limits: Mapping[str, int], scores: Mapping[str, float]) -> list[Check]:
-    """The fullest core's axon tables, counted here, against what a core has; ``limits`` as the machine states them."""
+    """Return the fullest core's axon tables, counted here, against what a core has; ``limits`` as the machine states them."""
     out = []
     for name, limit in limits.items():
         most = int(scores[name.replace("_", "-")])
@@ -259,7 +259,7 @@ def _matrix_energy(machine: Machine) -> tuple[float, float, float]:
 
 
 def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> list[Check]:
-    """What a report says, against the recomputed scores and against itself."""
+    """Return what a report says, against the recomputed scores and against itself."""
     name, value, bound = (claimed.get(k) for k in ("objective_name", "objective", "bound"))
     if not isinstance(name, str) or name not in OBJECTIVES or name not in scores:
         return [

@@ -23,7 +23,7 @@ FLOWS_AT_ONCE = 4096
 
 
 def walked_reward(cores: BetweenCores, machine: Machine) -> float:
-    """The objective ``reward`` of the messages of a mapping, on the machine's own routes."""
+    """Return the objective ``reward`` of the messages of a mapping, on the machine's own routes."""
     flows = _flows(cores, machine)
     sums = np.zeros((4, machine.size))
     for part in _batches(flows):
@@ -85,7 +85,7 @@ def _flows(cores: BetweenCores, machine: Machine) -> dict[Flow, float]:
 
 
 def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine) -> int:
-    """Links of all trees, each tree's links once; as many trees are walked at once as memory allows."""
+    """Return links of all trees, each tree's links once; as many trees are walked at once as memory allows."""
     if not trees:
         return 0
     b, links, count = mesh_links(machine, "hops"), 4 * machine.size, 0

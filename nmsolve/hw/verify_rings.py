@@ -18,12 +18,12 @@ Link = tuple[int, int]
 
 
 def routes_ring(file: RoutesFile) -> str | None:
-    """The ring of links that messages of a ``routes.json`` can wait for each other in, in words; None if there is none."""
+    """Return the ring of links that messages of a ``routes.json`` can wait for each other in, in words; None if there is none."""
     return _in_words(_ring(pair for message in file.messages for pair in _next_links(message.links)))
 
 
 def turns_ring(machine: Machine, turns: TurnSet) -> str | None:
-    """The same if messages may take any turn of a turn set over healthy links."""
+    """Return the same if messages may take any turn of a turn set over healthy links."""
     dead, pairs = set(machine.faulty_links), []
     for at in range(machine.size):
         near = machine.neighbours(at)
@@ -45,7 +45,7 @@ def prohibited_count(machine: Machine, turns: TurnSet) -> int:
 
 
 def right_angles(machine: Machine) -> list[tuple[int, int, int]]:
-    """All (from core, at core, to core) where two healthy links meet at a right angle."""
+    """Return all (from core, at core, to core) where two healthy links meet at a right angle."""
     dead, out = set(machine.faulty_links), []
     for at in range(machine.size):
         near = machine.neighbours(at)
@@ -58,7 +58,7 @@ def right_angles(machine: Machine) -> list[tuple[int, int, int]]:
 
 
 def prohibited_turn(machine: Machine, turns: TurnSet, trees: Iterable[list[Link]]) -> str | None:
-    """The first turn of the routes ``trees`` (links of each, in any order) that the turn set does not allow, in words."""
+    """Return the first turn of the routes ``trees`` (links of each, in any order) that the turn set does not allow, in words."""
     for k, links in enumerate(trees):
         for (a, at), (_, b) in _next_links(links):
             if not _allowed(machine, turns, a, at, b):
@@ -77,7 +77,7 @@ def _next_links(links: Iterable[Link]) -> list[tuple[Link, Link]]:
 
 
 def _ring(pairs: Iterable[tuple[Link, Link]]) -> list[Link]:
-    """A ring of links, each waiting for the next and the last for the first; empty if there is none."""
+    """Return a ring of links, each waiting for the next and the last for the first; empty if there is none."""
     waits: dict[Link, set[Link]] = defaultdict(set)
     for before, after in pairs:
         waits[before].add(after)
@@ -115,7 +115,7 @@ def _in_words(ring: list[Link]) -> str | None:
 
 
 def _allowed(machine: Machine, turns: TurnSet, a: int, at: int, b: int) -> bool:
-    """Whether what came from core ``a`` may leave core ``at`` for core ``b``."""
+    """Return whether what came from core ``a`` may leave core ``at`` for core ``b``."""
     before, after = _letter(machine, a, at), _letter(machine, at, b)
     return bool(turns.allowed[at, "EWSN".index(before), "EWSN".index(after)])
 

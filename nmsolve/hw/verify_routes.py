@@ -145,7 +145,7 @@ def _kept(file: FlowRoutes) -> str:
 
 
 def _turns_check(file: FlowRoutes, given: TurnSet | None, claimed: Mapping[str, Any]) -> Check:
-    """The turn set of the file against the one that was given, the number that a report states, and freedom of rings."""
+    """Check the turn set of the file against the one that was given, the number that a report states, and freedom of rings."""
     machine, stated = file.problem.machine, file.problem.turns
     ends = link_ends(machine)
     if given is not None:
@@ -181,7 +181,7 @@ def _turns_check(file: FlowRoutes, given: TurnSet | None, claimed: Mapping[str, 
 
 
 def _trees(file: FlowRoutes, ends: IntArray) -> list[list[tuple[int, int]]]:
-    """Links (from core, to core) of every route."""
+    """Return links (from core, to core) of every route."""
     links = [file.routes.of(f) // file.routes.channels for f in range(file.routes.count)]
     return [[(int(k) // 4, int(ends[k])) for k in some] for some in links]
 

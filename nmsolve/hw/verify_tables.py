@@ -15,7 +15,7 @@ from nmsolve.model.machine import Machine
 
 
 def walked_entries(cores: BetweenCores, machine: Machine) -> int:
-    """The most entries that any router needs: messages that start, end, turn or branch there."""
+    """Return the most entries that any router needs: messages that start, end, turn or branch there."""
     b, used = mesh_links(machine, "hops"), np.zeros(machine.size, np.int64)
     for rows in cores.condensed():
         for i, (first, last) in enumerate(pairwise(rows.indptr.tolist())):

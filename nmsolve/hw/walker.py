@@ -41,7 +41,7 @@ class MeshLinks:
 
 
 def mesh_links(machine: Machine, quantity: str) -> MeshLinks:
-    """Every link of the machine with its cost in ``hops`` (link weights) or ``energy`` (pJ)."""
+    """Return every link of the machine with its cost in ``hops`` (link weights) or ``energy`` (pJ)."""
     rows, cols = machine.rows, machine.cols
     at = np.arange(machine.size)
     leads = np.full((machine.size, 4), -1, np.int64)
@@ -99,7 +99,7 @@ def _line(core: IntArray, axis: int, cols: int) -> IntArray:
 
 
 def _ahead(b: MeshLinks, axis: int, direction: int, start: IntArray, goal: IntArray) -> BoolArray:
-    """True where going towards growing numbers is possible and not dearer than the other way."""
+    """Return True where going towards growing numbers is possible and not dearer than the other way."""
     lines = b.machine.cols if axis == 1 else b.machine.rows
     stride = 1 if axis == 1 else b.machine.cols
     first = np.arange(lines) * stride  # the lines as seen in row 0 or column 0

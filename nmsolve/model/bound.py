@@ -199,5 +199,5 @@ class Result(Generic[S]):
         return self.stages[name].bound if name in self.stages else None
 
     def proved(self, name: str) -> bool:
-        """True if one of the ``stages`` is proved optimal."""
+        """Return True if one of the ``stages`` is proved optimal."""
         return name in self.stages and self.stages[name].status == "optimal"

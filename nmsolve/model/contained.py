@@ -70,7 +70,7 @@ def read_by(moment: float = math.inf) -> None:
 
 
 def time_left() -> float:
-    """Seconds until reading must be done."""
+    """Return seconds until reading must be done."""
     return max(0.0, _last_moment - time.monotonic())
 
 
@@ -123,7 +123,7 @@ def contained(
 def _received(
     pid: int, pipe: int, path: str, allowance: Allowance, errors: IO[bytes]
 ) -> Generator[Reply, None, None]:
-    """What arrives until the end; the process is waited for, or killed, whatever happens."""
+    """Yield what arrives until the end; the process is waited for, or killed, whatever happens."""
     source = _Source(pipe, path, allowance)
     alive = True
     try:
@@ -156,7 +156,7 @@ class _Source:
     waited: float = 0.0
 
     def header(self) -> dict[str, Any] | None:
-        """The next message's head, None at the end."""
+        """Return the next message's head, None at the end."""
         length = self._read(8)
         if not length:
             return None
@@ -164,7 +164,7 @@ class _Source:
         return found
 
     def array(self, kind: str, shape: list[int]) -> AnyArray:
-        """The next array."""
+        """Return the next array."""
         import numpy as np
 
         dtype = np.dtype(str(kind))
@@ -300,7 +300,7 @@ def _limit(what: int, most: int) -> None:
 
 
 def _held() -> tuple[int, int]:
-    """Bytes of address space and of private memory that this process has already."""
+    """Return bytes of address space and of private memory that this process has already."""
     with open("/proc/self/status") as status:
         found = dict(line.split(":", 1) for line in status if line.startswith(("VmSize", "VmData")))
     return int(found["VmSize"].split()[0]) << 10, int(found["VmData"].split()[0]) << 10

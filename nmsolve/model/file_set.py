@@ -37,7 +37,7 @@ _PATIENCE = 10.0
 
 
 def new_run() -> str:
-    """A name for one run, in all files that it writes."""
+    """Return a name for one run, in all files that it writes."""
     return secrets.token_hex(8)
 
 
@@ -167,7 +167,7 @@ def _settle(folder: Path) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The plain files of a set, by name."""
+    """Return the plain files of a set, by name."""
     inside = sorted(folder.iterdir())
     return [p for p in inside if p.is_file() and not p.is_symlink() and p.name != _REMOVED]
 
@@ -203,7 +203,7 @@ def _sweep(folder: Path) -> None:
 
 
 def _hold(staged: Path) -> int:
-    """A lock on a folder, for as long as the descriptor is open."""
+    """Return a lock on a folder, for as long as the descriptor is open."""
     handle = os.open(staged, os.O_RDONLY)
     with suppress(OSError):  # no locks on this file system: then nobody can sweep it either
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

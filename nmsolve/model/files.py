@@ -25,7 +25,7 @@ NODES, NODES_PER_BYTE = 2**20, 4
 
 
 def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
-    """The bytes of the file ``path``.
+    """Return the bytes of the file ``path``.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def read_limited(path: str | Path, limit: int = LARGEST_FILE) -> bytes:
 
 
 def believed_nodes(size: int) -> int:
-    """How many nodes a file of ``size`` bytes may promise without a word about each of them."""
+    """Return how many nodes a file of ``size`` bytes may promise without a word about each of them."""
     return min(2**31 - 1, max(NODES, NODES_PER_BYTE * size))
 
 
@@ -145,7 +145,7 @@ def _remove(path: str) -> None:
 
 
 def reason(error: OSError) -> str:
-    """What the operating system says, without numbers and names that the location already gives."""
+    """Return what the operating system says, without numbers and names that the location already gives."""
     return (error.strerror or str(error)).lower()
 
 
@@ -208,7 +208,7 @@ def require_single_keys(data: bytes, path: str | Path) -> None:
 
 
 def _place(content: Any, part: Any) -> str:
-    """The JSON path of the object ``part`` of ``content``; the whole if a second key of that name hides it."""
+    """Return the JSON path of the object ``part`` of ``content``; the whole if a second key of that name hides it."""
     todo = [("$", content)]
     while todo:
         at, value = todo.pop()

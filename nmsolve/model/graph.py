@@ -261,7 +261,7 @@ class LogicGraph:
         )
 
     def node_id(self, u: int) -> str | int:
-        """The user's id of node ``u``."""
+        """Return the user's id of node ``u``."""
         return u if self.ids is None else self.ids[u]
 
     @cached_property
@@ -285,7 +285,7 @@ class LogicGraph:
         return False
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
-        """All messages in order, block by block: here one block, without a copy.
+        """Yield all messages in order, block by block: here one block, without a copy.
 
         What only ever looks at messages this way also works on a graph on disk; ``workers`` threads then
         decode ahead.

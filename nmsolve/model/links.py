@@ -21,7 +21,7 @@ def require_links(machine: Machine) -> None:
 
 
 def link_ends(machine: Machine) -> IntArray:
-    """(4 * P,) int64: the core that the directed link ``4 * p + d`` leads to, or -1 if there is none."""
+    """Return (4 * P,) int64: the core that the directed link ``4 * p + d`` leads to, or -1 if there is none."""
     rows, cols = machine.rows, machine.cols
     out = np.full((rows * cols, 4), -1, np.int64)
     if machine.distance_matrix is not None:
@@ -39,7 +39,7 @@ def link_ends(machine: Machine) -> IntArray:
 
 
 def link_works(machine: Machine) -> BoolArray:
-    """(4 * P,) bool: links that exist and are not dead."""
+    """Return (4 * P,) bool: links that exist and are not dead."""
     ends = link_ends(machine)
     works: BoolArray = ends >= 0
     for a, b in machine.faulty_links:

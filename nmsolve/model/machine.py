@@ -150,7 +150,7 @@ class Machine:
         return out
 
     def limits(self, resource: str) -> IntArray:
-        """(size,) int64: what every core still holds of a resource that ``capacity`` names, usable or not."""
+        """Return (size,) int64: what every core still holds of a resource that ``capacity`` names, usable or not."""
         own = self.core_capacity.get(resource)
         room: IntArray = np.full(self.size, self.capacity[resource], np.int64) if own is None else own
         return np.maximum(room - self.held[resource], 0) if resource in self.held else room.copy()
@@ -177,7 +177,7 @@ class Machine:
         return w
 
     def neighbours(self, core: int) -> list[int]:
-        """Cores joined to ``core`` by a mesh link (faulty ones included); empty for a matrix topology."""
+        """Return cores joined to ``core`` by a mesh link (faulty ones included); empty for a matrix topology."""
         if self.distance_matrix is not None:
             return []
         r, c = divmod(core, self.cols)
@@ -193,7 +193,7 @@ class Machine:
         return out
 
     def with_chips(self, rows: int, cols: int) -> Machine:
-        """The same kind of machine with another number of chips, all healthy and free, all cores alike."""
+        """Return the same kind of machine with another number of chips, all healthy and free, all cores alike."""
         return replace(
             self,
             chips=(rows, cols),

@@ -64,16 +64,16 @@ class Network:
         return self.n if self.messages is None else int(self.messages.sum())
 
     def node_sizes(self) -> IntArray:
-        """(n, resources)."""
+        """Return (n, resources)."""
         return np.ones((self.n, len(self.resources)), np.int64) if self.sizes is None else self.sizes
 
     def casts(self) -> BoolArray:
-        """(messages,): whether each goes to all its targets at once."""
+        """Return (messages,): whether each goes to all its targets at once."""
         return np.full(self.rows, self.multicast)
 
 
 def graph(network: Network) -> LogicGraph:
-    """The network in memory."""
+    """Return the network in memory."""
     degree, neighbour, weight = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0)]
     for block in network.blocks:
         degree.append(np.diff(block.indptr))
@@ -135,7 +135,7 @@ def store(network: Network, path: Path, workers: int = 1) -> int:
 
 
 def _by_node(network: Network) -> Iterator[tuple[Connections, Int32Array | None]]:
-    """The blocks with rows of whole nodes, and twice the number of each connection's message within its node."""
+    """Yield the blocks with rows of whole nodes, and twice the number of each connection's message within its node."""
     if network.messages is None:
         for block in network.blocks:
             yield block, None
@@ -162,7 +162,7 @@ def _by_node(network: Network) -> Iterator[tuple[Connections, Int32Array | None]
 
 
 def _joined(a: Connections, b: Connections) -> Connections:
-    """The messages of ``a``, then those of ``b``."""
+    """Return the messages of ``a``, then those of ``b``."""
     return Connections(
         np.concatenate([a.indptr, b.indptr[1:] + a.indptr[-1]]),
         np.concatenate([a.neighbour, b.neighbour]),
@@ -172,7 +172,7 @@ def _joined(a: Connections, b: Connections) -> Connections:
 
 
 def _split(block: Connections, rows: int) -> tuple[Connections, Connections]:
-    """The first ``rows`` messages, and the others."""
+    """Return the first ``rows`` messages, and the others."""
     at, synapses = int(block.indptr[rows]), _synapses(block)
     return (
         Connections(block.indptr[: rows + 1], block.neighbour[:at], block.weight[:at], synapses[:at]),

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 
 def topological(before: Sequence[Collection[int]]) -> list[int]:
-    """All numbers, each after those ``before`` it, by rising number where that leaves a choice (Kahn 1962).
+    """Return all numbers, each after those ``before`` it, by rising number where that leaves a choice (Kahn 1962).
 
     What is on a circle or behind one is left out.
     """
@@ -28,7 +28,7 @@ def topological(before: Sequence[Collection[int]]) -> list[int]:
 
 
 def circle(before: Sequence[Collection[int]], order: Sequence[int]) -> list[int]:
-    """A circle among what :func:`topological` left out, each before the next; the first number is repeated at the end."""
+    """Return a circle among what :func:`topological` left out, each before the next; the first number is repeated at the end."""
     waiting = set(range(len(before))).difference(order)
     path = [min(waiting)]
     seen = {path[0]: 0}

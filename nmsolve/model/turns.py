@@ -36,12 +36,12 @@ class TurnSet:
         frozen(self.allowed)
 
     def prohibited(self, machine: Machine) -> int:
-        """Number of prohibited 90-degree turns: (link in, link out) pairs that work, the turn between them forbidden."""
+        """Return the number of prohibited 90-degree turns: pairs of working links with a forbidden turn between them."""
         return int((possible_turns(machine) & ~self.allowed).sum())
 
 
 def possible_turns(machine: Machine) -> BoolArray:
-    """(P, 4, 4) bool: 90-degree turns between two working links of the machine."""
+    """Return (P, 4, 4) bool: 90-degree turns between two working links of the machine."""
     works = link_works(machine).reshape(-1, 4)
     enters = np.zeros_like(works)  # [core, direction of travel of what arrives]
     ends = link_ends(machine)
@@ -53,7 +53,7 @@ def possible_turns(machine: Machine) -> BoolArray:
 
 
 def all_turns(cores: int) -> TurnSet:
-    """Every turn allowed except turning back."""
+    """Return every turn allowed except turning back."""
     allowed = np.ones((cores, 4, 4), bool)
     allowed[:, range(4), [1, 0, 3, 2]] = False
     return TurnSet(allowed, "any")

@@ -29,7 +29,7 @@ def frozen(array: AnyArray) -> AnyArray:
 
 
 def starts(lengths: AnyArray) -> IntArray:
-    """(k + 1,) int64 where pieces of these ``lengths`` (k,) begin, one behind the other, and where the last one ends."""
+    """Return (k + 1,) int64 where pieces of these ``lengths`` (k,) begin, one behind the other, and where the last one ends."""
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out

@@ -9,7 +9,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 def one_group(problem: PipelineProblem) -> PipelinePlan:
-    """All layers on one group, as large as groups may be. It may break the rules on stages, cores and memory."""
+    """Return all layers on one group, as large as groups may be. It may break the rules on stages, cores and memory."""
     return PipelinePlan(np.zeros(problem.count, np.int64), np.array([problem.largest_group], np.int64))
 
 

@@ -104,7 +104,7 @@ class ChainPartition:
         return int(found), stages[stages[:, 0] >= 0][::-1]
 
     def _floor(self, work: float) -> int:
-        """A load, in ticks, that no plan is below: the heaviest layer, and all time shared by all cores and hosts."""
+        """Return a load, in ticks, that no plan is below: the heaviest layer, and all time shared by all cores and hosts."""
         least = self._time[:, -1]
         if self.limits.hosts:
             ticks = self.problem.ticks
@@ -112,7 +112,7 @@ class ChainPartition:
         return max(int(least.max()), int(work / (self.limits.cores + self.limits.hosts) * (1 - 1e-9)))
 
     def _cuts(self, order: IntArray) -> BoolArray:
-        """(L + 1,) positions where a stage may begin: not between layers that must share one."""
+        """Return (L + 1,) positions where a stage may begin: not between layers that must share one."""
         count, together = self.problem.count, self.problem.together
         if together is None:
             return np.ones(count + 1, bool)
@@ -145,7 +145,7 @@ def best_chain(problem: PipelineProblem) -> ChainAnswer:
 
 
 def _prefix(values: IntArray) -> IntArray:
-    """Sums over prefixes along axis 0, from the empty one on."""
+    """Return sums over prefixes along axis 0, from the empty one on."""
     out = np.zeros((len(values) + 1, *values.shape[1:]), np.int64)
     np.cumsum(values, axis=0, out=out[1:])
     return out

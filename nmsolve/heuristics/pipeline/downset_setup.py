@@ -20,7 +20,7 @@ ENDLESS = 2**62
 
 
 def relief(problem: PipelineProblem, poset: Poset) -> float:
-    """Most core-ticks of work that a tick of a host is worth; 0 without hosts."""
+    """Return the most core-ticks of work that a tick of a host is worth; 0 without hosts."""
     area = least_area(poset)
     able = ~poset.impossible & (area > 0)
     if not problem.hosts or not able.any():
@@ -31,7 +31,7 @@ def relief(problem: PipelineProblem, poset: Poset) -> float:
 
 
 def rules_of(problem: PipelineProblem, poset: Poset, limit: int) -> Rules:
-    """What plans with loads up to ``limit`` ticks must obey."""
+    """Return what plans with loads up to ``limit`` ticks must obey."""
     area = int(least_area(poset).sum())
     worth = relief(problem, poset) * max(1, limit)
     groups = poset.time.shape[1]
@@ -69,7 +69,7 @@ def _rooms(problem: PipelineProblem, groups: int) -> IntArray:
 
 
 def states_per_downset(problem: PipelineProblem, rules: Rules) -> int:
-    """Numbers of stages on cores, if they are told apart, times numbers of hosts."""
+    """Return numbers of stages on cores, if they are told apart, times numbers of hosts."""
     most = min(problem.slots, problem.cores)
     return (most + 1 if rules.counted else 1) * (problem.hosts + 1)
 
@@ -92,7 +92,7 @@ def new_states(lattice: Lattice, rules: Rules, each: int) -> States:
 def plan_of(
     problem: PipelineProblem, poset: Poset, lattice: Lattice, rules: Rules, states: States
 ) -> PipelinePlan | None:
-    """The plan behind the full downset, with cores left over given to the slowest stages; None if it was not reached."""
+    """Return the plan behind the full downset, with cores left over given to the slowest stages; None if it was not reached."""
     row, empty = len(lattice.area) - 1, int(lattice.sequence[0])
     state = _final_state(problem, rules, states, row)
     if state < 0:
@@ -121,7 +121,7 @@ def _state_before(rules: Rules, state: int, cores: int) -> int:
 
 
 def _final_state(problem: PipelineProblem, rules: Rules, states: States, row: int) -> int:
-    """A state of the full downset that keeps the rules on numbers of stages and cores, with the fewest cores; -1: none."""
+    """Return a state of the full downset that keeps the rules on numbers of stages and cores, with the fewest cores; -1: none."""
     best, width = -1, rules.hosts + 1
     for state, used in enumerate(states.cores[row].tolist()):
         groups, hosts = divmod(state, width)

@@ -53,7 +53,7 @@ def best_contiguous(
     news: News = _silent,
     note: Callable[[str], None] = lambda text: None,
 ) -> tuple[PipelinePlan | None, float, bool]:
-    """The best plan among those the split (``contiguous`` or ``chain``) allows, or the best until time or memory ran out.
+    """Return the best plan among those the split (``contiguous`` or ``chain``) allows, or the best until time or memory ran out.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ class _Search:
             self.news(plan, self.problem.ticks.seconds(self.proved))
 
     def _middle(self) -> int:
-        """The next guess: half way to the plan; without one by growing steps from the bound, as low guesses are cheap."""
+        """Return the next guess: half way to the plan; without one by growing steps from the bound, as low guesses are cheap."""
         if self.plan is None:
             return min(self.low + (self.low // 10 + 1) * self.stride, self._most())
         return (self.low + self.high) // 2
@@ -166,7 +166,7 @@ class _Search:
         return max(1, int(self.poset.time[:, 0].sum() + self.poset.host.sum() + self.poset.net_weight.sum()))
 
     def _least(self) -> int:
-        """A lower bound by counting: the work shared by all, and the largest part."""
+        """Return a lower bound by counting: the work shared by all, and the largest part."""
         problem, poset = self.problem, self.poset
         area, worth = int(least_area(poset).sum()), problem.hosts * relief(problem, poset)
         if worth:
@@ -179,7 +179,7 @@ class _Search:
         return max(shared, int(alone.max()))
 
     def _guess(self, poset: Poset, lattice: Lattice, limit: int) -> PipelinePlan | None:
-        """A plan whose loads are at most ``limit`` ticks, or None: there is none."""
+        """Return a plan whose loads are at most ``limit`` ticks, or None if there is none."""
         rules = rules_of(self.problem, poset, limit)
         states = new_states(lattice, rules, states_per_downset(self.problem, rules))
         fill_needs(lattice, rules, states.need)

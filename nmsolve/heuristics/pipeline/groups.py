@@ -108,7 +108,7 @@ class GroupsEnv:
         self._taken = 0
 
     def _order(self, order: IntArray | None) -> IntArray:
-        """The order as one of merged layers."""
+        """Return the order as one of merged layers."""
         small = self.merged.problem
         if order is None:
             return np.arange(small.count)
@@ -167,7 +167,7 @@ class GroupsEnv:
         return after >= 0
 
     def observation(self) -> FloatArray:
-        """(2, N) ``arranged_core`` and ``arranged_macs``."""
+        """Return (2, N) ``arranged_core`` and ``arranged_macs``."""
         ends = np.cumsum(self._state)
         return np.stack([self._state.astype(np.float64), self._work[ends] - self._work[ends - self._state]])
 
@@ -191,14 +191,14 @@ class GroupsEnv:
         return self._state.copy()
 
     def plan(self) -> PipelinePlan:
-        """The state as a plan of the problem."""
+        """Return the state as a plan of the problem."""
         layers, cores = groups_of(self._state, self.problem.largest_group)
         stage = np.empty(self.merged.problem.count, np.int64)
         stage[self.order] = np.repeat(np.arange(len(layers)), layers)
         return self.merged.lift(PipelinePlan(stage, cores))
 
     def encode(self, plan: PipelinePlan) -> IntArray:
-        """(N,) the state of a plan whose stages are runs of this order; cores that no stage has join the last one.
+        """Return (N,) the state of a plan whose stages are runs of this order; cores that no stage has join the last one.
 
         Raises
         ------

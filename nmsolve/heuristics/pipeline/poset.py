@@ -47,7 +47,7 @@ class Poset:
         return len(self.storage)
 
     def as_chain(self) -> Poset:
-        """The same parts in one fixed order, that of their numbers: its plans are plans of the poset too."""
+        """Return the same parts in one fixed order, that of their numbers: its plans are plans of the poset too."""
         parts = np.arange(self.count)
         return replace(self, before=parts[:-1], after=parts[1:])
 
@@ -97,7 +97,7 @@ def contracted(problem: PipelineProblem, part: IntArray, before: IntArray, after
 
 
 def _ranks(count: int, before: IntArray, after: IntArray) -> IntArray:
-    """A topological numbering that keeps to the present numbers where the order leaves a choice."""
+    """Return a topological numbering that keeps to the present numbers where the order leaves a choice."""
     needed: list[list[int]] = [[] for _ in range(count)]
     for a, b in zip(before.tolist(), after.tolist(), strict=True):
         needed[b].append(a)
@@ -105,7 +105,7 @@ def _ranks(count: int, before: IntArray, after: IntArray) -> IntArray:
 
 
 def _nets(problem: PipelineProblem, part: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Weights, CSR of the nets with more than one part and a weight; nets of the same parts are one."""
+    """Return weights, CSR of the nets with more than one part and a weight; nets of the same parts are one."""
     tensors, tick = problem.tensors, problem.ticks.tensor
     weight: dict[tuple[int, ...], int] = {}
     for t in range(tensors.count):
@@ -122,7 +122,7 @@ def _nets(problem: PipelineProblem, part: IntArray) -> tuple[IntArray, IntArray,
 
 
 def _idle_parts(poset: Poset, tight: bool) -> IntArray:
-    """(P,) the part that every part may join without loss; itself for most.
+    """Return (P,) the part that every part may join without loss; itself for most.
 
     A part that takes no time (and no memory, if memory is ``tight``) and has no predecessors may stand where its first successor
     does, if that comes before all others and is in the only net, if any, that the part is in: the net then touches no stage that

@@ -62,7 +62,7 @@ def required_pairs(problem: RoutingProblem, shape: tuple[int, ...]) -> BoolArray
 
 
 def _turned(stage: RoutingStage, nets: Nets, number: IntArray) -> IntArray:
-    """Numbers of the machine's channels as places of the nets' channels and the other way round; -1 for dead ones."""
+    """Return numbers of the machine's channels as places of the nets' channels and the other way round; -1 for dead ones."""
     if stage.problem.form != "destination":
         return np.where(nets.lead >= 0, number, -1)
     back = mirror(stage.problem)

@@ -174,5 +174,5 @@ def reorder(search: Search, wish: FloatArray) -> None:
 
 
 def _too_full(search: Search) -> bool:
-    """True if a core has more table entries than room."""
+    """Return True if a core has more table entries than room."""
     return search.nets.entries >= 0 and int(search.state.entries.max(initial=0)) > search.nets.entries

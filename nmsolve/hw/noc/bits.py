@@ -12,7 +12,7 @@ from nmsolve.hw.noc.kernel import piece
 
 @intrinsic  # type: ignore[untyped-decorator,unused-ignore]
 def lowest(typing_context: Any, word: Any) -> Any:
-    """Number of the lowest bit set in an int64 > 0, as one instruction."""
+    """Return the number of the lowest bit set in an int64 > 0, as one instruction."""
 
     def build(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.cttz(args[0], context.get_constant(types.boolean, 1))
@@ -22,6 +22,6 @@ def lowest(typing_context: Any, word: Any) -> Any:
 
 @piece
 def first_from(word: int, pointer: int) -> int:
-    """The first bit set at ``pointer`` or above, else the lowest: round-robin arbitration. ``word`` is > 0."""
+    """Return the first bit set at ``pointer`` or above, else the lowest: round-robin arbitration. ``word`` is > 0."""
     above = (word >> pointer) << pointer
     return int(lowest(above if above else word))

@@ -13,7 +13,7 @@ from nmsolve.model.types import AnyArray
 
 @piece
 def uniform(chance: AnyArray) -> float:
-    """A float64 in [0, 1): SplitMix64 (Steele et al. 2014). ``chance`` is (1,) uint64."""
+    """Return a float64 in [0, 1): SplitMix64 (Steele et al. 2014). ``chance`` is (1,) uint64."""
     chance[0] += np.uint64(0x9E3779B97F4A7C15)
     z = chance[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -24,7 +24,7 @@ def uniform(chance: AnyArray) -> float:
 
 @piece
 def below(chance: AnyArray, count: int) -> int:
-    """A whole number in 0..count-1."""
+    """Return a whole number in 0..count-1."""
     return int(uniform(chance) * count)
 
 

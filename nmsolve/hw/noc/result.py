@@ -30,7 +30,7 @@ class Latency:
     histogram: IntArray
 
     def percentile(self, share: float) -> int:
-        """The least latency that ``share`` of the packets do not exceed; -1 if there are none."""
+        """Return the least latency that ``share`` of the packets do not exceed; -1 if there are none."""
         if not self.count:
             return -1
         reached = np.cumsum(self.histogram)

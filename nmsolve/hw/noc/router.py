@@ -65,7 +65,7 @@ from nmsolve.hw.noc.state import FlitState
 
 @piece
 def choose(mask: int, router: int, state: FlitState) -> int:
-    """The output with the fewest credits in use, ties at random."""
+    """Return the output with the fewest credits in use, ties at random."""
     routers, chance = state.routers, state.chance
     best = lowest(mask)
     mask &= mask - 1
@@ -271,7 +271,7 @@ def grant_switch(router: int, state: FlitState) -> int:
 
 @piece
 def accept_switch(router: int, p: int, outs: int, state: FlitState) -> tuple[int, int]:
-    """The input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
+    """Return the input virtual channel of port ``p`` that sends, and the outputs (bits) it sends to.
 
     One of the outputs that granted is accepted; a flit that forks takes every other that granted it as well.
     """

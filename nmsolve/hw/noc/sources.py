@@ -134,7 +134,7 @@ def make_packet(core: int, flow: int, state: FlitState) -> None:
 
 @piece
 def pick_flow(core: int, state: FlitState) -> int:
-    """The flow of the next packet: as the trace says, or drawn by rate (alias method, Walker 1977)."""
+    """Return the flow of the next packet: as the trace says, or drawn by rate (alias method, Walker 1977)."""
     sources, flow_start, alias_share = state.sources, state.flow_start, state.alias_share
     alias, entry_flow, chance = state.alias, state.entry_flow, state.chance
     fixed = state.fixed
@@ -149,7 +149,7 @@ def pick_flow(core: int, state: FlitState) -> int:
 
 @piece
 def free_channel(core: int, last: int, v_count: int, state: FlitState) -> int:
-    """The next virtual channel after the last one used that has a credit, -1 if none has."""
+    """Return the next virtual channel after the last one used that has a credit, -1 if none has."""
     source_credits = state.source_credits
     for k in range(1, v_count + 1):
         v = (last + k) % v_count

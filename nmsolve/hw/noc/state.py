@@ -123,7 +123,7 @@ def initial_state(
 
 
 def _channels(machine: Machine, config: RouterConfig) -> tuple[Int32Array, Int32Array]:
-    """Rows of all input and output virtual channels."""
+    """Return rows of all input and output virtual channels."""
     cores, v = machine.size, config.virtual_channels
     number = np.arange(cores * 5 * v)
     core, rest = np.divmod(number, 5 * v)

@@ -55,7 +55,7 @@ def read_trace(path: str | Path, machine: Machine, period: int) -> Trace:
 
 
 def _lines(path: str | Path) -> list[list[str]]:
-    """The fields of every line."""
+    """Return the fields of every line."""
     try:
         return list(csv.reader(io.StringIO(read_limited(path).decode(), newline="")))
     except UnicodeDecodeError:

@@ -54,11 +54,11 @@ class Traffic:
         return len(self.source)
 
     def scaled(self, factor: float) -> Traffic:
-        """All rates times ``factor``."""
+        """Return all rates times ``factor``."""
         return replace(self, rate=self.rate * factor)
 
     def unicast(self) -> Traffic:
-        """The same with one flow for every target."""
+        """Return the same with one flow for every target."""
         size = np.diff(self.indptr)
         every = np.arange(len(self.targets) + 1, dtype=np.int64)
         return Traffic(
@@ -123,7 +123,7 @@ class Trace:
         return 1 + (last // self.period if self.period else min(last, 0))
 
     def unicast(self) -> Trace:
-        """The same with one flow for every target; an entry becomes one for every target of its flow."""
+        """Return the same with one flow for every target; an entry becomes one for every target of its flow."""
         size = np.diff(self.indptr)
         times = size[self.flow]
         first = np.repeat(self.indptr[self.flow], times)
@@ -144,7 +144,7 @@ def _check_flows(source: Int32Array, indptr: IntArray, targets: Int32Array) -> N
 
 
 def of_flows(flows: Flows, cycles_per_step: float) -> Traffic:
-    """The messages of a mapping spread evenly over a step: one message is one packet.
+    """Return the messages of a mapping spread evenly over a step: one message is one packet.
 
     Raises
     ------

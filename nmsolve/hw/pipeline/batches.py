@@ -73,7 +73,7 @@ def batch_time(
 def start_times(
     problem: PipelineProblem, plan: PipelinePlan, load: FloatArray, batches: int
 ) -> FloatArray | None:
-    """(K, B) when every stage begins every micro-batch, by the rule of :func:`batch_time`; None as there."""
+    """Return (K, B) when every stage begins every micro-batch, by the rule of :func:`batch_time`; None as there."""
     edges = _edges(problem, plan)
     order = _order(problem, plan, edges)
     if order is None:
@@ -95,7 +95,7 @@ def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]
 
 
 def _order(problem: PipelineProblem, plan: PipelinePlan, edges: set[tuple[int, int]]) -> list[int] | None:
-    """An order of the stages that every tensor goes along, or None."""
+    """Return an order of the stages that every tensor goes along, or None."""
     if problem.backward is not None and problem.backward.any():
         return None
     return _topological(len(plan.cores), edges)
@@ -127,7 +127,7 @@ def _topological(k: int, edges: set[tuple[int, int]]) -> list[int] | None:
 
 
 def _longest(order: list[int], edges: set[tuple[int, int]], load: FloatArray) -> FloatArray:
-    """(K,) longest path that ends with each stage, its own load included."""
+    """Return (K,) longest path that ends with each stage, its own load included."""
     before = _before(edges)
     out = np.array(load, np.float64)
     for v in order:

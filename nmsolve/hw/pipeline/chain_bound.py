@@ -14,7 +14,7 @@ from nmsolve.model.types import BoolArray, IntArray
 
 
 def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
-    """Whether no plan whose stages are runs of consecutive layers has an objective below ``value``; inf: there is no plan.
+    """Return whether no plan whose stages are runs of consecutive layers has an objective below ``value``; inf: there is no plan.
 
     True proves the bound for the split ``chain``. Takes O(L^2 log C) steps, times the number of stages where that is limited.
     """
@@ -23,7 +23,7 @@ def chain_bound_holds(problem: PipelineProblem, value: float) -> bool:
 
 
 def _last_below(ticks: Ticks, value: float) -> int:
-    """The most ticks whose time, as a float, is below ``value``; -1 if none."""
+    """Return the most ticks whose time, as a float, is below ``value``; -1 if none."""
     low, high = -1, 2**62
     while low < high:  # low is below value (or -1), high + 1 is not
         middle = (low + high + 1) // 2
@@ -32,7 +32,7 @@ def _last_below(ticks: Ticks, value: float) -> int:
 
 
 def _possible(problem: PipelineProblem, ceiling: int) -> bool:
-    """Whether some plan keeps the ceiling on the loads and all limits."""
+    """Return whether some plan keeps the ceiling on the loads and all limits."""
     count, ticks, most = problem.count, problem.ticks, problem.largest_group
     hosts = 0 if problem.host_time is None else problem.hosts
     limit = min(problem.stages, count, problem.cores + hosts)
@@ -63,7 +63,7 @@ def _possible(problem: PipelineProblem, ceiling: int) -> bool:
 
 
 def _least_cores(work: IntArray, begins: IntArray, end: int, room: IntArray) -> IntArray:
-    """(B,) fewest cores with which the layers from each begin to ``end`` compute within ``room``; C + 1 if none do."""
+    """Return (B,) fewest cores with which the layers from each begin to ``end`` compute within ``room``; C + 1 if none do."""
     low, high = np.ones(len(begins), np.int64), np.full(len(begins), work.shape[1] + 1)
     while (low < high).any():  # all sizes below low are too small, high is not, or is C + 1
         middle = np.minimum((low + high) // 2, work.shape[1])
@@ -88,7 +88,7 @@ def _enough(problem: PipelineProblem, rows: int, hosts: int) -> BoolArray:
 
 
 def _cuts(problem: PipelineProblem) -> BoolArray:
-    """(L + 1,) positions where a stage may begin or end."""
+    """Return (L + 1,) positions where a stage may begin or end."""
     allowed = np.ones(problem.count + 1, bool)
     if problem.together is not None:
         for number in set(problem.together[problem.together >= 0].tolist()):
@@ -98,7 +98,7 @@ def _cuts(problem: PipelineProblem) -> BoolArray:
 
 
 def _transfers(problem: PipelineProblem) -> IntArray:
-    """(L + 1, L + 1) time of all tensors that come into or go out of the run [begin, end).
+    """Return (L + 1, L + 1) time of all tensors that come into or go out of the run [begin, end).
 
     A tensor made at p goes out of runs with begin <= p < end <= its last use, and comes into those with p < begin that
     hold a use: for every use u and the one before it v (or p), into those with v < begin <= u < end.

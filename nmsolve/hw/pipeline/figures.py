@@ -59,7 +59,7 @@ KEYS = {
 
 
 def machine_figures(machine: Machine | None) -> CoreFigures:
-    """The figures of a machine's cores. None, or a plain mesh that states nothing about its cores: ``ASSUMED``.
+    """Return the figures of a machine's cores. None, or a plain mesh that states nothing about its cores: ``ASSUMED``.
 
     Memory is the capacity ``bytes``.
 

@@ -63,7 +63,7 @@ def pipeline_problem(
     overlap: bool = False,
     split: str = "chain",
 ) -> PipelineProblem:
-    """The problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
+    """Return the problem of cutting a model into stages on ``cores`` equal cores; see the module for the formulas.
 
     Parameters
     ----------

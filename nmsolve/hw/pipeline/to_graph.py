@@ -37,7 +37,7 @@ class Crossings:
 
 
 def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
-    """Every tensor that leaves its stage, with every other stage that uses it."""
+    """Return every tensor that leaves its stage, with every other stage that uses it."""
     tensors = problem.tensors
     number = np.repeat(np.arange(tensors.count), np.diff(tensors.indptr))
     target = plan.stage[tensors.targets]
@@ -48,7 +48,7 @@ def crossings(problem: PipelineProblem, plan: PipelinePlan) -> Crossings:
 
 
 def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | None = None) -> LogicGraph:
-    """The plan's cores as nodes, with the bytes that they send each other per inference.
+    """Return the plan's cores as nodes, with the bytes that they send each other per inference.
 
     A stage with c cores becomes c *tiles* ``s<stage>.<tile>``, each with the c-th part of the stage's storage (rounded up to
     bytes). A tensor of V bytes is held in equal parts, in order, on the tiles of the stage that makes it. In a stage that uses
@@ -80,7 +80,7 @@ def tile_graph(problem: PipelineProblem, plan: PipelinePlan, whole: BoolArray | 
 
 
 def needed_whole(layers: Layers, figures: CoreFigures) -> BoolArray:
-    """(T,) tensors that a layer with matrix work uses whose result has one row of tiles only.
+    """Return (T,) tensors that a layer with matrix work uses whose result has one row of tiles only.
 
     Cores that share such a layer have the same rows of different channels, and every channel needs all of the input. With
     more rows of tiles each core can keep to its own rows; so it can without matrix work, where an element needs its own inputs.
@@ -115,7 +115,7 @@ def _parts(cross: Crossings, volume: FloatArray, cores: IntArray, first: IntArra
 
 
 def overlaps(a: int, b: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Which of ``a`` equal parts meets which of ``b``, and in what share of the whole; at most ``a + b - 1`` pairs.
+    """Return which of ``a`` equal parts meets which of ``b``, and in what share of the whole; at most ``a + b - 1`` pairs.
 
     >>> left, right, share = overlaps(2, 3)
     >>> [(int(i), int(j), round(float(w), 3)) for i, j, w in zip(left, right, share)]
@@ -144,7 +144,7 @@ def _rows(
 def _graph(
     problem: PipelineProblem, plan: PipelinePlan, first: IntArray, parts: Edges, rows: list[tuple[int, IntArray, float]]
 ) -> LogicGraph:  # fmt: skip
-    """An ordinary graph where nothing is multicast, otherwise one message per row."""
+    """Return an ordinary graph where nothing is multicast, otherwise one message per row."""
     n = int(first[-1])
     each = np.bincount(plan.stage, weights=problem.storage, minlength=len(plan.cores)) / np.maximum(
         plan.cores, 1

@@ -9,7 +9,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 def walked_loads(problem: PipelineProblem, plan: PipelinePlan) -> list[float]:
-    """The load of every stage, layer by layer and tensor by tensor."""
+    """Return the load of every stage, layer by layer and tensor by tensor."""
     stage, cores = plan.stage.tolist(), plan.cores.tolist()
     compute: list[list[float]] = [[] for _ in cores]
     move: list[list[float]] = [[] for _ in cores]

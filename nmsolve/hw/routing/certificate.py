@@ -11,7 +11,7 @@ from nmsolve.model.types import IntArray
 
 
 def numbering_complaint(machine: Machine, routes: Routes, numbering: IntArray) -> str | None:
-    """Why ``numbering`` (4 * P * V,) does not prove that packets on ``routes`` never wait in a ring; None if it does.
+    """Return why ``numbering`` (4 * P * V,) does not prove that packets on ``routes`` never wait in a ring; None if it does.
 
     Checked: every channel in use has a number >= 0, each next channel of a route a larger one. (At a branch a router may
     also take and hold channels one by one, in the order of their numbers, equal ones by place.)
@@ -37,7 +37,7 @@ def numbering_complaint(machine: Machine, routes: Routes, numbering: IntArray) -
 
 
 def _neighbours(machine: Machine, core: int) -> list[tuple[int, int]]:
-    """(direction, core) of the links that leave a core."""
+    """Return (direction, core) of the links that leave a core."""
     row, col = divmod(core, machine.cols)
     out = []
     for d, (dr, dc) in enumerate(((0, 1), (0, -1), (1, 0), (-1, 0))):

@@ -21,7 +21,7 @@ from nmsolve.model.types import AnyArray, IntArray
 
 
 def channel_dependencies(machine: Machine, routes: Routes, siblings: bool = False) -> ChannelGraph:
-    """Which channel of the machine waits for which on the given routes; (4 * P * V,) channels ``V * link + v``.
+    """Return which channel of the machine waits for which on the given routes; (4 * P * V,) channels ``V * link + v``.
 
     ``siblings``: the channels by which a message leaves one core are held and taken one by one in the order of their place
     (``V * link + v``) rather than of their numbers, as the routers of :mod:`nmsolve.hw.deadlock` do: each waits for the next.
@@ -40,7 +40,7 @@ def channel_dependencies(machine: Machine, routes: Routes, siblings: bool = Fals
 
 
 def turn_dependencies(machine: Machine, turns: TurnSet, dateline: str | None = None) -> ChannelGraph:
-    """Which channel may wait for which if messages take any allowed turn over working links.
+    """Return which channel may wait for which if messages take any allowed turn over working links.
 
     ``dateline``: ``ring`` or ``crossings`` (:mod:`nmsolve.hw.routing.dateline`) with the virtual channels it needs, for
     routes that cross no dateline twice; None for one channel per link.

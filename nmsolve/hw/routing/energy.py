@@ -135,7 +135,7 @@ def _per_link(machine: Machine) -> tuple[FloatArray, FloatArray]:
 
 
 def _of_distances(machine: Machine, flows: Flows, sent: FloatArray) -> EnergyParts:
-    """The parts where only distances are known."""
+    """Return the parts where only distances are known."""
     table, none = _figures(machine), np.zeros(machine.size)
     flow = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     far = machine_distance(machine, "hops").matrix[flows.source[flow], flows.targets]

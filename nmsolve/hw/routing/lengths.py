@@ -13,7 +13,7 @@ from nmsolve.model.types import IntArray
 
 
 def route_lengths(machine: Machine, flows: Flows, routes: Routes) -> IntArray:
-    """(T,) int64 links from the source to every entry of ``flows.targets``; -1 where the routes do not get there."""
+    """Return (T,) int64 links from the source to every entry of ``flows.targets``; -1 where the routes do not get there."""
     depth = np.zeros(len(routes.channel), np.int64)
     above = np.arange(len(routes.channel))
     while (rest := above >= 0).any():  # one round per link of the longest route

@@ -24,7 +24,7 @@ ORDERS = ("xy", "yx")
 
 
 def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str = "hops") -> FloatArray:
-    """(4 * P,) load of every link under dimension-order routing; 0 where there is no link.
+    """Return (4 * P,) load of every link under dimension-order routing; 0 where there is no link.
 
     A multicast flow loads every link of the union of its routes once.
 
@@ -68,12 +68,12 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
 
 
 def route_loads(machine: Machine, flows: Flows, routes: Routes) -> FloatArray:
-    """(4 * P,) load of every link by any routes; the virtual channels of a link are added up."""
+    """Return (4 * P,) load of every link by any routes; the virtual channels of a link are added up."""
     return tally(routes.links, flows.rate[routes.flow], 4 * machine.size)
 
 
 def tally(where: AnyArray, amount: AnyArray, size: int) -> FloatArray:
-    """(size,) float64 sum of the ``amount`` that goes to every index."""
+    """Return (size,) float64 sum of the ``amount`` that goes to every index."""
     out: FloatArray = np.bincount(where, amount, size).astype(
         np.float64
     )  # no amount at all would be whole numbers

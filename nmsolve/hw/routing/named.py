@@ -21,7 +21,7 @@ ROUTES = ("given", *RULES, "dual-path")
 
 
 def named_routes(machine: Machine, flows: Flows, rule: str | TurnSet, dateline: bool = True) -> Routes:
-    """The routes of all flows under a rule, with the virtual channels that keep them free of deadlock.
+    """Return the routes of all flows under a rule, with the virtual channels that keep them free of deadlock.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ def _behind(rate: FloatArray, mean: FloatArray | float, square: FloatArray | flo
 
 
 def saturation(bars: Crossbars, config: RouterConfig) -> float:
-    """The largest factor on the rates that leaves every share of time below 1; inf without traffic."""
+    """Return the largest factor on the rates that leaves every share of time below 1; inf without traffic."""
     if not bars.rate.any():
         return np.inf
     low, high = 0.0, 1 / float((bars.entering * config.packet_flits).max())

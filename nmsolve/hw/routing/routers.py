@@ -74,7 +74,7 @@ def crossbars(
 
 
 def links_between_chips(machine: Machine) -> BoolArray:
-    """(4 * P,) bool: links that join two chips."""
+    """Return (4 * P,) bool: links that join two chips."""
     row, col = np.divmod(np.arange(machine.size), machine.cols)
     out = np.zeros((machine.size, 4), bool)
     for axis, at, forward in ((1, col, 0), (0, row, 2)):

@@ -11,7 +11,7 @@ from nmsolve.model.types import IntArray
 
 
 def routing_value(problem: RoutingProblem, routes: Routes, number: IntArray, name: str) -> float:
-    """The objective ``name`` of routes with channel numbers ``number`` (4 * P * V,).
+    """Return the objective ``name`` of routes with channel numbers ``number`` (4 * P * V,).
 
     ``max-link``: the largest load of a link; ``total-link``: the sum of loads; ``turns``: prohibited turns; ``reward``: M1's
     reward, negated (:func:`reward_value`).

@@ -117,7 +117,7 @@ def counts(graph: LogicGraph, machine: Machine, core: IntArray, senders: Senders
 
 
 def _notes(graph: LogicGraph, machine: Machine, steps: int, more: int) -> tuple[str, ...]:
-    """What the files assume or cannot say; ``more`` neurons are there only to send."""
+    """Return what the files assume or cannot say; ``more`` neurons are there only to send."""
     trees = any(bool((rows.multicast & (np.diff(rows.indptr) > 1)).any()) for rows in graph.blocks())
     missing = [
         words

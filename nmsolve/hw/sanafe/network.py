@@ -74,7 +74,7 @@ class Senders:
 
 
 def _earlier(row: IntArray, weight: FloatArray, goal: IntArray) -> IntArray:
-    """(E,) how many edges before each have the same row, weight and core."""
+    """Return (E,) how many edges before each have the same row, weight and core."""
     order = np.lexsort((goal, weight, row))
     first = np.ones(len(row), bool)
     if len(row) > 1:

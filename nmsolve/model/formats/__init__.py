@@ -66,7 +66,7 @@ def save_graph(graph: LogicGraph, path: str | Path) -> None:
 
 
 def writer(path: str | Path) -> Callable[[LogicGraph, Path], None]:
-    """What writes the format of this name, to be asked for before much is done for the file.
+    """Return what writes the format of this name, to be asked for before much is done for the file.
 
     Raises
     ------

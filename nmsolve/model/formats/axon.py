@@ -34,7 +34,7 @@ PIECE = 2**20
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file called ``.hgr`` is such a binary: text has no zero bytes, the first words of a binary always do."""
+    """Return whether a file called ``.hgr`` is such a binary: text has no zero bytes, the first words of a binary always do."""
     with input_file(path) as file:
         return b"\0" in file.read(64)
 
@@ -50,7 +50,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def stream(path: Path) -> Network:
-    """The hypergraph in blocks. Every node is one neuron; its ``synapses`` are the pins that it receives on.
+    """Return the hypergraph in blocks. Every node is one neuron; its ``synapses`` are the pins that it receives on.
 
     Where no node sends two messages it is an ordinary directed graph of multicast nodes, otherwise one with several
     messages per node, each node's in the order of the file.
@@ -83,7 +83,7 @@ def stream(path: Path) -> Network:
 
 
 def _blocks(path: Path, row: IntArray, rate: FloatArray) -> Iterator[Connections]:
-    """Rows of targets; hyperedge ``i`` of the file is in row ``row[i]``. Every connection weighs its row's rate."""
+    """Yield rows of targets; hyperedge ``i`` of the file is in row ``row[i]``. Every connection weighs its row's rate."""
     first = 0
     for block in rows_of(_records(path, row), len(rate)):
         rows = len(block.indptr) - 1
@@ -92,7 +92,7 @@ def _blocks(path: Path, row: IntArray, rate: FloatArray) -> Iterator[Connections
 
 
 def _records(path: Path, row: IntArray) -> Iterator[Records]:
-    """Every connection as (row, target)."""
+    """Yield every connection as (row, target)."""
     from nmsolve.model.store.records import Records
 
     for edge, target in _scan(path, None):
@@ -124,13 +124,13 @@ def _heads(path: Path) -> _Heads:
 
 
 def _counts(path: Path) -> tuple[int, int]:
-    """Nodes and hyperedges, checked against the length of the file before anything is allocated."""
+    """Return nodes and hyperedges, checked against the length of the file before anything is allocated."""
     with input_file(path) as file:
         return _header(file, path)
 
 
 def _header(file: BinaryIO, path: Path) -> tuple[int, int]:
-    """The first two words."""
+    """Return the first two words."""
     size = os.fstat(file.fileno()).st_size
     words = np.frombuffer(file.read(8), "<u4") if size >= 8 else np.zeros(2, np.uint32)
     nodes, edges = (int(w) for w in words)

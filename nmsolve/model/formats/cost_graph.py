@@ -124,7 +124,7 @@ def _numbers(graph: _CostGraph, path: str) -> dict[int, int]:
 
 
 def _ends(graph: _CostGraph, numbers: dict[int, int], path: str) -> tuple[IntArray, IntArray]:
-    """(E,) source and (E,) target layers of the edges."""
+    """Return (E,) source and (E,) target layers of the edges."""
     ends = np.empty((2, len(graph.edges)), np.int64)
     for k, edge in enumerate(graph.edges):
         for row, field in enumerate(("sourceId", "destId")):

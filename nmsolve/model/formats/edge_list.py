@@ -51,7 +51,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def stream(path: Path) -> Network:
-    """The edge list in blocks: a directed graph, no multicast, of exactly the nodes that occur, by rising number.
+    """Return the edge list in blocks: a directed graph, no multicast, of exactly the nodes that occur, by rising number.
 
     The same edge in several lines is added up, edges of a node to itself are dropped (but name the node).
 
@@ -75,7 +75,7 @@ def stream(path: Path) -> Network:
 
 
 def _nodes(path: Path) -> tuple[IntArray, bool]:
-    """All node numbers that occur, rising, and whether all weights and their sums are exact whole numbers."""
+    """Return all node numbers that occur, rising, and whether all weights and their sums are exact whole numbers."""
     nodes = np.empty(0, np.int64)
     waiting: list[IntArray] = []
     whole, total, pending = True, 0.0, 0
@@ -93,14 +93,14 @@ def _nodes(path: Path) -> tuple[IntArray, bool]:
 
 
 def _distinct(parts: list[IntArray]) -> IntArray:
-    """All numbers of ``parts``, rising (sorting is eight times as fast as ``np.unique`` here)."""
+    """Return all numbers of ``parts``, rising (sorting is eight times as fast as ``np.unique`` here)."""
     both = np.concatenate(parts)
     both.sort()
     return both[np.flatnonzero(np.diff(both, prepend=-1))]
 
 
 def _records(path: Path, nodes: IntArray | None) -> Iterator[Records]:
-    """Every edge with node indices instead of numbers."""
+    """Yield every edge with node indices instead of numbers."""
     from nmsolve.model.store.records import Records
 
     for lines in _lines(path):
@@ -111,7 +111,7 @@ def _records(path: Path, nodes: IntArray | None) -> Iterator[Records]:
 
 
 def _lines(path: Path) -> Iterator[Lines]:
-    """The edges, piece by piece."""
+    """Yield the edges, piece by piece."""
     parser = _Parser(path)
     rest = b""
     for piece in _pieces(path):
@@ -128,7 +128,7 @@ def _lines(path: Path) -> Iterator[Lines]:
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
-    """The text of the file, unpacked if it is packed."""
+    """Yield the text of the file, unpacked if it is packed."""
     with input_file(path) as file:
         packed = file.read(2) == b"\x1f\x8b"
         file.seek(0)
@@ -158,7 +158,7 @@ class _Parser:
     titled: bool = False
 
     def take(self, text: bytes) -> Lines:
-        """The edges of whole lines."""
+        """Return the edges of whole lines."""
         from nmsolve.model.formats.edge_text import OK, POWERS, parse
 
         data = np.frombuffer(text, np.uint8)
@@ -180,14 +180,14 @@ class _Parser:
         return Lines(u[:edges], v[:edges], w[:edges])
 
     def _title(self, text: bytes, begin: int) -> int:
-        """Where the line behind the names of the columns begins, if that is what the first line is; else 0."""
+        """Return where the line behind the names of the columns begins, if that is what the first line is; else 0."""
         end = text.index(b"\n", begin) + 1
         words = text[begin:end].replace(b",", b" ").replace(b";", b" ").split()
         named = len(words) in (2, 3) and all(w.strip(b'"')[:1].isalpha() for w in words)
         return end if named else 0
 
     def _floats(self, text: bytes, late: IntArray) -> FloatArray:
-        """Weights of many digits, and whatever is not a weight at all."""
+        """Return weights of many digits, and whatever is not a weight at all."""
         words = [text[a:b] for _, a, b in late.tolist()]
         out = np.array([decimal(word) for word in words], np.float64)  # None is NaN
         bad = np.flatnonzero(~(np.isfinite(out) & (out >= 0)))
@@ -196,7 +196,7 @@ class _Parser:
         return out
 
     def _refused(self, text: bytes, begin: int) -> InputError:
-        """What is wrong with the line that begins there."""
+        """Return what is wrong with the line that begins there."""
         shown = text[begin : text.index(b"\n", begin)].strip()[:60].decode("utf-8", "replace")
         expected = {0: "source target [weight]", 2: "source target", 3: "source target weight"}[self.columns]
         line = self.line + text.count(b"\n", 0, begin)

@@ -75,7 +75,7 @@ def opened(path: Path, extra: str) -> Iterator[Any]:
 
 
 def _elsewhere(h5py: Any, name: bytes, info: Any) -> bytes | None:
-    """The name of a link that is neither of the file nor within it; any other is passed by."""
+    """Return the name of a link that is neither of the file nor within it; any other is passed by."""
     return None if info.type in (h5py.h5l.TYPE_HARD, h5py.h5l.TYPE_SOFT) else name
 
 

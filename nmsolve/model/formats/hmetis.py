@@ -61,7 +61,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def stream(path: Path) -> Network | None:
-    """A binary file in blocks; None for text.
+    """Return a binary file in blocks; None for text.
 
     Raises
     ------

@@ -18,7 +18,7 @@ LARGEST_BOARD = 2**20
 
 
 def implied_machine(graph: LogicGraph, where: str = "") -> Machine | None:
-    """The machine that ``graph.meta`` describes, or None.
+    """Return the machine that ``graph.meta`` describes, or None.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
 def build(content: Columns, path: Path, most: int) -> LogicGraph:
-    """The graph that a decoded column file describes; ``most`` nodes are believed that no column bears out.
+    """Return the graph that a decoded column file describes; ``most`` nodes are believed that no column bears out.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def build(content: Columns, path: Path, most: int) -> LogicGraph:
 
 
 def _count(nodes: NodeColumns, where: str, most: int) -> int:
-    """Number of nodes, the same in every column."""
+    """Return the number of nodes, the same in every column."""
     lengths = {
         "id": nodes.id,
         "multicast": nodes.multicast,
@@ -90,7 +90,7 @@ Rows = tuple[IntArray, IntArray, IntArray, FloatArray, BoolArray, FloatArray | N
 
 
 def _edge_rows(edges: EdgeColumns, nodes: NodeColumns, directed: bool, index: NodeIndex, where: str) -> Rows:
-    """Rows of an ordinary graph: ``(row source, row of edge, target, weight, multicast, rate)``."""
+    """Return rows of an ordinary graph: ``(row source, row of edge, target, weight, multicast, rate)``."""
     n = index.n
     source = index.lookup(edges.source, f"{where}: $.edges.source")
     target = index.lookup(edges.target, f"{where}: $.edges.target")
@@ -108,7 +108,7 @@ def _edge_rows(edges: EdgeColumns, nodes: NodeColumns, directed: bool, index: No
 
 
 def _net_rows(nets: NetColumns, index: NodeIndex, where: str) -> Rows:
-    """Rows of a hypergraph, in the same shape."""
+    """Return rows of a hypergraph, in the same shape."""
     source = index.lookup(nets.source, f"{where}.source")
     target = index.lookup(nets.target, f"{where}.target")
     indptr = np.array([min(max(v, -1), len(target) + 1) for v in nets.indptr], np.int64)
@@ -130,7 +130,7 @@ def _net_rows(nets: NetColumns, index: NodeIndex, where: str) -> Rows:
 
 
 def _column(values: list[float] | None, length: int, where: str) -> FloatArray:
-    """(length,) numbers >= 0; ones if the column is not there."""
+    """Return (length,) numbers >= 0; ones if the column is not there."""
     if values is None:
         return np.ones(length)
     if len(values) != length:
@@ -139,7 +139,7 @@ def _column(values: list[float] | None, length: int, where: str) -> FloatArray:
 
 
 def content(graph: LogicGraph) -> dict[str, object]:
-    """What a column file of any graph holds, ready for encoding."""
+    """Return what a column file of any graph holds, ready for encoding."""
     ids = np.arange(graph.n) if graph.ids is None else np.array(graph.ids, dtype=object)
     nodes: dict[str, object] = {"n": graph.n}
     if graph.ids is not None:

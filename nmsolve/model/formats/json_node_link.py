@@ -18,7 +18,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 
 def build(content: NodeLink, path: Path) -> LogicGraph:
-    """The graph that a decoded node-link file describes.
+    """Return the graph that a decoded node-link file describes.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def build(content: NodeLink, path: Path) -> LogicGraph:
 
 
 def _with_rate(graph: LogicGraph, rate: FloatArray) -> LogicGraph:
-    """The graph with the given rates (NaN: not given) for its multicast rows."""
+    """Return the graph with the given rates (NaN: not given) for its multicast rows."""
     from dataclasses import replace
 
     largest = row_max(graph.indptr, graph.weights)
@@ -88,7 +88,7 @@ def _edges(content: NodeLink, index: NodeIndex, where: str) -> tuple[IntArray, I
 def _messages(
     nodes: list[dict[str, Any]], directed: bool, where: str
 ) -> tuple[BoolArray | None, FloatArray | None]:
-    """(n,) multicast flags and rates (NaN where not given), or None where no node states one."""
+    """Return (n,) multicast flags and rates (NaN where not given), or None where no node states one."""
     keys = set(chain.from_iterable(nodes))
     multicast = rate = None
     if "multicast" in keys:
@@ -114,7 +114,7 @@ def _messages(
 
 
 def content(graph: LogicGraph) -> dict[str, object]:
-    """What a node-link file of an ordinary graph holds, ready for encoding."""
+    """Return what a node-link file of an ordinary graph holds, ready for encoding."""
     ids = list(range(graph.n)) if graph.ids is None else list(graph.ids)
     nodes: list[dict[str, object]] = [{"id": v} for v in ids]
     for u in np.flatnonzero(graph.multicast).tolist():

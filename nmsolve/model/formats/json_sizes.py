@@ -95,7 +95,7 @@ def _column(
     known: bool,
     where: str,
 ) -> IntArray:
-    """(n,) what every node takes of one resource, from all the places where nodes name it."""
+    """Return (n,) what every node takes of one resource, from all the places where nodes name it."""
     n = len(with_object)
     out, said, at_top = np.zeros(n, np.int64), np.full(n, -1), False
     for k, (key, values) in enumerate(places):
@@ -124,7 +124,7 @@ def _column(
 
 
 def _objects(nodes: list[Node], where: str) -> list[dict[str, Any]]:
-    """The ``sizes`` of every node, empty where it has none."""
+    """Return the ``sizes`` of every node, empty where it has none."""
     out = [node.get("sizes", {}) for node in nodes]
     for i, sizes in enumerate(out):
         if not isinstance(sizes, dict):

@@ -99,7 +99,7 @@ def _size_line(data: bytes, path: Path) -> tuple[list[bytes], int, int]:
 
 
 def _numbers(data: bytes, header: Header, path: Path) -> FloatArray:
-    """All numbers after the size line, exactly as many as promised."""
+    """Return all numbers after the size line, exactly as many as promised."""
     per_entry = 1 if header.dense else 2 if header.pattern else 3
     body = data[header.body :]
     values = decimals(body)

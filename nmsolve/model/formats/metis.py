@@ -89,7 +89,7 @@ def _header(lines: IntegerLines) -> tuple[int, int, str, int]:
 
 
 def _vertex_starts(lines: IntegerLines, n: int, m: int, per_vertex: int, step: int) -> IntArray:
-    """(n + 1,) first token of every vertex; isolated last vertices may lack their (empty) line."""
+    """Return (n + 1,) first token of every vertex; isolated last vertices may lack their (empty) line."""
     start = lines.start[1:]
     given = lines.lines - 1
     if given > n:

@@ -106,11 +106,11 @@ class _Flat:
                 self.before[to] += leave[a]
 
     def sends(self, name: str) -> bool:
-        """Whether its elements are nodes of the logic graph."""
+        """Return whether its elements are nodes of the logic graph."""
         return name in self.inputs or type(self.nodes[name]).__name__ in NEURONS
 
     def wrong(self, name: str, what: str, expected: str) -> InputError:
-        """An error at a node."""
+        """Return an error at a node."""
         return InputError(f"node {name!r} {what}", self.path, expected)
 
     @contextmanager
@@ -122,7 +122,7 @@ class _Flat:
             raise self.wrong(name, f"does not fit ({error})", "a layer that fits its input") from None
 
     def shape(self, name: str, asked: tuple[str, ...] = ()) -> Shape:
-        """Shape of what a node gives out; from its own parameters if they say, else from what comes in."""
+        """Return the shape of what a node gives out; from its own parameters if they say, else from what comes in."""
         if name not in self.shapes:
             if name in asked:
                 raise self.wrong(
@@ -143,7 +143,7 @@ class _Flat:
         return self.shapes[name]
 
     def size(self, name: str) -> int:
-        """Number of elements."""
+        """Return the number of elements."""
         return int(np.prod(self.shape(name), dtype=object))
 
 
@@ -183,7 +183,7 @@ def _expanded(graph: _Flat) -> Reply:
 
 
 def _order(graph: _Flat, between: list[str]) -> list[str]:
-    """The nodes without neurons, each after those before it."""
+    """Return the nodes without neurons, each after those before it."""
     inside = set(between)
     try:
         sorter = graphlib.TopologicalSorter({b: [a for a in graph.before[b] if a in inside] for b in between})
@@ -196,7 +196,7 @@ def _order(graph: _Flat, between: list[str]) -> list[str]:
 
 
 def _into(graph: _Flat, node: str, reach: dict[str, sparse.csr_array]) -> sparse.csr_array | None:
-    """Which elements of the population come in where, or None; what comes from several nodes is added up."""
+    """Return which elements of the population come in where, or None; what comes from several nodes is added up."""
     out = None
     for before in graph.before[node]:
         if before in reach:

@@ -32,14 +32,14 @@ class _Window(NamedTuple):
     dilation: IntArray
 
     def out(self, rows_columns: Shape) -> Shape:
-        """Rows and columns behind it: floor((n + padding - dilation (k - 1) - 1) / stride) + 1."""
+        """Return rows and columns behind it: floor((n + padding - dilation (k - 1) - 1) / stride) + 1."""
         reach = self.dilation * (np.array(self.weight.shape[2:]) - 1) + 1
         sides = (np.array(rows_columns) + self.low + self.high - reach) // self.stride + 1
         return tuple(int(v) for v in sides)
 
 
 def shape_behind(node: Any, shape: Shape) -> Shape:
-    """Shape of what a node gives out when ``shape`` comes in.
+    """Return the shape of what a node gives out when ``shape`` comes in.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def shape_behind(node: Any, shape: Shape) -> Shape:
 
 
 def matrix(node: Any, shape: Shape) -> sparse.csr_array:
-    """(elements out, elements in) bool: True where a weight is not zero.
+    """Return (elements out, elements in) bool: True where a weight is not zero.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def matrix(node: Any, shape: Shape) -> sparse.csr_array:
 
 
 def _weights(node: Any, shape: Shape) -> AnyArray:
-    """(out, in) weights of a dense layer."""
+    """Return (out, in) weights of a dense layer."""
     weight: AnyArray = np.asarray(node.weight)
     if weight.ndim != 2 or weight.shape[1] != int(np.prod(shape, dtype=object)):
         raise ValueError(f"a weight of shape {weight.shape} gets {shape}")
@@ -102,14 +102,14 @@ def _places(window: _Window, offset: Shape, size: Shape, out: Shape) -> tuple[In
 
 
 def _plane(shape: Shape) -> Shape:
-    """(channels, rows, columns)."""
+    """Return (channels, rows, columns)."""
     if len(shape) not in (2, 3):
         raise ValueError(f"a window gets shape {shape}")
     return shape if len(shape) == 3 else (shape[0], 1, shape[1])
 
 
 def _window(node: Any, shape: Shape) -> _Window:
-    """The window of a convolution or of pooling (one channel per group)."""
+    """Return the window of a convolution or of pooling (one channel per group)."""
     channels = _plane(shape)[0]
     if hasattr(node, "kernel_size"):
         weight: AnyArray = np.ones((channels, 1, *(int(v) for v in _two(node.kernel_size))), bool)

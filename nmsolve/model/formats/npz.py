@@ -42,7 +42,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def _plain(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
-    """An undirected graph with each edge at both ends."""
+    """Return an undirected graph with each edge at both ends."""
     entries = len(numbers_of(arrays, "indices", path))
     indptr = row_starts(arrays, path, entries)
     n = len(indptr) - 1

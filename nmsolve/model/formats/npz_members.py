@@ -37,7 +37,7 @@ DAMAGE = (
 
 
 def damaged(error: Exception, path: Path) -> InputError:
-    """What the standard library found wrong with an archive, as one line."""
+    """Return what the standard library found wrong with an archive, as one line."""
     reason = (error.strerror if isinstance(error, OSError) else None) or str(error) or "truncated"
     return InputError(reason.lower(), str(path), "a complete .npz archive")
 

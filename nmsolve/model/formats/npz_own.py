@@ -58,7 +58,7 @@ def _header(arrays: dict[str, AnyArray], path: Path) -> Header:
 
 
 def _columns(header: Header, arrays: dict[str, AnyArray], path: Path, entries: int) -> Columns:
-    """The columns of a graph of ``entries`` edges, checked."""
+    """Return the columns of a graph of ``entries`` edges, checked."""
     indptr = row_starts(arrays, path, entries)
     source = indices_of(arrays, "source", path, header.n)
     rate: FloatArray = numbers_of(arrays, "rate", path).astype(np.float64)
@@ -108,7 +108,7 @@ def own_graph(arrays: dict[str, AnyArray], path: Path) -> LogicGraph:
 
 
 def stream(path: Path) -> Network | None:
-    """The network of an archive that :func:`save` wrote, its edges read when they are taken.
+    """Return the network of an archive that :func:`save` wrote, its edges read when they are taken.
 
     None for plain rows (each edge at both ends) and hypergraphs (messages in any order).
 

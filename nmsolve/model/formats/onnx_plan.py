@@ -61,7 +61,7 @@ def write_onnx_plan(
 
 
 def _copy(source: str | Path, makers: dict[str, int], plan: PipelinePlan) -> Reply:
-    """The model with stages, and how many operators have one."""
+    """Return the model with stages, and how many operators have one."""
     from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.parse import read_model
 

@@ -41,7 +41,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def stream(path: Path) -> Network:
-    """The edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
+    """Return the edges in blocks: directed, every neuron multicasts once per step, each connection weighs 1.
 
     Synaptic weights are not traffic and are not read. Nodes are those of all populations, by name of population, each from
     0 to the largest number that occurs; ids are ``population/number``, or numbers if there is one population. A node's
@@ -74,7 +74,7 @@ def stream(path: Path) -> Network:
 
 
 def _surveyed(path: Path) -> Reply:
-    """How many nodes every population has, by name."""
+    """Return how many nodes every population has, by name."""
     nodes: dict[str, int] = {}
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
@@ -105,7 +105,7 @@ class _Population:
 
 
 def _populations(file: Any, path: Path) -> list[_Population]:
-    """All edge populations, checked."""
+    """Return all edge populations, checked."""
     where = f"{path}: edges"
     if "edges" not in file or not len(file["edges"]):
         raise InputError("there are no edges", where, "a SONATA edges file")
@@ -141,7 +141,7 @@ def _pieces(edges: int) -> Iterator[slice]:
 
 
 def _largest(edges: int, end: _End, path: Path) -> int:
-    """The largest node number; numbers must be believable for the size of the file."""
+    """Return the largest node number; numbers must be believable for the size of the file."""
     most = least = 0
     for piece in _pieces(edges):
         numbers = end.data[piece]
@@ -155,13 +155,13 @@ def _largest(edges: int, end: _End, path: Path) -> int:
 
 
 def _blocks(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Connections]:
-    """Rows of targets; adds to the ``synapses`` of every node."""
+    """Yield rows of targets; adds to the ``synapses`` of every node."""
     for block in rows_of(_records(path, n, first, synapses), n, drop_loops=True):
         yield block._replace(weight=np.ones(len(block.neighbour)))
 
 
 def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Records]:
-    """Every edge as (source, target) with its number of synapses."""
+    """Yield every edge as (source, target) with its number of synapses."""
     from nmsolve.model.store.records import Records
 
     with contained(partial(_edges, path, first), path) as pieces:
@@ -172,7 +172,7 @@ def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> I
 
 
 def _edges(path: Path, first: dict[str, int]) -> Iterator[Reply]:
-    """(edges,) int32 numbers of nodes and of synapses, in pieces."""
+    """Yield (edges,) int32 numbers of nodes and of synapses, in pieces."""
     with opened(path, "sonata") as file:
         for group in _populations(file, path):
             for piece in _pieces(group.edges):
@@ -184,7 +184,7 @@ def _edges(path: Path, first: dict[str, int]) -> Iterator[Reply]:
 
 
 def _synapses(group: _Population, piece: slice, path: Path) -> Int32Array:
-    """(edges,) synapses of every edge; empty if all are 1."""
+    """Return (edges,) synapses of every edge; empty if all are 1."""
     if not group.synapses:
         return np.empty(0, np.int32)
     out = np.ones(piece.stop - piece.start, np.int64)

@@ -15,7 +15,7 @@ MEMORY = 2**29
 
 
 def rows_of(records: Iterable[Records], rows: int, drop_loops: bool = False) -> Iterator[Connections]:
-    """The connections of rows ``0 .. rows - 1`` from records in any order; equal ones are added up.
+    """Yield the connections of rows ``0 .. rows - 1`` from records in any order; equal ones are added up.
 
     Raises
     ------

@@ -44,7 +44,7 @@ def each_edge_once(
 def _sorted_and_mirrored(
     n: int, indptr: IntArray, indices: IntArray, w: AnyArray
 ) -> tuple[IntArray, IntArray, AnyArray, tuple[IntArray, IntArray, AnyArray]]:
-    """The matrix with sorted rows, and its transpose with sorted rows (two linear transpositions)."""
+    """Return the matrix with sorted rows, and its transpose with sorted rows (two linear transpositions)."""
     from scipy.sparse import csr_array
 
     matrix = csr_array((w, indices, indptr), shape=(n, n))

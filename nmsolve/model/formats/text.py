@@ -28,12 +28,12 @@ DIGITS = 18
 
 
 def whole_number(word: str | bytes) -> int | None:
-    """The whole number >= 0, of at most 18 ASCII digits, that ``word`` is, or None."""
+    """Return the whole number >= 0, of at most 18 ASCII digits, that ``word`` is, or None."""
     return int(word) if word.isascii() and word.isdigit() and len(word) <= DIGITS else None
 
 
 def decimal(word: str | bytes) -> float | None:
-    """The decimal number that ``word`` is (infinite if it is too large for a float), or None."""
+    """Return the decimal number that ``word`` is (infinite if it is too large for a float), or None."""
     text = word.decode("latin-1") if isinstance(word, bytes) else word
     return float(text) if _DECIMAL.fullmatch(text) else None
 
@@ -106,7 +106,7 @@ def read_integer_lines(path: Path) -> IntegerLines:
 
 
 def _numbers(body: bytes) -> IntArray | None:
-    """All whole numbers >= 0 of ``body``, or None if it holds anything else."""
+    """Return all whole numbers >= 0 of ``body``, or None if it holds anything else."""
     if body.translate(None, b"0123456789" + _BLANKS):
         return None
     tokens = _in_bulk(body, np.int64)

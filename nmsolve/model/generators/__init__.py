@@ -39,7 +39,7 @@ class Generator:
     parameters: tuple[Parameter, ...]
 
     def load(self) -> Callable[..., LogicGraph | Network]:
-        """The function itself (its module is imported now)."""
+        """Return the function itself (its module is imported now)."""
         module = importlib.import_module(f"nmsolve.model.generators.{self.module}")
         function: Callable[..., LogicGraph | Network] = getattr(module, self.function)
         return function
@@ -158,7 +158,7 @@ def generate_file(
 
 
 def _make(kind: str, options: dict[str, int | float | str]) -> LogicGraph | Network:
-    """The network of the generator ``kind``, its parameters checked."""
+    """Return the network of the generator ``kind``, its parameters checked."""
     if kind not in GENERATORS:
         raise InputError(
             f"unknown kind {kind!r}{_near(kind, list(GENERATORS))}", "", "one of " + ", ".join(GENERATORS)

@@ -19,7 +19,7 @@ Draw = Callable[[np.random.Generator, int], AnyArray]
 
 
 def mark(rng: np.random.Generator) -> np.random.Generator:
-    """A generator that goes on where ``rng`` is now; ``rng`` itself stays there."""
+    """Return a generator that goes on where ``rng`` is now; ``rng`` itself stays there."""
     twin = np.random.Generator(type(rng.bit_generator)())
     twin.bit_generator.state = rng.bit_generator.state
     return twin

@@ -92,7 +92,7 @@ def _add(edges: Edges, rng: np.random.Generator, source: int, targets: list[int]
 
 
 def _graph(kind: str, nodes: int, side: int, seed: int, edges: Edges, new: IntArray) -> LogicGraph:
-    """The graph with node ``i`` renamed ``new[i]``, and the mesh it is meant for."""
+    """Return the graph with node ``i`` renamed ``new[i]``, and the mesh it is meant for."""
     side = side or math.isqrt(nodes - 1) + 1
     ends = np.array(list(edges), np.int64).reshape(-1, 2)
     return LogicGraph.from_edges(

@@ -31,7 +31,7 @@ PROBABILITIES = (
 
 
 def synapse_counts(neurons: IntArray) -> IntArray:
-    """(8, 8) synapses drawn from each source (column) to each target population (row).
+    """Return (8, 8) synapses drawn from each source (column) to each target population (row).
 
     ``K = ln(1 - p) / ln(1 - 1 / (N_source N_target))``: this many draws with replacement connect a given pair with
     probability ``p``. At full size the 64 numbers add up to 298,880,970 after rounding.
@@ -43,7 +43,7 @@ def synapse_counts(neurons: IntArray) -> IntArray:
 
 
 def microcircuit(scale: float = 0.05, seed: int = 1) -> Network:
-    """The microcircuit with ``scale`` times its neurons and unchanged connection probabilities.
+    """Return the microcircuit with ``scale`` times its neurons and unchanged connection probabilities.
 
     Directed; every neuron is a multicast node whose rate is its population's mean rate (Hz), which is also the
     weight of each of its edges. Several synapses between the same two neurons are one edge; all of them count in

@@ -91,7 +91,7 @@ class _Grid:
         return cls(side, start, np.argsort(cell, kind="stable"))
 
     def neuron(self, place: FloatArray, chance: FloatArray) -> IntArray:
-        """A neuron from the cell of each place; an empty cell hands over to the next neuron in order."""
+        """Return a neuron from the cell of each place; an empty cell hands over to the next neuron in order."""
         aim = _cell(place, self.side)
         inside = np.maximum(1, self.start[aim + 1] - self.start[aim])
         pick = np.minimum(self.start[aim] + (chance * inside).astype(np.int64), len(self.order) - 1)

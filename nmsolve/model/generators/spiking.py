@@ -128,7 +128,7 @@ def _begins(rng: np.random.Generator, synapses: int, side: int) -> Begins:
 
 
 def _targets(begins: Begins, sheets: Sheets, fan: int) -> Int32Array:
-    """(n * fan,) target of every synapse, neuron by neuron."""
+    """Return (n * fan,) target of every synapse, neuron by neuron."""
     side, layers, spread = sheets.side, sheets.layers, sheets.side * sheets.sigma
     out = np.empty(side * side * layers * fan, np.int32)
     at = 0

@@ -23,7 +23,7 @@ def read_any_mapping(
     *,
     other_faults: bool = False,
 ) -> IntArray:
-    """(n,) core number of every node of ``graph``; the extension says what the file is.
+    """Return (n,) core number of every node of ``graph``; the extension says what the file is.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def read_any_mapping(
 
 
 def _numbers(path: Path) -> IntArray:
-    """The numbers of a file that has one in every line (empty lines do not count)."""
+    """Return the numbers of a file that has one in every line (empty lines do not count)."""
     lines = read_integer_lines(path)
     crowded = np.flatnonzero(np.diff(lines.start) > 1)
     if len(crowded):

@@ -52,7 +52,7 @@ class Axons:
 
 
 def axon_limits(graph: LogicGraph, machine: Machine) -> dict[str, int]:
-    """What every usable core has of ``axons_in`` and ``axons_out`` at least, those of them that are limited.
+    """Return what every usable core has of ``axons_in`` and ``axons_out`` at least, those of them that are limited.
 
     Where cores differ, the limits cannot bind (:func:`binding_axons` refuses other problems).
     """
@@ -92,7 +92,7 @@ def add_usage(used: IntArray, rows: Rows, core: IntArray, inner: BoolArray | Non
 def reached(
     rows: Rows, cores: int, core: IntArray, inner: BoolArray | None = None
 ) -> Iterator[tuple[slice, IntArray, IntArray]]:
-    """The distinct pairs (message, core it reaches) of a block, piece by piece: ``(piece of the rows, row, core)``.
+    """Yield the distinct pairs (message, core it reaches) of a block, piece by piece: ``(piece of the rows, row, core)``.
 
     ``row`` counts from the start of the piece.
     """

@@ -14,7 +14,7 @@ from nmsolve.model.types import IntArray
 
 
 def axon_misfit(problem: MappingProblem) -> list[str]:
-    """Nodes (or ``together`` groups) whose messages alone exceed a table, and totals that exceed all tables.
+    """Return nodes (or ``together`` groups) whose messages alone exceed a table, and totals that exceed all tables.
 
     A message needs an entry for every core it reaches, and reaches at least as many cores as its targets fill: their sizes
     over what a core holds, rounded up. It takes this number of incoming entries wherever its targets are, and as many
@@ -70,7 +70,7 @@ def _needs(problem: MappingProblem, count: int) -> tuple[IntArray, IntArray, int
 
 
 def _distinct(rows: Rows, group: IntArray, count: int) -> IntArray:
-    """(count,) messages of a block that reach each group."""
+    """Return (count,) messages of a block that reach each group."""
     if count == len(group):  # no groups: the targets of a row are distinct
         return np.bincount(rows.targets, minlength=count)
     row = np.repeat(np.arange(len(rows.source)), np.diff(rows.indptr))
@@ -89,19 +89,19 @@ def _least_cores(rows: Rows, share: IntArray) -> IntArray:
 
 
 def most_axons(problem: MappingProblem) -> tuple[int, int]:
-    """Numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
+    """Return numbers of incoming and of outgoing entries that no core exceeds in any mapping within the capacities."""
     return most_entries(problem.graph, problem.machine, problem.sizes, problem.capacity, problem.inner)
 
 
 def without_axons(problem: MappingProblem) -> MappingProblem:
-    """The problem with unlimited axon tables."""
+    """Return the problem with unlimited axon tables."""
     stated = problem.axon_limits
     capacity = {r: limit for r, limit in problem.machine.capacity.items() if r not in stated}
     return replace(problem, machine=replace(problem.machine, capacity=capacity), inner=None)
 
 
 def idle_limits(problem: MappingProblem) -> str | None:
-    """The stated limits that were dropped because they cannot bind, in words; None if there are none."""
+    """Return the stated limits that were dropped because they cannot bind, in words; None if there are none."""
     kept = problem.axons
     idle = [
         f"{name} {limit}"

@@ -116,7 +116,7 @@ def _smallest(
 
 
 def _allowed(problem: MappingProblem, constraints: list[SideConstraint]) -> BoolArray:
-    """Cores that all the given pins, regions and forbids allow."""
+    """Return cores that all the given pins, regions and forbids allow."""
     mask = problem.machine.usable.copy()
     for c in constraints:
         named = np.zeros(problem.cores, bool)

@@ -85,7 +85,7 @@ def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, 
 
 
 def _cores(entry: ConstraintEntry, machine: Machine, where: str) -> tuple[int, ...]:
-    """Core numbers that the entry names, in the one way its kind allows."""
+    """Return core numbers that the entry names, in the one way its kind allows."""
     given = [key for key in ("core", "rectangle", "chips") if getattr(entry, key) is not None]
     allowed = {"pin": ["core"], "region": ["rectangle", "chips"], "forbid": ["rectangle", "chips"]}
     wanted = allowed.get(entry.kind, [])

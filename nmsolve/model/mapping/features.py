@@ -12,13 +12,13 @@ PER_EDGE, PER_NODE, PER_EDGE_LARGE = 150, 500, 50
 
 
 def loaded_bytes(graph: LogicGraph) -> int:
-    """Bytes that a search takes with the whole graph in memory, the graph included."""
+    """Return bytes that a search takes with the whole graph in memory, the graph included."""
     large = graph.m > MOST_EDGES
     return (PER_EDGE_LARGE if large else PER_EDGE) * graph.m + PER_NODE * graph.n
 
 
 def charges(problem: MappingProblem) -> str:
-    """What the objective charges, as its record says; ``pairs`` instead of ``trees`` where no message is multicast."""
+    """Return what the objective charges, as its record says; ``pairs`` instead of ``trees`` where no message is multicast."""
     kind = problem.aim.charges
     return "pairs" if kind == "trees" and not problem.graph.multicast.any() else kind
 

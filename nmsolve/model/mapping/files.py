@@ -92,7 +92,7 @@ def board_hash(machine: Machine) -> str:
 def read_mapping(
     path: str | Path, graph: LogicGraph, machine: Machine, *, other_faults: bool = False
 ) -> IntArray:
-    """(n,) core number of every node of ``graph``, from ``mapping.json``.
+    """Return (n,) core number of every node of ``graph``, from ``mapping.json``.
 
     With ``other_faults`` the mapping may have been made when other cores and links of the same machine were faulty or
     taken. The file may list the nodes in any order. Capacities and side constraints are not looked at here

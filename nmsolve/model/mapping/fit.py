@@ -18,7 +18,7 @@ from nmsolve.model.mapping.problem import TABLE_ENTRIES, MappingProblem
 
 
 def explain_misfit(problem: MappingProblem) -> list[str]:
-    """All reasons found why no mapping exists, most telling first; empty if none was found.
+    """Return all reasons found why no mapping exists, most telling first; empty if none was found.
 
     Each is one line that names nodes, constraints or resources, how much is needed, and the limit.
     """
@@ -44,7 +44,7 @@ def require_fit(problem: MappingProblem) -> None:
 
 
 def table_misfit(problem: MappingProblem) -> list[str]:
-    """Nodes whose messages alone overfill the table of their router, and messages that together overfill all tables.
+    """Return nodes whose messages alone overfill the table of their router, and messages that together overfill all tables.
 
     Where a message must leave its core, because no core holds its node and all targets together, every node that sends or
     receives it costs an entry in its own router; and it takes at least one where it starts and one where it ends.

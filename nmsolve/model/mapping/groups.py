@@ -36,12 +36,12 @@ class Groups:
         return f"{listed_nodes(self.problem, nodes)} (together {names})"
 
     def members(self, g: int) -> list[int]:
-        """Nodes of group ``g``."""
+        """Return nodes of group ``g``."""
         out: list[int] = np.flatnonzero(self.problem.group_of == g).tolist()
         return out
 
     def joining(self, g: int) -> list[SideConstraint]:
-        """The ``together`` constraints that make up group ``g``."""
+        """Return the ``together`` constraints that make up group ``g``."""
         group = self.problem.group_of
         return [c for c in self.problem.constraints if c.kind == "together" and group[c.nodes[0]] == g]
 

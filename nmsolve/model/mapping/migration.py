@@ -58,7 +58,7 @@ class Migration:
         return self.budget < len(self.reference)
 
     def moved(self, core: IntArray) -> int:
-        """Number of user's nodes that the mapping ``core`` (n,) puts elsewhere."""
+        """Return the number of user's nodes that the mapping ``core`` (n,) puts elsewhere."""
         return int((core[self.group] != self.reference).sum())
 
     @cached_property
@@ -81,7 +81,7 @@ class Migration:
         return out
 
     def amounts(self, cores: int) -> IntArray:
-        """(n, cores) int64: how many user's nodes move if node ``u`` sits on core ``p``."""
+        """Return (n, cores) int64: how many user's nodes move if node ``u`` sits on core ``p``."""
         indptr, core, count = self.homes
         out = np.repeat(self.weight[:, None], cores, axis=1)
         out[np.repeat(np.arange(self.nodes), np.diff(indptr)), core] -= count

@@ -22,7 +22,7 @@ def migration_misfit(problem: MappingProblem) -> list[str]:
 
 
 def least_moves(problem: MappingProblem) -> int:
-    """A lower bound on the number of nodes that are on another core than in the reference.
+    """Return a lower bound on the number of nodes that are on another core than in the reference.
 
     A node's *home* is the one allowed core that held most of its (merged) members. A node moves at least the members that
     are not of its home. Nodes that overflow their common home: as many as it takes, the largest first, must go elsewhere
@@ -57,7 +57,7 @@ def homes_of(problem: MappingProblem) -> tuple[IntArray, IntArray]:
 
 
 def _evicted(problem: MappingProblem, home: IntArray) -> IntArray:
-    """(cores,) how many nodes must leave their home because it cannot hold them all."""
+    """Return (cores,) how many nodes must leave their home because it cannot hold them all."""
     out = np.zeros(problem.cores, np.int64)
     for r in range(problem.sizes.shape[1]):
         size = problem.sizes[:, r]
@@ -72,7 +72,7 @@ def _evicted(problem: MappingProblem, home: IntArray) -> IntArray:
 
 
 def _parted(problem: MappingProblem, home: IntArray) -> IntArray:
-    """(cores,) how many nodes must leave their home because an ``apart`` group has several there."""
+    """Return (cores,) how many nodes must leave their home because an ``apart`` group has several there."""
     out = np.zeros(problem.cores, np.int64)
     for c in problem.constraints:
         if c.kind == "apart":

@@ -16,7 +16,7 @@ MOST_MASKS = 512
 
 
 def overflows(problem: MappingProblem) -> list[str]:
-    """Every way in which sizes exceed capacities, one line each; see the functions below."""
+    """Return every way in which sizes exceed capacities, one line each; see the functions below."""
     if not problem.resources:
         return []
     groups = make_groups(problem)
@@ -31,7 +31,7 @@ def overflows(problem: MappingProblem) -> list[str]:
 
 
 def _too_large(groups: Groups, limit: IntArray) -> list[str]:
-    """Nodes (or ``together`` groups) that no core can hold, the largest of each resource by name."""
+    """Return nodes (or ``together`` groups) that no core can hold, the largest of each resource by name."""
     out = []
     for r, name in enumerate(groups.problem.resources):
         size = groups.sizes[:, r]
@@ -67,7 +67,7 @@ def _total(groups: Groups, limit: IntArray, room: IntArray, hopeless: bool) -> l
 
 
 def _cores_needed(sizes: IntArray, limit: IntArray) -> tuple[int, int]:
-    """Number of cores that no packing can undercut, and a number that surely suffices (largest first, next fit).
+    """Return the number of cores that no packing can undercut, and a number that surely suffices (largest first, next fit).
 
     Every size must fit a core.
     """
@@ -142,7 +142,7 @@ def _regions(groups: Groups) -> list[str]:
 
 
 def _contained(masks: BoolArray) -> BoolArray:
-    """(D, D): does row d's set of cores contain row e's? Only equality where there are too many rows."""
+    """Return (D, D): does row d's set of cores contain row e's? Only equality where there are too many rows."""
     if len(masks) > MOST_MASKS:
         return np.eye(len(masks), dtype=bool)
     as_float = masks.astype(np.float32)

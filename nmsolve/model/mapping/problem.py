@@ -198,7 +198,7 @@ class MappingProblem:
         return frozen(np.searchsorted(used, domain).astype(np.int32)), frozen(np.stack(masks)[used])
 
     def _large_enough(self, masks: list[BoolArray], domain: Int32Array) -> Int32Array:
-        """Every node's domain without the cores that are too small for it; adds to ``masks``.
+        """Return every node's domain without the cores that are too small for it; adds to ``masks``.
 
         Where a core holds one node, what is left of capacities is in the domains, for engines that only permute nodes.
         """
@@ -322,7 +322,7 @@ class MappingProblem:
 
 
 def default_node_limit(graph: LogicGraph, machine: Machine, balance: float | None) -> int | None:
-    """The node capacity of ``--balance``: ``ceil((1 + balance) * n / usable cores)``.
+    """Return the node capacity of ``--balance``: ``ceil((1 + balance) * n / usable cores)``.
 
     Returns None where graph or machine name a capacity that binds and no balance was asked for. Without
     ``--balance``, as many cores as nodes mean one node per core, otherwise a balance of 0.03.

@@ -103,7 +103,7 @@ def merge_together(problem: MappingProblem) -> TogetherReduction:
 
 
 def _reaches_itself(graph: LogicGraph, group: IntArray) -> BoolArray:
-    """(rows,) bool: messages with a target in the group of their source; merged, they still take axon entries there."""
+    """Return (rows,) bool: messages with a target in the group of their source; merged, they still take axon entries there."""
     out = np.zeros(graph.rows, bool)
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     out[row[group[graph.edge_source] == group[graph.targets]]] = True
@@ -113,7 +113,7 @@ def _reaches_itself(graph: LogicGraph, group: IntArray) -> BoolArray:
 def _contract(
     graph: LogicGraph, group: IntArray, k: int, sizes: IntArray, resources: tuple[str, ...]
 ) -> LogicGraph:
-    """The graph over groups, one row per original row (messages of merged nodes stay separate messages)."""
+    """Return the graph over groups, one row per original row (messages of merged nodes stay separate messages)."""
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     src, dst = group[graph.edge_source], group[graph.targets]
     keep = src != dst

@@ -33,7 +33,7 @@ class RoutesFile(msgspec.Struct):
 
 
 def tree_complaint(links: list[tuple[int, int]], root: int, goals: Iterable[int]) -> str | None:
-    """Why ``links`` are no tree that leaves ``root`` and reaches all ``goals``; None if they are."""
+    """Return why ``links`` are no tree that leaves ``root`` and reaches all ``goals``; None if they are."""
     above: dict[int, int] = {}
     for a, b in links:
         if b in above or b == root:
@@ -63,7 +63,7 @@ def read_routes(path: str | Path) -> RoutesFile:
 
 
 def expected_messages(graph: LogicGraph) -> list[tuple[int, tuple[int, ...], float]]:
-    """(source, targets, rate) of every message with traffic: multicast rows whole, other rows edge by edge."""
+    """Return (source, targets, rate) of every message with traffic: multicast rows whole, other rows edge by edge."""
     out: list[tuple[int, tuple[int, ...], float]] = []
     for i in range(graph.rows):
         s, part = int(graph.source[i]), slice(graph.indptr[i], graph.indptr[i + 1])
@@ -78,7 +78,7 @@ def expected_messages(graph: LogicGraph) -> list[tuple[int, tuple[int, ...], flo
 
 
 def routes_complaint(file: RoutesFile, graph: LogicGraph, machine: Machine, core: IntArray) -> str | None:
-    """The first thing wrong with the routes of the mapping ``core`` (n,), in words; None if all hold.
+    """Return the first thing wrong with the routes of the mapping ``core`` (n,), in words; None if all hold.
 
     Checked: made for this graph and machine, every message there with its rate, links healthy, trees that
     start at the sender's core and reach the cores of all targets.

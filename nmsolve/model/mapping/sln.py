@@ -24,7 +24,7 @@ SAME = 1e-9
 
 
 def is_qaplib(graph: LogicGraph, machine: Machine) -> bool:
-    """True if the graph comes from a QAPLIB file and the machine is the one that file implies."""
+    """Return True if the graph comes from a QAPLIB file and the machine is the one that file implies."""
     if "traffic" not in graph.meta or graph.n != machine.size:
         return False
     implied = implied_machine(graph)
@@ -49,7 +49,7 @@ def qaplib_cost(graph: LogicGraph, machine: Machine, core: IntArray) -> float:
 
 
 def read_sln(path: str | Path, graph: LogicGraph, machine: Machine) -> IntArray:
-    """(n,) core of every node, from a QAPLIB answer to the instance that ``graph`` and ``machine`` were read from.
+    """Return (n,) core of every node, from a QAPLIB answer to the instance that ``graph`` and ``machine`` were read from.
 
     Numbers may be separated by blanks, commas and line ends.
 
@@ -125,5 +125,5 @@ def _numbers(path: Path) -> tuple[int, float, IntArray]:
 
 
 def _double(found: IntArray) -> int:
-    """The first value that a sorted array holds twice."""
+    """Return the first value that a sorted array holds twice."""
     return int(found[:-1][found[:-1] == found[1:]][0])

@@ -55,7 +55,7 @@ def check_mapping(problem: MappingProblem, core: IntArray) -> list[Violation]:
 
 
 def _capacity_violations(problem: MappingProblem, core: IntArray) -> list[Violation]:
-    """Cores that hold more than they can, resource by resource."""
+    """Return cores that hold more than they can, resource by resource."""
     graph, machine = problem.graph, problem.machine
     limits = [
         (r, graph.sizes[:, i], machine.limits(r))
@@ -93,7 +93,7 @@ def _constraint_violations(
     nodes: tuple[int, ...],
     cores: tuple[int, ...],
 ) -> list[Violation]:
-    """What one side constraint has to complain about."""
+    """Return what one side constraint has to complain about."""
     at = {u: int(core[u]) for u in nodes}
     ids = problem.graph.node_id
     if kind in ("pin", "region"):

@@ -37,7 +37,7 @@ def parse_bindings(text: str | None) -> dict[str, int]:
 
 
 def partly_bound(count: Count, bindings: Mapping[str, int]) -> Count:
-    """The expression with its bound symbols replaced; a number if none is left.
+    """Return the expression with its bound symbols replaced; a number if none is left.
 
     Raises
     ------
@@ -85,7 +85,7 @@ def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where
 
 
 def symbols_of(graph: OperatorGraph) -> tuple[str, ...]:
-    """All symbols of the graph: those of its inputs first, then the others (loop counts, lengths that data decide)."""
+    """Return all symbols of the graph: those of its inputs first, then the others (loop counts, lengths that data decide)."""
     found = dict.fromkeys(graph.symbols)
     more: set[str] = set()
     _collect(graph, more)
@@ -106,7 +106,7 @@ def require_symbols(graph: OperatorGraph, bindings: Mapping[str, int]) -> None:
 
 
 def bound_graph(graph: OperatorGraph, bindings: Mapping[str, int]) -> OperatorGraph:
-    """The graph with the bound symbols replaced in all shapes and values, bodies included."""
+    """Return the graph with the bound symbols replaced in all shapes and values, bodies included."""
     if not bindings:
         return graph
     return _bound(graph, bindings, {})
@@ -140,7 +140,7 @@ def _bound(graph: OperatorGraph, bindings: Mapping[str, int], done: dict[Any, An
 
 
 def _bound_value(value: Any, bindings: Mapping[str, int]) -> Any:
-    """A value with its symbols replaced; values may be negative, fractions or truths, unlike counts."""
+    """Return a value with its symbols replaced; values may be negative, fractions or truths, unlike counts."""
     import sympy
 
     out = np.empty(value.shape, object)

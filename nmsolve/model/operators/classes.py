@@ -44,7 +44,7 @@ def operator_class(graph: OperatorGraph, operator: Operator) -> str:
 
 
 def holds_tensor_work(graph: OperatorGraph, operator: Operator) -> bool:
-    """Whether an operator is of class tensor, or one inside its bodies is."""
+    """Return whether an operator is of class tensor, or one inside its bodies is."""
     if operator_class(graph, operator) == "tensor":
         return True
     return any(holds_tensor_work(body, inner) for body in operator.bodies for inner in body.operators)

@@ -51,7 +51,7 @@ class OperatorCost:
 
 
 def operator_costs(graph: OperatorGraph) -> tuple[OperatorCost, ...]:
-    """(L,) cost of every operator of the graph; formulas and sources: docs/operators.md."""
+    """Return (L,) cost of every operator of the graph; formulas and sources: docs/operators.md."""
     return _Walk().costs(graph, {})
 
 
@@ -126,7 +126,7 @@ class _Walk:
 
 
 def _weights_inside(body: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]]) -> list[Tensor]:
-    """All weights that the operators of a body, and of the bodies in it, use."""
+    """Return all weights that the operators of a body, and of the bodies in it, use."""
     weights = weights_of(body, outer)
     visible = {**outer, **weights.by_name(body)}
     found = [w for operator in body.operators for w in weights.of(operator)]
@@ -149,7 +149,7 @@ def _times(trips: Count, count: Count | None) -> Count | None:
 
 
 def _largest(counts: Sequence[Count | None]) -> Count | None:
-    """Largest of the branches' figures; which it is may depend on the symbols."""
+    """Return the largest of the branches' figures; which it is may depend on the symbols."""
     if any(count is None for count in counts):
         return None
     known = [count for count in counts if count is not None]

@@ -27,7 +27,7 @@ LARGEST_SYMBOLIC = 8
 
 
 def infer_shapes(graph: OperatorGraph, names: Names, hints: Hints | None = None) -> OperatorGraph:
-    """The same graph with every shape that can be known, those of all bodies too.
+    """Return the same graph with every shape that can be known, those of all bodies too.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class _Inference:
     warnings: dict[str, str] = field(default_factory=dict)
 
     def symbolic(self, tensor: Tensor) -> Fact | None:
-        """A small integer input: its elements as symbols of unknown sign, named after it."""
+        """Return a small integer input: its elements as symbols of unknown sign, named after it."""
         shape = tensor.shape
         if (
             shape is None
@@ -75,7 +75,7 @@ class _Inference:
         return Fact(shape, value.reshape(tuple(int(d) for d in shape)))
 
     def graph(self, graph: OperatorGraph, given: Mapping[int, Fact]) -> tuple[OperatorGraph, list[Fact]]:
-        """The graph with all shapes, and the facts of its outputs; ``given``: facts of inputs and captured tensors."""
+        """Return the graph with all shapes, and the facts of its outputs; ``given``: facts of inputs and captured tensors."""
         facts = [Fact(t.shape, t.value) if t.producer < 0 else UNKNOWN for t in graph.tensors]
         for k, fact in given.items():
             facts[k] = self._completed(graph.tensors[k].name, fact)
@@ -99,7 +99,7 @@ class _Inference:
         return replace(graph, operators=tuple(operators), tensors=tensors), [facts[k] for k in graph.outputs]
 
     def _completed(self, name: str, fact: Fact) -> Fact:
-        """A fact with what the hints know better: numbers for lengths left open, and a shape where there is none."""
+        """Return a fact with what the hints know better: numbers for lengths left open, and a shape where there is none."""
         hint = self.hints.get(name)
         if hint is None:
             return fact
@@ -162,7 +162,7 @@ class _Inference:
 
 
 def _checked(fact: Fact) -> Fact:
-    """The fact, if its lengths are numbers >= 0 or expressions; whole floats become integers.
+    """Return the fact, if its lengths are numbers >= 0 or expressions; whole floats become integers.
 
     Raises
     ------

@@ -63,7 +63,7 @@ CHANNELS_FIRST = frozenset({
 def layers_of(
     graph: OperatorGraph, bindings: Mapping[str, int] | None = None, scalars: bool = False
 ) -> Layers:
-    """Every operator as a layer.
+    """Return every operator as a layer.
 
     Left out without ``scalars``: operators of class scalar (shapes, indices, conditions; see ``classes``), constants, and those
     that only rearrange weights. What a left-out operator reads is taken as read by those who use its results, so that no
@@ -122,7 +122,7 @@ def _place(graph: OperatorGraph, number: int) -> str:
 def _split(
     graph: OperatorGraph, operator: Operator, cost: OperatorCost, bindings: Mapping[str, int]
 ) -> tuple[int, int]:
-    """(channels, rows) of the first result; (1, 1) if it has none or its shape stays unknown, as after control flow."""
+    """Return (channels, rows) of the first result; (1, 1) if it has none or its shape stays unknown, as after control flow."""
     outputs = [k for k in operator.outputs if k >= 0]
     shape = graph.tensors[outputs[0]].shape if outputs else None
     if not shape:

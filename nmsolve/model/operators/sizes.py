@@ -42,12 +42,12 @@ def product(shape: Iterable[Count]) -> Count:
 
 
 def elements_of(tensor: Tensor) -> Count | None:
-    """Number of elements, None if the shape is not known."""
+    """Return the number of elements, None if the shape is not known."""
     return None if tensor.shape is None else product(tensor.shape)
 
 
 def bytes_of(tensor: Tensor) -> Count | None:
-    """Bytes of all elements (types below a byte are packed), None if shape or type is not known."""
+    """Return bytes of all elements (types below a byte are packed), None if shape or type is not known."""
     count, bits = elements_of(tensor), BITS.get(tensor.dtype)
     if count is None or bits is None:
         return None
@@ -57,7 +57,7 @@ def bytes_of(tensor: Tensor) -> Count | None:
 
 
 def total(counts: Iterable[Count | None]) -> Count | None:
-    """Sum, None if one of them is not known."""
+    """Return sum, None if one of them is not known."""
     counts = list(counts)
     if any(count is None for count in counts):
         return None
@@ -65,7 +65,7 @@ def total(counts: Iterable[Count | None]) -> Count | None:
 
 
 def total_known(counts: Iterable[Count | None]) -> Count:
-    """Sum of those that are known."""
+    """Return the sum of those that are known."""
     known, others = 0, []
     for count in counts:
         if isinstance(count, int):

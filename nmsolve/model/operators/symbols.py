@@ -29,7 +29,7 @@ class Names:
         self._fresh: dict[str, Any] = {}
 
     def given(self, name: str) -> Any:
-        """The length that the model's inputs call ``name``: an integer >= 1."""
+        """Return the length that the model's inputs call ``name``: an integer >= 1."""
         import sympy
 
         if name not in self._given:
@@ -37,7 +37,7 @@ class Names:
         return self._given[name]
 
     def fresh(self, name: str, any_sign: bool = False) -> Any:
-        """A length that only the data decide, named after its tensor; the same again for the same name.
+        """Return a length that only the data decide, named after its tensor; the same again for the same name.
 
         A name that the inputs use already gets an underscore. ``any_sign``: the symbol is a number, not a length.
         """
@@ -52,11 +52,11 @@ class Names:
         return self._fresh[name]
 
     def is_given(self, name: str) -> bool:
-        """The inputs' shapes use the name."""
+        """Return the inputs' shapes use the name."""
         return name in self._given
 
     def settled(self, length: Any) -> bool:
-        """A number, or an expression of nothing but the symbols of the inputs' shapes."""
+        """Return a number, or an expression of nothing but the symbols of the inputs' shapes."""
         return type(length) is int or all(self._given.get(str(s)) == s for s in length.free_symbols)
 
 
@@ -86,7 +86,7 @@ def is_number(x: Any) -> bool:
 
 
 def exact(x: Any) -> Any:
-    """A float as an integer or fraction, so that expressions stay free of decimals: 0.5 h is h / 2."""
+    """Return a float as an integer or fraction, so that expressions stay free of decimals: 0.5 h is h / 2."""
     if not isinstance(x, (float, np.floating)):
         return x
     if not np.isfinite(x):
@@ -167,7 +167,7 @@ def truncated_div(a: Any, b: Any) -> Any:
 
 
 def maximum(*items: Any) -> Any:
-    """The largest."""
+    """Return the largest."""
     if all(is_number(x) for x in items):
         return plain(max(items))
     import sympy
@@ -176,7 +176,7 @@ def maximum(*items: Any) -> Any:
 
 
 def minimum(*items: Any) -> Any:
-    """The smallest."""
+    """Return the smallest."""
     if all(is_number(x) for x in items):
         return plain(min(items))
     import sympy
@@ -229,7 +229,7 @@ def _wider(a: Any, b: Any) -> Any:
 
 
 def clip_index(index: Any, length: Any) -> Any:
-    """The position that an end of a slice means: negative ones count from the end, all are clipped to ``0..length``."""
+    """Return the position that an end of a slice means: negative ones count from the end, all are clipped to ``0..length``."""
     if type(index) is int:
         if index >= ENDLESS:
             return length

@@ -83,7 +83,7 @@ class Table:
 
 
 def table_of(graph: OperatorGraph, bindings: Mapping[str, int] | None = None) -> Table:
-    """Cost of every operator, with the symbols in ``bindings`` replaced.
+    """Return the cost of every operator, with the symbols in ``bindings`` replaced.
 
     Raises
     ------
@@ -143,7 +143,7 @@ def _weights_in_use(graph: OperatorGraph) -> list[Tensor]:
 
 
 def _expanded(count: Count) -> Count:
-    """A sum of products of symbols, so that like terms come together."""
+    """Return a sum of products of symbols, so that like terms come together."""
     if isinstance(count, int):
         return count
     import sympy

@@ -15,7 +15,7 @@ ENDLESS = 2**31 - 1
 
 
 def trips_of(graph: OperatorGraph, operator: Operator) -> Count:
-    """Most runs of the body of a ``Loop`` or ``Scan``; of anything else 1.
+    """Return the most runs of the body of a ``Loop`` or ``Scan``; of anything else 1.
 
     A scan runs once for every slice of what it scans. A loop runs as often as its first input says, if that follows from the
     model; a condition may end it earlier. If that input is an input of the model, the symbol has its name; otherwise it is

@@ -31,11 +31,11 @@ class Weights:
     carriers: set[int] = field(default_factory=set)
 
     def of(self, operator: Operator) -> tuple[Tensor, ...]:
-        """The model's weights that an operator uses, each once."""
+        """Return the model's weights that an operator uses, each once."""
         return distinct(t for k in operator.inputs for t in self.behind.get(k, ()))
 
     def by_name(self, graph: OperatorGraph) -> dict[str, tuple[Tensor, ...]]:
-        """The same as ``behind`` by the tensors' names, for bodies that take them from outside."""
+        """Return the same as ``behind`` by the tensors' names, for bodies that take them from outside."""
         return {graph.tensors[k].name: weights for k, weights in self.behind.items()}
 
 
@@ -62,7 +62,7 @@ def weights_of(graph: OperatorGraph, outer: Mapping[str, tuple[Tensor, ...]] | N
 
 
 def captured_names(operator: Operator) -> list[str]:
-    """Names of what the bodies of an operator, and the bodies inside them, take from outside theirs."""
+    """Return names of what the bodies of an operator, and the bodies inside them, take from outside theirs."""
     names = [body.tensors[k].name for body in operator.bodies for k in body.captured]
     names += [n for body in operator.bodies for inner in body.operators for n in captured_names(inner)]
     return list(dict.fromkeys(names))
@@ -74,12 +74,12 @@ def parameters_in(weights: Iterable[Tensor]) -> list[Tensor]:
 
 
 def distinct(tensors: Iterable[Tensor]) -> tuple[Tensor, ...]:
-    """Each tensor once, in order."""
+    """Return each tensor once, in order."""
     return tuple({id(t): t for t in tensors}.values())
 
 
 def _is_constant(tensor: Tensor, given: bool) -> bool:
-    """Whether a tensor never changes: a constant of the file, or the known value of an operator."""
+    """Return whether a tensor never changes: a constant of the file, or the known value of an operator."""
     if tensor.value is None:
         return tensor.producer < 0 and not given
     return all(not getattr(x, "free_symbols", None) for x in tensor.value.flat)

@@ -9,7 +9,7 @@ from nmsolve.model.pipeline.problem import PipelineProblem
 
 
 def plan_complaint(problem: PipelineProblem, plan: PipelinePlan) -> str | None:
-    """The first rule that the plan breaks, with the names and numbers, or None."""
+    """Return the first rule that the plan breaks, with the names and numbers, or None."""
     if plan.stage.shape != (problem.count,) or plan.cores.ndim != 1:
         return f"stages of shape {plan.stage.shape} for {problem.count} layers"
     stage, cores = [int(s) for s in plan.stage], [int(c) for c in plan.cores]
@@ -50,7 +50,7 @@ def _groups(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str
 
 
 def _memory(problem: PipelineProblem, stage: list[int], cores: list[int]) -> str | None:
-    """The layers of a group share its cores' memory evenly."""
+    """Return the layers of a group share its cores' memory evenly."""
     if problem.memory is None:
         return None
     held: list[list[float]] = [[] for _ in cores]

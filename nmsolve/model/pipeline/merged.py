@@ -30,11 +30,11 @@ class Merged:
     after: IntArray
 
     def lift(self, plan: PipelinePlan) -> PipelinePlan:
-        """A plan of the smaller problem as one of the original."""
+        """Return a plan of the smaller problem as one of the original."""
         return PipelinePlan(plan.stage[self.group], plan.cores)
 
     def lower(self, plan: PipelinePlan) -> PipelinePlan:
-        """The inverse of :meth:`lift`."""
+        """Return the inverse of :meth:`lift`."""
         stage = np.empty(self.problem.count, np.int64)
         stage[self.group] = plan.stage
         return PipelinePlan(stage, plan.cores)
@@ -47,7 +47,7 @@ def merge(problem: PipelineProblem) -> Merged:
 
 
 def classes(problem: PipelineProblem) -> tuple[IntArray, IntArray, IntArray]:
-    """(L,) class of every layer, numbered along the order, and the order of the classes as in :class:`Merged`.
+    """Return (L,) class of every layer, numbered along the order, and the order of the classes as in :class:`Merged`.
 
     Where data must pass forwards, layers on a cycle of classes share a stage; in a chain also all layers between two of a class.
     """

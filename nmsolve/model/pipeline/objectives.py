@@ -35,7 +35,7 @@ def require_free(problem: PipelineProblem, names: Collection[str]) -> None:
 
 
 def used(problem: PipelineProblem, plan: PipelinePlan, name: str) -> int:
-    """The lowest limit of this name with which the plan keeps the rules; hosts need no memory of cores."""
+    """Return the lowest limit of this name with which the plan keeps the rules; hosts need no memory of cores."""
     if name == "cores":
         return sum(plan.cores.tolist())
     if name == "stages":
@@ -48,7 +48,7 @@ def used(problem: PipelineProblem, plan: PipelinePlan, name: str) -> int:
 
 
 def limited(problem: PipelineProblem, ceilings: Ceilings) -> PipelineProblem:
-    """The problem with these ceilings, rounded down, as limits; one on the period is no rule and left out.
+    """Return the problem with these ceilings, rounded down, as limits; one on the period is no rule and left out.
 
     Raises
     ------

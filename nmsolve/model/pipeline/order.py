@@ -9,7 +9,7 @@ from nmsolve.model.types import BoolArray, IntArray
 
 
 def ordered_pairs(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
-    """(P,) and (P,) layers: the stage of the first must not be later than that of the second.
+    """Return (P,) and (P,) layers: the stage of the first must not be later than that of the second.
 
     ``chain``: consecutive layers. ``contiguous``: source and target of every use of a tensor, where
 
@@ -40,7 +40,7 @@ def ordered_pairs(problem: PipelineProblem) -> tuple[IntArray, IntArray]:
 
 
 def _led(problem: PipelineProblem) -> BoolArray:
-    """(L,) whether a layer is a forward one or shares its class with one."""
+    """Return (L,) whether a layer is a forward one or shares its class with one."""
     assert problem.backward is not None
     led = ~problem.backward
     if problem.together is not None:

@@ -39,7 +39,7 @@ class Ticks:
         return math.inf if ticks < 0 else math.ldexp(float(ticks), -self.exponent)
 
     def floor(self, seconds: float) -> int:
-        """Most ticks that are not longer than ``seconds`` (>= 0, finite)."""
+        """Return the most ticks that are not longer than ``seconds`` (>= 0, finite)."""
         return math.floor(math.ldexp(seconds, self.exponent))
 
 
@@ -50,12 +50,12 @@ def in_ticks(values: FloatArray, exponent: int) -> IntArray:
 
 
 def exponent_for(total: float) -> int:
-    """The largest exponent with ``total * 2**exponent < 2**61``, between -900 and 900."""
+    """Return the largest exponent with ``total * 2**exponent < 2**61``, between -900 and 900."""
     return max(-900, min(900, 61 - math.frexp(total)[1])) if total > 0 else 0
 
 
 def ticks_of(time: FloatArray, tensor: FloatArray, host: FloatArray | None) -> Ticks:
-    """The ticks of (L, C) times, (T,) tensor times and (L,) host times (inf: not possible; None: no layer can)."""
+    """Return the ticks of (L, C) times, (T,) tensor times and (L,) host times (inf: not possible; None: no layer can)."""
     impossible = np.ones(len(time), bool) if host is None else ~np.isfinite(host)
     possible = np.where(impossible, 0.0, 0.0 if host is None else host)
     total = math.fsum(time[:, 0]) + math.fsum(tensor) + math.fsum(possible)

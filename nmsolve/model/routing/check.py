@@ -16,7 +16,7 @@ from nmsolve.model.types import IntArray
 
 
 def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
-    """The first broken rule in words, or None.
+    """Return the first broken rule in words, or None.
 
     Checked: one tree per flow that leaves its source, uses working links, enters no core twice, reaches every
     target and ends in targets only; length (``detour``), turns, form of the tables and their limit. *Not* checked here: that no
@@ -45,7 +45,7 @@ def routes_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 
 def _longest(problem: RoutingProblem) -> Callable[[int, int], int]:
-    """Most links between source and target."""
+    """Return the most links between source and target."""
     goals, distances = problem.distances
     far = dict(zip(goals.tolist(), distances.tolist(), strict=True))
     return lambda source, goal: far[goal][source] + problem.detour
@@ -60,7 +60,7 @@ def _tree_complaint(
     works: list[bool],
     longest: Callable[[int, int], int],
 ) -> str | None:
-    """What is wrong with the tree of one flow; ``parents`` are places in ``links``, -1 at the source, -2 outside."""
+    """Return what is wrong with the tree of one flow; ``parents`` are places in ``links``, -1 at the source, -2 outside."""
     depth, tails = {source: 0}, set()
     for link, above in zip(links, parents, strict=True):
         start, end = link // 4, ends[link]
@@ -85,7 +85,7 @@ def _tree_complaint(
 
 
 def _turn_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
-    """The first turn taken that goes back or is prohibited."""
+    """Return the first turn taken that goes back or is prohibited."""
     links = routes.links
     later = np.flatnonzero(routes.parent >= 0)
     before, after = links[routes.parent[later]], links[later]
@@ -102,7 +102,7 @@ def _turn_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 
 def _form_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
-    """The first router where one key would need two different next (or last) channels."""
+    """Return the first router where one key would need two different next (or last) channels."""
     if problem.form == "flow":
         return None
     ends, flow = link_ends(problem.machine), routes.flow
@@ -125,7 +125,7 @@ def _form_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 
 def _table_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
-    """The router with the most entries too many."""
+    """Return the router with the most entries too many."""
     if problem.table_limit is None:
         return None
     used = table_entries(problem.machine, problem.flows, routes, problem.form)
@@ -139,7 +139,7 @@ def _table_complaint(problem: RoutingProblem, routes: Routes) -> str | None:
 
 
 def table_entries(machine: Machine, flows: Flows, routes: Routes, form: str) -> IntArray:
-    """(P,) int64 routing table entries of every core.
+    """Return (P,) int64 routing table entries of every core.
 
     ``flow``, ``source``: one entry per key (flow, or sending core) whose messages do anything but pass straight through in one
     piece: start, turn, branch or arrive (SpiNNaker's default routing sends on straight what no entry matches).

@@ -206,7 +206,7 @@ def _numbers(numbers: list[int] | None, lengths: tuple[int, ...], where: str) ->
 
 
 def _turns(file: FlowRoutesFile, machine: Machine) -> TurnSet | None:
-    """The turn set of the list of prohibited turns."""
+    """Return the turn set of the list of prohibited turns."""
     if file.prohibited is None:
         return None
     allowed = all_turns(machine.size).allowed.copy()

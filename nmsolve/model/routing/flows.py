@@ -106,7 +106,7 @@ class Flows:
 
 
 def flows_of(graph: Messages, core: AnyArray, cores: int) -> Flows:
-    """The flows of the mapping ``core`` (n,) on ``cores`` cores; messages between the same cores become one flow.
+    """Return the flows of the mapping ``core`` (n,) on ``cores`` cores; messages between the same cores become one flow.
 
     First the unicast traffic by (source, target), then multicast messages by source and set of remote targets, in order of first
     appearance. A multicast message with one remote target core counts as unicast. What stays on its core is left out.

@@ -59,7 +59,7 @@ class RoutingStage:
         return int(self.slots[-1]) + self.channels
 
     def pack(self, routes: Routes, number: IntArray) -> IntArray:
-        """The solution of ``routes`` with channel numbers ``number`` (4 * P * V,); InputError if a route is too long."""
+        """Return the solution of ``routes`` with channel numbers ``number`` (4 * P * V,); InputError if a route is too long."""
         out = np.full(self.size, -1, np.int64)
         length = np.diff(routes.indptr)
         if routes.count != self.problem.flows.count or (length > np.diff(self.slots)).any():
@@ -101,7 +101,7 @@ def hang_up(problem: RoutingProblem, flow: IntArray, channel: IntArray) -> Route
 
 
 def leg_lengths(problem: RoutingProblem) -> IntArray:
-    """(T,) int64 links of a shortest route to each entry of ``flows.targets``.
+    """Return (T,) int64 links of a shortest route to each entry of ``flows.targets``.
 
     Raises
     ------
@@ -122,7 +122,7 @@ def leg_lengths(problem: RoutingProblem) -> IntArray:
 
 
 def legs_of(flows: Flows) -> tuple[IntArray, IntArray]:
-    """(T,) flow and (T,) source core of every entry of ``flows.targets``."""
+    """Return (T,) flow and (T,) source core of every entry of ``flows.targets``."""
     flow = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     return flow, flows.source[flow].astype(np.int64)
 

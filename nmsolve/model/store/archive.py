@@ -140,7 +140,7 @@ class ZipReader:
         return out
 
     def read(self, name: str, size: int, crc32: int | None = None) -> bytes:
-        """The member ``name``, which must unpack to exactly ``size`` bytes with checksum ``crc32``.
+        """Return the member ``name``, which must unpack to exactly ``size`` bytes with checksum ``crc32``.
 
         No more than ``size`` bytes are ever unpacked.
 

@@ -18,7 +18,7 @@ _PIECE = 2**18
 
 
 def coding_of(unit: float | None, where: str) -> Coding:
-    """The coding with weights in multiples of ``unit`` (1, or one over a whole number); None: floats.
+    """Return the coding with weights in multiples of ``unit`` (1, or one over a whole number); None: floats.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def exact_coding(pieces: Iterable[FloatArray]) -> Coding:
 
 
 def _whole(values: FloatArray, per: int) -> bool:
-    """Whether every value is a whole number of units, at most 2^51, exactly."""
+    """Return whether every value is a whole number of units, at most 2^51, exactly."""
     for some in (values[:1000], values):
         with np.errstate(over="ignore", invalid="ignore"):
             units = np.rint(some * per)
@@ -60,7 +60,7 @@ def in_pieces(values: FloatArray) -> Iterator[FloatArray]:
 
 
 def to_codes(values: FloatArray, coding: Coding, where: str) -> AnyArray:
-    """(e,) uint64 numbers to write.
+    """Return (e,) uint64 numbers to write.
 
     Values that are multiples of the unit except for rounding errors (sums of decimals) are written as these multiples.
 

@@ -97,7 +97,7 @@ class Packed(NamedTuple):
 
 
 def packed_columns(columns: Columns, where: str) -> Iterator[Packed]:
-    """The columns that are not as a reader assumes anyway."""
+    """Yield the columns that are not as a reader assumes anyway."""
     for name, values in (
         ("messages", columns.messages),
         ("row", columns.row),
@@ -113,7 +113,7 @@ def packed_columns(columns: Columns, where: str) -> Iterator[Packed]:
 
 
 def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], path: str) -> Columns:
-    """The columns of a file; ``member`` gives the unpacked bytes of one, whose size and checksum it has checked.
+    """Return the columns of a file; ``member`` gives the unpacked bytes of one, whose size and checksum it has checked.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def read_columns(manifest: Manifest, member: Callable[[str, Column], bytes], pat
         return f"{path}: columns/{name}"
 
     def numbers(name: str, count: int) -> AnyArray | None:
-        """The values of a column, None if the file has none of that name."""
+        """Return the values of a column, None if the file has none of that name."""
         column = manifest.columns.get(name)
         if column is None:
             return None

@@ -93,7 +93,7 @@ class StoredGraph(LogicGraph):
         return self.store.messages is None
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
-        """All messages in order, one shard at a time; more than one of ``workers`` decode ahead."""
+        """Yield all messages in order, one shard at a time; more than one of ``workers`` decode ahead."""
         message = 0
         for block in self.store.blocks(workers=workers):
             rows = _rows(self, block, message)
@@ -102,13 +102,13 @@ class StoredGraph(LogicGraph):
 
 
 def _sources(store: Store) -> Int32Array:
-    """(messages,) vertex that sends each message."""
+    """Return (messages,) vertex that sends each message."""
     vertices = np.arange(store.n, dtype=np.int32)
     return vertices if store.messages is None else np.repeat(vertices, store.messages)
 
 
 def _rows(graph: StoredGraph, block: Block, message: int) -> Rows:
-    """The outgoing connections of a block, cut into messages; its first one is number ``message`` of the graph."""
+    """Return the outgoing connections of a block, cut into messages; its first one is number ``message`` of the graph."""
     k = len(block.indptr) - 1
     messages = graph.store.messages
     here = np.ones(k, np.int64) if messages is None else messages[block.first : block.first + k]
@@ -127,14 +127,14 @@ def _rows(graph: StoredGraph, block: Block, message: int) -> Rows:
 
 
 def needed_memory(store: Store) -> int:
-    """Bytes that the graph takes when it is loaded, vertices included."""
+    """Return bytes that the graph takes when it is loaded, vertices included."""
     m = store.manifest
     edges = m.connections // (2 if m.directions == "both" else 1)
     return EDGE_BYTES * edges + 8 * m.vertices * len(m.resources) + 21 * m.messages
 
 
 def open_graph(path: str | Path) -> StoredGraph:
-    """The graph of a ``.nmz`` file, its connections left on disk.
+    """Return the graph of a ``.nmz`` file, its connections left on disk.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def open_graph(path: str | Path) -> StoredGraph:
 
 
 def load(path: str | Path) -> LogicGraph:
-    """The graph of a ``.nmz`` file, in memory.
+    """Return the graph of a ``.nmz`` file, in memory.
 
     Raises
     ------

@@ -77,7 +77,7 @@ def shard_name(number: int) -> str:
 
 
 def parse_manifest(data: bytes, where: str) -> Manifest:
-    """The manifest, consistent in itself.
+    """Return the manifest, consistent in itself.
 
     Raises
     ------

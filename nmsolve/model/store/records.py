@@ -25,7 +25,7 @@ class Records(NamedTuple):
 
 
 def joined(parts: Sequence[Records]) -> Records:
-    """The records of all ``parts``, in order."""
+    """Return the records of all ``parts``, in order."""
     if len(parts) == 1:
         return parts[0]
     none = np.empty(0, np.int32)
@@ -39,14 +39,14 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def symmetric(blocks: Iterable[Block]) -> Iterator[Records]:
-    """Every connection u -> v as (u, v) and as (v, u): the sum is the traffic between both, at both."""
+    """Yield every connection u -> v as (u, v) and as (v, u): the sum is the traffic between both, at both."""
     for out in _outgoing(blocks):
         yield out
         yield Records(out.neighbour, out.key, out.weight, out.size)
 
 
 def _outgoing(blocks: Iterable[Block]) -> Iterator[Records]:
-    """The connections of blocks at their sources; copies at the targets (tag bit 0) are left out."""
+    """Yield the connections of blocks at their sources; copies at the targets (tag bit 0) are left out."""
     for block in blocks:
         records = Records(sources(block.first, block.indptr), block.neighbour, block.weight, block.size)
         if len(block.tag) and (incoming := block.tag & 1 == 1).any():

@@ -42,7 +42,7 @@ def regrouped(
     drop_loops: bool = False,
     workers: int = 1,
 ) -> Iterator[Block]:
-    """Rows of the keys ``0 .. keys - 1`` from records in any order, as blocks of consecutive keys.
+    """Yield rows of the keys ``0 .. keys - 1`` from records in any order, as blocks of consecutive keys.
 
     Equal (key, neighbour) are merged: sizes and weights are added, in the order of the records. Where a few keys have
     most of the records, their bucket is read several times.
@@ -100,7 +100,7 @@ def _distribute(
 
 
 def _cut(records: Iterable[Records], length: int) -> Iterator[Records]:
-    """The same records in pieces of about ``length``: long ones cut, short ones joined."""
+    """Yield the same records in pieces of about ``length``: long ones cut, short ones joined."""
     waiting: list[Records] = []
     total = 0
     for part in records:
@@ -131,7 +131,7 @@ class _Pieces:
         self._spill, self._ends, self._bounds, self._limit = spill, ends, bounds, limit
 
     def ranges(self) -> Iterator[_Range]:
-        """All keys in order, in ranges of at most ``limit`` records (or one key)."""
+        """Yield all keys in order, in ranges of at most ``limit`` records (or one key)."""
         totals = sum((np.diff(ends) for ends in self._ends), np.zeros(len(self._bounds) - 1, np.int64))
         low = held = 0
         for b, records in enumerate(totals.tolist()):
@@ -146,7 +146,7 @@ class _Pieces:
             yield self._range(low, len(totals))
 
     def rows(self, keys: _Range) -> Block:
-        """The merged rows of a range; a range over the limit is merged while it is read."""
+        """Return the merged rows of a range; a range over the limit is merged while it is read."""
         keep: list[Records] = []
         held, full = 0, self._limit
         for part in self._read(keys):
@@ -163,7 +163,7 @@ class _Pieces:
         return _Range(int(self._bounds[low]), int(self._bounds[high]), low, high)
 
     def _parts(self, bucket: int) -> Iterator[_Range]:
-        """A bucket over the limit, in ranges of keys that are not (single keys may be)."""
+        """Yield a bucket over the limit, in ranges of keys that are not (single keys may be)."""
         whole = self._range(bucket, bucket + 1)
         count = np.zeros(whole.last - whole.first, np.int64)
         for part in self._read(whole):
@@ -177,7 +177,7 @@ class _Pieces:
         yield _Range(whole.first + first, whole.last, bucket, bucket + 1)
 
     def _read(self, keys: _Range) -> Iterator[Records]:
-        """The records of a range, piece by piece, in the order they came."""
+        """Yield the records of a range, piece by piece, in the order they came."""
         whole = self._bounds[keys.low] == keys.first and self._bounds[keys.high] == keys.last
         for number, ends in enumerate(self._ends):
             if ends[keys.low] == ends[keys.high]:

@@ -83,7 +83,7 @@ class Scratch:
                 self._before = None
 
     def file(self, name: str) -> Path:
-        """Where the file ``name`` of this run lies."""
+        """Return where the file ``name`` of this run lies."""
         return self.path / name
 
     def require(self, space: int, what: str) -> None:
@@ -110,7 +110,7 @@ class Scratch:
         write_atomic(self.file("finished.json"), json.dumps(self._finished))
 
     def finished(self, level: str) -> dict[str, object] | None:
-        """The facts recorded when ``level`` was finished, by this run or the one it resumes; None if it was not."""
+        """Return the facts recorded when ``level`` was finished, by this run or the one it resumes; None if it was not."""
         return self._finished.get(level)
 
     def _create(self) -> None:
@@ -155,7 +155,7 @@ class Scratch:
 
 
 def scratch_error(error: OSError, path: Path) -> InputError:
-    """A failed write in the scratch folder, in words that say what to do."""
+    """Return a failed write in the scratch folder, in words that say what to do."""
     return InputError(
         f"cannot write scratch data: {(error.strerror or str(error)).lower()}",
         str(path.parent),
@@ -164,7 +164,7 @@ def scratch_error(error: OSError, path: Path) -> InputError:
 
 
 def megabytes(size: int) -> str:
-    """A number of bytes for people."""
+    """Return a number of bytes for people."""
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{max(1, size >> 20)} MiB"
 
 
@@ -198,7 +198,7 @@ def _lock(folder: Path) -> int:
 
 
 def _age(folder: Path) -> float:
-    """Seconds since something was made or removed in the folder."""
+    """Return seconds since something was made or removed in the folder."""
     try:
         return time.time() - folder.stat(follow_symlinks=False).st_mtime
     except OSError:

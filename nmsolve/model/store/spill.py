@@ -38,7 +38,7 @@ class Spill:
         return self._end
 
     def reserve(self) -> int:
-        """A number for the array that :meth:`put` gets next; the order of numbers is the caller's."""
+        """Return a number for the array that :meth:`put` gets next; the order of numbers is the caller's."""
         with self._guard:
             self._arrays.append((0, np.dtype([]), 0))
             return len(self._arrays) - 1

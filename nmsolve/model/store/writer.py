@@ -228,7 +228,7 @@ class StoreWriter:
 
 
 def _as_int32(values: Int32Array | None, where: str) -> Int32Array:
-    """The values as int32; length 0 if there are none."""
+    """Return the values as int32; length 0 if there are none."""
     if values is None:
         return NONE
     if values.dtype != np.int32 and len(values) and not -1 < values.min() <= values.max() < 2**31:
@@ -275,7 +275,7 @@ class Identity:
         columns: Columns,
         where: str,
     ) -> str:
-        """The hash, given everything else about the graph.
+        """Return the hash, given everything else about the graph.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class Identity:
         return combined_hash(n, directed, resources, columns.ids, digests)
 
     def _row_starts(self, many: IntArray, where: str) -> IntArray:
-        """(messages + 1,) where the targets of each message begin."""
+        """Return (messages + 1,) where the targets of each message begin."""
         first = np.cumsum(many) - many
         indptr = np.zeros(int(many.sum()) + 1, np.int64)
         for place, length in self._lengths:

@@ -38,7 +38,7 @@ class Run:
     units: dict[int, float] = field(default_factory=dict)
 
     def key(self) -> int:
-        """A new key for random numbers."""
+        """Return a new key for random numbers."""
         self.passes += 1
         return int(hashed(self.random[0], self.passes) & np.uint64(0x7FFFFFFFFFFFFFFF))
 
@@ -64,7 +64,7 @@ class Run:
         return max(1e-30, c.step if self.cut else float(c.lines_x.mean() + c.lines_y.mean()) + c.step)
 
     def unit(self, level: Level) -> float:
-        """What one unit of distance costs the average node."""
+        """Return what one unit of distance costs the average node."""
         if id(level) in self.units:
             return self.units[id(level)]
         weight = sum(
@@ -110,7 +110,7 @@ def temperature_of(level: Level, s: Placement, highest: float, run: Run) -> floa
 
 
 def order_sets_in(level: Level, s: Placement, highest: float, run: Run) -> float:
-    """The temperature at which a placement without order begins to get better, by quick cooling from ``highest``."""
+    """Return the temperature at which a placement without order begins to get better, by quick cooling from ``highest``."""
     temperature, first = highest, 0.0
     quick = QUICK_CUT if run.cut else QUICK
     for i in range(60):

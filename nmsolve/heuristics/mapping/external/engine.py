@@ -111,12 +111,12 @@ def _search(problem: MappingProblem, context: Context, run: Run, disk: Disk | No
 
 
 def _offer(context: Context) -> Callable[[AnyArray | None, str], bool]:
-    """What search calls with every mapping it finds."""
+    """Return what search calls with every mapping it finds."""
     return lambda pos, move: pos is not None and context.offer(pos.astype(np.int64), move)
 
 
 def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Disk | None:
-    """Where connections go that do not fit in the memory left, or None if they do.
+    """Return where connections go that do not fit in the memory left, or None if they do.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def disk_for(problem: MappingProblem, context: Context, stack: ExitStack) -> Dis
 
 
 def cores_of(problem: MappingProblem) -> Cores:
-    """The cores of a problem: distances as a sum over column and row, or a matrix as one row of all cores."""
+    """Return the cores of a problem: distances as a sum over column and row, or a matrix as one row of all cores."""
     distance = core_distance(problem)
     cores = np.arange(problem.cores)
     allowed, capacity = np.array(problem.domains), np.array(problem.capacity)

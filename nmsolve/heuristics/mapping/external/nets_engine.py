@@ -90,7 +90,7 @@ def refine_nets(
     with ExitStack() as stack:
 
         def scratch() -> int:
-            """A file without a name: nothing is left of it whatever happens."""
+            """Return a file without a name: nothing is left of it whatever happens."""
             return stack.enter_context(tempfile.TemporaryFile(dir=context.scratch.folder)).fileno()
 
         plan = Plan(
@@ -115,7 +115,7 @@ def refine_nets(
 
 
 def _first(problem: MappingProblem, offers: _Offers) -> IntArray:
-    """The nodes in order of their numbers; offered.
+    """Return the nodes in order of their numbers; offered.
 
     Raises
     ------
@@ -135,7 +135,7 @@ def _by_pairs(
     pairwise: Callable[[MappingProblem, Context], None],
     nodes: IntArray,
 ) -> IntArray:
-    """A mapping for pairwise traffic, or ``nodes`` where that is better or the other would take too much memory."""
+    """Return a mapping for pairwise traffic, or ``nodes`` where that is better or the other would take too much memory."""
     if context.memory is not None and PAIRWISE_BYTES * problem.graph.m > context.memory:
         return nodes
     part = PartOfTime(context, PAIRWISE_SHARE * context.time_left(), partial(objective_value, problem))
@@ -166,13 +166,13 @@ class PartOfTime(Within):
 
 
 def net_memory(problem: MappingProblem) -> int:
-    """Bytes without which a search for a net objective cannot begin: its tables; its lists may be on disk."""
+    """Return bytes without which a search for a net objective cannot begin: its tables; its lists may be on disk."""
     graph, machine = problem.graph, problem.machine
     return 2 * table_bytes(graph.rows, machine.rows, machine.cols, graph.n) + 100 * graph.n + LEAST
 
 
 def _list_memory(problem: MappingProblem, context: Context) -> int | None:
-    """Bytes for the lists of all levels.
+    """Return bytes for the lists of all levels.
 
     Raises
     ------
@@ -237,7 +237,7 @@ def _annealed(
     tables: NetTables, level: NetLevel, plan: Plan, nodes: IntArray, span: float, seconds: Callable[[], float],
     offer: Offer,
 ) -> IntArray | None:  # fmt: skip
-    """The mapping (nodes,) after one schedule on ``level`` from ``nodes``; None if stopped before it began."""
+    """Return the mapping (nodes,) after one schedule on ``level`` from ``nodes``; None if stopped before it began."""
     with Sweeper(tables, level.lists, level.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
         if not sweeper.put(on_level(level.vertices, nodes)):
             return None
@@ -271,7 +271,7 @@ def _board_order(
 def _traded(
     t: NetTables, whole: NetLevel, plan: Plan, nodes: IntArray, span: float, seconds: Callable[[], float]
 ) -> IntArray | None:
-    """The mapping (nodes,) after whole cores traded places for ``span`` seconds; None if stopped before they began."""
+    """Return the mapping (nodes,) after whole cores traded places for ``span`` seconds; None if stopped before they began."""
     data, at = whole.lists.data, whole.lists.at
     with Sweeper(t, whole.lists, whole.source, plan.seed, plan.workers, plan.should_stop) as sweeper:
         if data is None or not sweeper.put(on_level(whole.vertices, nodes)):

@@ -58,14 +58,14 @@ class Messages(NamedTuple):
 
     @classmethod
     def of(cls, problem: MappingProblem) -> Messages:
-        """The messages of a problem with a net objective."""
+        """Return the messages of a problem with a net objective."""
         charged = charged_rows(problem.graph, problem.aim.reach)
         listed = charged if problem.axons is None else np.ones_like(charged)
         return cls(listed, np.where(charged, problem.graph.rate, 0.0))
 
 
 def numbering(problem: MappingProblem, seed: int) -> Vertices:
-    """The finest vertices: the nodes, numbered at random so that any consecutive ones are a sample."""
+    """Return the finest vertices: the nodes, numbered at random so that any consecutive ones are a sample."""
     n = problem.n
     return _vertices(problem, np.random.default_rng(seed & (2**63 - 1)).permutation(n).astype(np.int32), n)
 
@@ -73,7 +73,7 @@ def numbering(problem: MappingProblem, seed: int) -> Vertices:
 def level_of(
     problem: MappingProblem, messages: Messages, vertices: Vertices, plan: Plan, finer: list[NetLevel]
 ) -> NetLevel | None:
-    """The level with these vertices; None if stopped. The lists of ``finer`` levels are in memory, too."""
+    """Return the level with these vertices; None if stopped. The lists of ``finer`` levels are in memory, too."""
     held = sum(len(level.lists.data) for level in finer if level.lists.data is not None)
     memory = None if plan.memory is None else max(0, plan.memory - held)
     lists = incidence(
@@ -116,7 +116,7 @@ def coarsen(
 
 
 def on_level(vertices: Vertices, nodes: IntArray) -> IntArray:
-    """(n,) cores of the vertices where the nodes are mapped as ``nodes`` (nodes,); each vertex is on one core."""
+    """Return (n,) cores of the vertices where the nodes are mapped as ``nodes`` (nodes,); each vertex is on one core."""
     core = np.zeros(vertices.n, np.int64)
     core[vertices.label] = nodes
     return core
@@ -144,7 +144,7 @@ def overlap(lists: Incidence, label: Int32Array, rows: int) -> float:
 
 
 def _vertices(problem: MappingProblem, label: Int32Array, n: int) -> Vertices:
-    """The vertices with ``label`` (nodes,)."""
+    """Return the vertices with ``label`` (nodes,)."""
     sizes = np.zeros((n, len(problem.resources)), np.int64)
     np.add.at(sizes, label, problem.sizes)
     domain = np.zeros(n, np.int32)
@@ -157,7 +157,7 @@ def _vertices(problem: MappingProblem, label: Int32Array, n: int) -> Vertices:
 
 
 def in_order(problem: MappingProblem) -> IntArray | None:
-    """(nodes,) nodes packed in order of their numbers along a snake through the board; None if some do not fit.
+    """Return (nodes,) nodes packed in order of their numbers along a snake through the board; None if some do not fit.
 
     Networks are often written population by population, which is a good start.
     """

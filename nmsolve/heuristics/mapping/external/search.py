@@ -94,7 +94,7 @@ def coarsened(level: Level, run: Run, disk: Disk | None) -> Levels:
 
 
 def shown(level: Level, run: Run) -> Level:
-    """The finest level with as many of its connections as there is time to coarsen."""
+    """Return the finest level with as many of its connections as there is time to coarsen."""
     work, most = COARSENING * level.source.arcs, COARSENING_SHARE * run.budget.total
     if not isinstance(level.source, Resident) or work <= most:
         run.budget.spent += work
@@ -191,7 +191,7 @@ def anneal_level(level: Level, s: Placement, fresh: bool, until: float, run: Run
 
 
 def coldest(level: Level, run: Run) -> float:
-    """The temperature at which a level counts as frozen."""
+    """Return the temperature at which a level counts as frozen."""
     return (COLD_CUT if run.cut else COLD_LINES) * run.unit(level)
 
 

@@ -105,7 +105,7 @@ def survey(
 def _propose(
     arcs: Arcs, offset: int, draw: Drawing, cut: bool, crew: Crew, to: Int32Array
 ) -> list[tuple[float, float]]:
-    """What the kernel says of the runs of nodes from ``offset`` on, part by part."""
+    """Return what the kernel says of the runs of nodes from ``offset`` on, part by part."""
     kernel = propose_cut if cut else propose_lines
 
     def part(begin: int, end: int) -> tuple[float, float]:

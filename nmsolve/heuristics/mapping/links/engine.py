@@ -92,7 +92,7 @@ class Links:
 
 
 def _start(problem: MappingProblem, context: Context) -> IntArray | None:
-    """The best mapping so far or any legal one; for link loads of multicast messages after annealing their sum."""
+    """Return the best mapping so far or any legal one; for link loads of multicast messages after annealing their sum."""
     core = start(problem, context)
     total = replace(problem, objective="multicast-hops", ceilings=())
     if core is None or not uses_links(problem) or problem.ceilings or _total(total) is not None:

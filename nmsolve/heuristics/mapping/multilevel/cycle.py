@@ -47,7 +47,7 @@ class Bench:
     scratch: Scratch
 
     def on(self, board: Board) -> Bench:
-        """The same run on another board."""
+        """Return the same run on another board."""
         return Bench(board, self.usable, self.budget, self.rng, scratch_for(board))
 
 
@@ -161,7 +161,7 @@ def restore(s: State, saved: list[Any]) -> None:
 
 
 def bearable(net: Net, s: State, highest: float, rise: float, bench: Bench) -> float:
-    """The highest temperature, from ``highest`` down in steps, at which three sweeps raise the cost by <= ``rise``.
+    """Return the highest temperature, from ``highest`` down in steps, at which three sweeps raise the cost by <= ``rise``.
 
     Much of what coarser levels found then survives, and no time goes to temperatures that change nothing.
     ``s`` is unchanged.

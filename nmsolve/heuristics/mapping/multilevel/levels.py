@@ -48,7 +48,7 @@ class Board(NamedTuple):
 
 
 def line_distances(at: FloatArray, wrap: float) -> AnyArray:
-    """(L, L) float32 distances between lines at the positions ``at``, the shorter way round if ``wrap`` > 0."""
+    """Return (L, L) float32 distances between lines at the positions ``at``, the shorter way round if ``wrap`` > 0."""
     d = np.abs(at[:, None] - at[None, :])
     if wrap > 0:
         d = np.minimum(d, wrap - d)
@@ -57,7 +57,7 @@ def line_distances(at: FloatArray, wrap: float) -> AnyArray:
 
 
 def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
-    """The cores of a problem.
+    """Return the cores of a problem.
 
     Distances that are not a sum over column and row (a matrix, or a price for leaving the core at all) are held as
     one row of P columns: ``lines_x`` is then the whole (P, P) matrix. Above :data:`DENSE_ENTRIES` table entries the
@@ -97,7 +97,7 @@ def _healthy_lines(problem: MappingProblem) -> tuple[FloatArray, FloatArray, flo
 
 
 def finest_net(problem: MappingProblem) -> Net:
-    """The problem's own graph as level 0."""
+    """Return the problem's own graph as level 0."""
     indptr, indices, weights = problem.graph.traffic
     apart_ptr, apart = problem.apart
     return Net(
@@ -113,7 +113,7 @@ def finest_net(problem: MappingProblem) -> Net:
 
 
 def volumes(sizes: IntArray, capacity: IntArray, usable: int) -> AnyArray:
-    """(n,) float32 share of the largest core that each node takes; even shares where nothing is limited."""
+    """Return (n,) float32 share of the largest core that each node takes; even shares where nothing is limited."""
     n = len(sizes)
     if sizes.shape[1] == 0:
         return np.full(n, usable / max(1, n), np.float32)

@@ -46,7 +46,7 @@ def map_multilevel(
     elapsed: Callable[[], float] = lambda: 0.0,
     given: IntArray | None = None,
 ) -> IntArray | None:
-    """Best mapping found, (n,) int64, or None if no feasible one was found.
+    """Return the best mapping found, (n,) int64, or None if no feasible one was found.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class _Best:
             self.offer(self.core.copy(), move)
 
     def descended(self, core: IntArray, bench: Bench) -> Int32Array | None:
-        """A feasible mapping in the problem's numbering after a descent, if it is then worth going on from; else None.
+        """Return a feasible mapping in the problem's numbering after a descent, if it is then worth going on from; else None.
 
         A mapping that was just repaired has a few nodes far from home, which a descent brings back.
         """

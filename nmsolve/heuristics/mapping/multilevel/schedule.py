@@ -40,7 +40,7 @@ class Budget:
         return max(self.spent / self.total, self.elapsed())
 
     def stop(self) -> bool:
-        """True once the search was told to stop; remembers it."""
+        """Return True once the search was told to stop; remembers it."""
         self.stopped = self.stopped or self.should_stop()
         return self.stopped
 

@@ -149,7 +149,7 @@ def refine(
 def _first_heat(
     search: Search, core: IntArray, work: float, piece: int, should_stop: Callable[[], bool], price: float
 ) -> tuple[float, float, float]:
-    """The first temperature, the work spent on finding it, and the median cost of a random move; back at ``core``.
+    """Return the first temperature, the work spent on finding it, and the median cost of a random move; back at ``core``.
 
     The hottest of a falling series of temperatures at which a visit per node does not raise the cost.
     """

@@ -79,7 +79,7 @@ def nets_of(problem: MappingProblem) -> Nets:
 
 
 def _by_tree(problem: MappingProblem) -> BoolArray:
-    """(rows,) bool, rows that are charged by their route union."""
+    """Return (rows,) bool, rows that are charged by their route union."""
     if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
     return problem.graph.multicast if uses_nets(problem) else np.zeros(problem.graph.rows, bool)

@@ -37,7 +37,7 @@ class Search:
 
 
 def build(problem: MappingProblem, core: IntArray) -> NetState:
-    """The state of mapping ``core``, with its tables filled.
+    """Return the state of mapping ``core``, with its tables filled.
 
     Parameters
     ----------

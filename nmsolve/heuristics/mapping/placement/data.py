@@ -106,7 +106,7 @@ def placement_data(problem: MappingProblem) -> PlacementData:
 
 
 def _line(x: FloatArray, wrap: float) -> FloatArray:
-    """Distances along one axis between all pairs of lines."""
+    """Return distances along one axis between all pairs of lines."""
     out = np.abs(x[:, None] - x[None, :])
     if wrap > 0:
         out = np.minimum(out, wrap - out)

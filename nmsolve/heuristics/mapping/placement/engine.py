@@ -155,7 +155,7 @@ class _Plan:
 
 
 def nominal_seconds(time_left: float) -> float:
-    """The time a run plans with: ``time_left`` rounded down to two digits, so that a few milliseconds more or less
+    """Return the time a run plans with: ``time_left`` rounded down to two digits, so that a few milliseconds more or less
     at the start of a run do not change the plan."""
     if time_left <= 0:
         return 0.0

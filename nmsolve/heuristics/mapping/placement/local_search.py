@@ -53,7 +53,7 @@ class LocalSearch(ABC):
         self._grid = Grid(data.dx, data.dy, data.wrap_x, data.wrap_y, data.domain, data.domains)
 
     def core(self) -> IntArray:
-        """(n,) int64 core of every node now."""
+        """Return (n,) int64 core of every node now."""
         return self._seats.cy.astype(np.int64) * self.data.cols + self._seats.cx
 
     def place(self, core: IntArray) -> None:
@@ -99,7 +99,7 @@ class LocalSearch(ABC):
         return 16
 
     def kinds(self) -> tuple[str, ...]:
-        """The large moves it can make: names for ``large_moves``."""
+        """Return the large moves it can make: names for ``large_moves``."""
         return ()
 
     def large_moves(self, kind: str, rounds: int) -> float:
@@ -116,15 +116,15 @@ class LocalSearch(ABC):
 
     @abstractmethod
     def _descent_work(self, near: int) -> tuple[float, float]:
-        """Nodes per kernel call, and nominal ns per node, of a descent that looks at ``near`` cores for every node."""
+        """Return nodes per kernel call, and nominal ns per node, of a descent that looks at ``near`` cores for every node."""
 
     @abstractmethod
     def _descend(self, first: int, end: int, reach: int, least: float) -> int:
-        """The best gaining move or swap of each node from ``first`` to ``end - 1``; how many were made."""
+        """Make the best gaining move or swap of each node from ``first`` to ``end - 1``; return how many were made."""
 
 
 def new_local_search(data: PlacementData, seed: int) -> LocalSearch:
-    """The faster search for this problem."""
+    """Return the faster search for this problem."""
     size = data.n * (data.rows + data.cols) * 4 + data.n * data.n // 8
     if data.separable and size <= TABLE_BYTES:
         return TableSearch(data, seed)
@@ -183,7 +183,7 @@ class TableSearch(LocalSearch):
         return made
 
     def kinds(self) -> tuple[str, ...]:
-        """The large moves it can make: moves of blocks."""
+        """Return the large moves it can make: moves of blocks."""
         return BLOCKS
 
     def large_moves(self, kind: str, rounds: int) -> float:
@@ -251,7 +251,7 @@ class DirectSearch(LocalSearch):
 
 
 def _neighbour_bits(data: PlacementData) -> IntArray:
-    """(n, words) int64: bit v of row u is set if u and v are neighbours."""
+    """Return (n, words) int64: bit v of row u is set if u and v are neighbours."""
     bits = np.zeros((data.n, (data.n + 63) // 64), np.uint64)
     row = np.repeat(np.arange(data.n), np.diff(data.indptr))
     np.bitwise_or.at(bits, (row, data.indices >> 6), np.uint64(1) << (data.indices & 63).astype(np.uint64))

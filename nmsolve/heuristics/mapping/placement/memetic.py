@@ -71,7 +71,7 @@ class Population:
 
 
 def board_symmetries(data: PlacementData, dense: Dense) -> Int32Array:
-    """(S, P) int32: mirrors and turns of the board as permutations of the usable cores, identity first.
+    """Return (S, P) int32: mirrors and turns of the board as permutations of the usable cores, identity first.
 
     Only those that keep every distance and the set of cores allowed to every node.
     """
@@ -93,6 +93,6 @@ def board_symmetries(data: PlacementData, dense: Dense) -> Int32Array:
 
 
 def _keeps(dense: Dense, to: AnyArray) -> bool:
-    """True if the permutation ``to`` of the seats changes no distance and no node's allowed seats."""
+    """Return True if the permutation ``to`` of the seats changes no distance and no node's allowed seats."""
     same = np.array_equal(dense.dist[np.ix_(to, to)], dense.dist)
     return same and np.array_equal(dense.can[:, to], dense.can)

@@ -36,7 +36,7 @@ class Cooling:
     cost: FloatArray
 
     def frozen_below(self, share: float) -> float:
-        """The temperature below which less than ``share`` of the whole descent was made."""
+        """Return the temperature below which less than ``share`` of the whole descent was made."""
         left = self.cost - self.cost.min(initial=0.0)
         moving = np.flatnonzero(left > share * left.max(initial=0.0))
         return float(self.temperature[moving[-1]]) if len(moving) else float(self.temperature[-1])

@@ -20,7 +20,7 @@ TOLERANCE = 1e-3
 
 
 def spectral_axes(data: PlacementData) -> FloatArray | None:
-    """(2, n) float64 ranks of the nodes along two smooth axes, or None where there is no such start.
+    """Return (2, n) float64 ranks of the nodes along two smooth axes, or None where there is no such start.
 
     None with side constraints, without a board, on small problems, and if the eigenvectors are not found.
     """
@@ -44,7 +44,7 @@ def spectral_axes(data: PlacementData) -> FloatArray | None:
 
 
 def spectral_start(data: PlacementData, axes: FloatArray, degrees: float) -> IntArray:
-    """(n,) int64 cores: the layout ``axes`` turned by this many degrees, cut into columns and rows.
+    """Return (n,) int64 cores: the layout ``axes`` turned by this many degrees, cut into columns and rows.
 
     Columns get nodes in proportion to their usable cores, and nodes are spread evenly over a column's cores.
     """

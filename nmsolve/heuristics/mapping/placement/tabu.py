@@ -81,7 +81,7 @@ class _Memetic:
             best, cost = population.seats[i], population.costs[i]
 
     def _improve(self, seat: Int32Array, move: str) -> tuple[Int32Array, float]:
-        """The best placement of a search from ``seat`` with its cost; offered if it is the best so far."""
+        """Return the best placement of a search from ``seat`` with its cost; offered if it is the best so far."""
         search = self._search
         search.begin(seat, self._patience * len(seat))
         going = True

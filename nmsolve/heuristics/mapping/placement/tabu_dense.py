@@ -50,11 +50,11 @@ class DenseSearch:
         return float(self._count[2])
 
     def core(self) -> IntArray:
-        """(n,) int64 core of every node in the best placement of the present search."""
+        """Return (n,) int64 core of every node in the best placement of the present search."""
         return self.core_of(self.best)
 
     def core_of(self, seat: Int32Array) -> IntArray:
-        """(n,) int64 core of every node."""
+        """Return (n,) int64 core of every node."""
         core: IntArray = self.data.free[seat[: self.data.n]]
         return core
 
@@ -95,7 +95,7 @@ class DenseSearch:
 
 
 def dense_problem(data: PlacementData) -> Dense:
-    """The matrices of :class:`tabu_kernel.Dense` over the usable cores.
+    """Return the matrices of :class:`tabu_kernel.Dense` over the usable cores.
 
     In float32 where that is exact: whole numbers, and all sums below 2**24. Otherwise in float64.
     """

@@ -59,7 +59,7 @@ def require_package(path: str | Path) -> None:
 
 
 def _read(path: str | Path, strict: bool) -> Reply:
-    """The graph in the form of :mod:`nmsolve.model.formats.onnx.wire`."""
+    """Return the graph in the form of :mod:`nmsolve.model.formats.onnx.wire`."""
     from nmsolve.model.contained import Reply
     from nmsolve.model.formats.onnx.build import build_graph
     from nmsolve.model.formats.onnx.hints import inferred_graph, stated_shapes
@@ -83,7 +83,7 @@ def _read(path: str | Path, strict: bool) -> Reply:
 
 
 def _open(graph: OperatorGraph) -> bool:
-    """A shape or data type is not known, here or in a body."""
+    """Return whether a shape or data type is unknown, here or in a body."""
     return any(not t.dtype or (t.shape is None and t.dtype != "sequence") for t in graph.tensors) or any(
         _open(body) for op in graph.operators for body in op.bodies
     )

@@ -41,7 +41,7 @@ BODIES = {"then_branch": 0, "else_branch": 1}
 def build_graph(
     model: Any, names: Names, where: str, strict: bool = False, stated: Any = None
 ) -> OperatorGraph:
-    """The graph with shapes of inputs and weights only.
+    """Return the graph with shapes of inputs and weights only.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def _body_dtypes(kind: str, bodies: Sequence[OperatorGraph], dtypes: list[str]) 
 
 
 def _label(name: str, taken: dict[str, int]) -> str:
-    """The name, made unique by a number."""
+    """Return the name, made unique by a number."""
     label = name
     while label in taken:
         taken[name] += 1

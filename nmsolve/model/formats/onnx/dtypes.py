@@ -76,7 +76,7 @@ def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> 
 
 
 def _schema(kind: str, domain: str, version: int) -> Any:
-    """The definition of an operator, None if there is none."""
+    """Return the definition of an operator, None if there is none."""
     import onnx
 
     if not 0 <= version < 2**31:  # the package takes an int of 32 bits

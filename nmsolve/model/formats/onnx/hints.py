@@ -19,7 +19,7 @@ PATIENCE = 20.0
 
 
 def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
-    """The ``GraphProto`` with all types that the package infers, or the model's own and a warning if it fails.
+    """Return the ``GraphProto`` with all types that the package infers, or the model's own and a warning if it fails.
 
     The package does this in native code that may bring down its process on a model that breaks the rules: it gets its own.
 
@@ -84,7 +84,7 @@ def _graphs(graph: Any) -> Iterator[Any]:
 
 
 def _light(model: Any, where: str) -> Any:
-    """A copy in which large weights are inputs: their type and shape without their data."""
+    """Return a copy in which large weights are inputs: their type and shape without their data."""
     import onnx
 
     light = onnx.ModelProto()

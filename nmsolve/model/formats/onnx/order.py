@@ -10,7 +10,7 @@ from nmsolve.model.ordering import circle, topological
 
 
 def needs_of(node: Any) -> tuple[str, ...]:
-    """Names of the tensors that a node uses, each once, in order of first use."""
+    """Return names of the tensors that a node uses, each once, in order of first use."""
     names = dict.fromkeys(n for n in node.input if n)
     for a in node.attribute:
         if a.HasField("g"):
@@ -19,7 +19,7 @@ def needs_of(node: Any) -> tuple[str, ...]:
 
 
 def _free(graph: Any) -> list[str]:
-    """Names that a body uses and does not make."""
+    """Return names that a body uses and does not make."""
     made = {i.name for i in graph.input} | {t.name for t in graph.initializer}
     made |= {t.values.name for t in graph.sparse_initializer}
     made.update(n for node in graph.node for n in node.output)
@@ -29,7 +29,7 @@ def _free(graph: Any) -> list[str]:
 
 
 def ordered(graph: Any, needs: Sequence[Collection[str]], given: Container[str], where: str) -> list[int]:
-    """Numbers of the nodes in topological order; the order of the file is kept where it is one (Kahn's algorithm).
+    """Return numbers of the nodes in topological order; the order of the file is kept where it is one (Kahn's algorithm).
 
     Raises
     ------

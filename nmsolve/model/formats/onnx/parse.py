@@ -14,7 +14,7 @@ PROTOBUF_LIMIT = 2**31 - 1
 
 
 def read_model(path: str | Path) -> Any:
-    """The ``ModelProto`` in a file, its local functions written out where they are called.
+    """Return the ``ModelProto`` in a file, its local functions written out where they are called.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _without_functions(model: Any, where: str) -> Any:
 
 
 def _texts(message: Any) -> Iterator[Any]:
-    """Every field of text in a model and what it holds; protocol buffers give bytes where it is no UTF-8."""
+    """Yield every field of text in a model and what it holds; protocol buffers give bytes where it is no UTF-8."""
     for field, content in message.ListFields():
         many = content if field.is_repeated else (content,)
         if field.type == field.TYPE_STRING:
@@ -75,6 +75,6 @@ def _texts(message: Any) -> Iterator[Any]:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, not too long for one line."""
+    """Return the first line of an error's message, not too long for one line."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:200]

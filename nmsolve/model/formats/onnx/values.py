@@ -35,7 +35,7 @@ def dtype_name(number: int) -> str:
 
 
 def tensor_shape(tensor: Any) -> tuple[int, ...]:
-    """Shape of a ``TensorProto``."""
+    """Return the shape of a ``TensorProto``."""
     return tuple(int(d) for d in tensor.dims)
 
 
@@ -138,7 +138,7 @@ def _length(text: str, simple: set[str], names: Names) -> Any:
 
 
 def _evaluated(tree: ast.AST, names: Names) -> Any:
-    """A sum, product or quotient of names and whole numbers; None if it is something else."""
+    """Return a sum, product or quotient of names and whole numbers; None if it is something else."""
     if isinstance(tree, ast.Name):
         return names.given(tree.id)
     if isinstance(tree, ast.Constant) and type(tree.value) is int:

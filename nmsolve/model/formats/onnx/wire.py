@@ -46,7 +46,7 @@ class Writer:
     _place: dict[Any, int] = field(default_factory=dict)
 
     def graph(self, graph: OperatorGraph) -> dict[str, Any]:
-        """The graph; its expressions are numbers of the table.
+        """Return the graph; its expressions are numbers of the table.
 
         Raises
         ------
@@ -84,7 +84,7 @@ class Writer:
         return [array.dtype.str if array.dtype != object else "object", array.shape, items]
 
     def _number(self, x: Any) -> Any:
-        """A number as it is, an expression as ``[place in the table]``."""
+        """Return a number as it is, an expression as ``[place in the table]``."""
         if isinstance(x, bool | int | float):
             return x
         if isinstance(x, np.generic):
@@ -137,7 +137,7 @@ class Reader:
             self._made.append(self._expression(*entry))
 
     def graph(self, content: dict[str, Any]) -> OperatorGraph:
-        """The graph that was written."""
+        """Return the graph that was written."""
         return OperatorGraph(
             name=content["name"],
             operators=tuple(self._operator(*o) for o in content["operators"]),

@@ -19,7 +19,7 @@ from nmsolve.model.types import AnyArray
 
 
 def merged(call: Call, name: str, a: Fact, b: Fact) -> Fact:
-    """What holds for both; lengths that differ become symbols named after the tensor."""
+    """Return what holds for both; lengths that differ become symbols named after the tensor."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return UNKNOWN
     shape = tuple(
@@ -106,12 +106,12 @@ def _trips(call: Call, body: OperatorGraph, condition: Fact) -> Any:
 
 
 def _trips_name(operator: str) -> str:
-    """The name that :func:`nmsolve.model.operators.trips.trips_of` gives the symbol."""
+    """Return the name that :func:`nmsolve.model.operators.trips.trips_of` gives the symbol."""
     return "trips_" + re.sub(r"\W+", "_", operator).strip("_")
 
 
 def _passed_on(body: OperatorGraph) -> bool:
-    """The body gives back the condition it got."""
+    """Return the body gives back the condition it got."""
     tensor = body.outputs[0]
     while (
         body.tensors[tensor].producer >= 0

@@ -97,7 +97,7 @@ def unary_value(call: Call) -> Sequence[Fact]:
 
 
 def _small(shape: Lengths) -> bool:
-    """A value of this shape is followed."""
+    """Return whether a value of this shape is followed."""
     return all(type(d) is int for d in shape) and 0 < product(shape) <= LARGEST_VALUE
 
 
@@ -221,7 +221,7 @@ def where(call: Call) -> Sequence[Fact]:
 
 @rule("Identity", "Dropout")
 def identity(call: Call) -> Sequence[Fact]:
-    """The same again; Dropout's second output is its mask."""
+    """Return the same again; Dropout's second output is its mask."""
     if call.fact(0) is None:
         raise UnknownShape
     return [Fact(call.inputs[0].shape if call.inputs[0] else None, call.value(0)), Fact(call.shape(0))][
@@ -231,7 +231,7 @@ def identity(call: Call) -> Sequence[Fact]:
 
 @rule("Constant")
 def constant(call: Call) -> Sequence[Fact]:
-    """A value out of the attributes; one too large to be kept has its shape there."""
+    """Return a value out of the attributes; one too large to be kept has its shape there."""
     for name, value in call.attributes.items():
         if name == "value" or name == "sparse_value":
             shape = tuple(int(d) for d in value.shape)

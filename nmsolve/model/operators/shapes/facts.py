@@ -70,7 +70,7 @@ class Call:
         return self.inputs[k] if k < len(self.inputs) else None
 
     def shape(self, k: int) -> Lengths:
-        """Shape of input ``k``.
+        """Return the shape of input ``k``.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Call:
         return self.fact(k) is not None
 
     def setting(self, name: str, k: int | None = None, default: Any = None) -> Any:
-        """Numbers that older versions have as attribute ``name``, newer ones as input ``k``: a list.
+        """Return numbers that older versions have as attribute ``name``, newer ones as input ``k``: a list.
 
         Raises
         ------
@@ -122,12 +122,12 @@ class Call:
         return [self.length(0, axis) for axis in range(shape[0] if shape else 1)]
 
     def length(self, output: int, axis: int) -> Any:
-        """The fresh symbol of one axis of an output."""
+        """Return the fresh symbol of one axis of an output."""
         return self.fresh(f"{self.outputs[output]}_{axis}")
 
 
 def listed(value: Any) -> list[Any]:
-    """Numbers and expressions as a flat list of plain Python values."""
+    """Return numbers and expressions as a flat list of plain Python values."""
     if isinstance(value, np.ndarray):
         return [plain(x) for x in value.ravel().tolist()]
     if isinstance(value, (tuple, list)):
@@ -170,7 +170,7 @@ def rule(*kinds: str) -> Callable[[Rule], Rule]:
 
 
 def axis_of(axis: Any, rank: int) -> int:
-    """A possibly negative axis as ``0..rank - 1``.
+    """Return a possibly negative axis as ``0..rank - 1``.
 
     Raises
     ------

@@ -21,7 +21,7 @@ from nmsolve.model.operators.symbols import ceil_div, exact, floor_div, maximum,
 
 @rule("ConstantOfShape")
 def constant_of_shape(call: Call) -> Sequence[Fact]:
-    """A shape filled with one number."""
+    """Return a shape filled with one number."""
     shape = tuple(call.lengths(0))
     if any(type(d) is not int for d in shape) or product(shape) > LARGEST_VALUE:
         return [Fact(shape)]
@@ -55,25 +55,25 @@ def arange(call: Call) -> Sequence[Fact]:
 
 @rule("EyeLike")
 def eye(call: Call) -> Sequence[Fact]:
-    """The input's shape."""
+    """Return the input's shape."""
     return [Fact(call.shape(0))]
 
 
 @rule("RandomNormal", "RandomUniform")
 def random(call: Call) -> Sequence[Fact]:
-    """The shape in the attributes."""
+    """Return the shape in the attributes."""
     return [Fact(tuple(call.attributes["shape"]))]
 
 
 @rule("Multinomial")
 def multinomial(call: Call) -> Sequence[Fact]:
-    """(batch, samples)."""
+    """Return (batch, samples)."""
     return [Fact((call.shape(0)[0], call.attributes.get("sample_size", 1)))]
 
 
 @rule("OneHot")
 def one_hot(call: Call) -> Sequence[Fact]:
-    """A new axis of ``depth``."""
+    """Return a new axis of ``depth``."""
     shape = call.shape(0)
     rank = len(shape) + 1
     axis = axis_of(call.attributes.get("axis", -1), rank)
@@ -84,7 +84,7 @@ def one_hot(call: Call) -> Sequence[Fact]:
 
 @rule("TopK")
 def top_k(call: Call) -> Sequence[Fact]:
-    """The k largest along an axis, and where they are."""
+    """Return the k largest along an axis, and where they are."""
     shape = call.shape(0)
     axis = axis_of(call.attributes.get("axis", -1), len(shape))
     if "k" in call.attributes:
@@ -97,7 +97,7 @@ def top_k(call: Call) -> Sequence[Fact]:
 
 @rule("NonZero")
 def non_zero(call: Call) -> Sequence[Fact]:
-    """(axes, how many are not zero)."""
+    """Return (axes, how many are not zero)."""
     return [Fact((len(call.shape(0)), call.length(0, 1)))]
 
 
@@ -128,7 +128,7 @@ def unique(call: Call) -> Sequence[Fact]:
 
 @rule("NonMaxSuppression")
 def non_max_suppression(call: Call) -> Sequence[Fact]:
-    """(chosen, 3): batch, class, box."""
+    """Return (chosen, 3): batch, class, box."""
     return [Fact((call.length(0, 0), 3))]
 
 
@@ -140,7 +140,7 @@ def taper(call: Call) -> Sequence[Fact]:
 
 @rule("MelWeightMatrix")
 def mel(call: Call) -> Sequence[Fact]:
-    """(half of the transform + 1, bins)."""
+    """Return (half of the transform + 1, bins)."""
     bins, length = call.lengths(0)[0], call.lengths(1)[0]
     return [Fact((plain(floor_div(length, 2) + 1), bins))]
 
@@ -166,7 +166,7 @@ def fourier(call: Call) -> Sequence[Fact]:
 
 @rule("STFT")
 def short_fourier(call: Call) -> Sequence[Fact]:
-    """(batch, frames, bins, 2)."""
+    """Return (batch, frames, bins, 2)."""
     x = call.shape(0)
     step, window = call.lengths(1)[0], call.shape(2)[0] if call.has(2) else None
     length = call.lengths(3)[0] if call.has(3) else window
@@ -179,7 +179,7 @@ def short_fourier(call: Call) -> Sequence[Fact]:
 
 @rule("AffineGrid")
 def affine_grid(call: Call) -> Sequence[Fact]:
-    """(batch, image..., axes) for an image of the size in input 1."""
+    """Return (batch, image..., axes) for an image of the size in input 1."""
     size = call.lengths(1)
     return [Fact((size[0], *size[2:], len(size) - 2))]
 

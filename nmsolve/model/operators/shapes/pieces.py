@@ -62,7 +62,7 @@ def _ends(call: Call, k: int, count: int) -> list[Any]:
 
 
 def slice_length(length: Any, start: Any, end: Any, step: int) -> Any:
-    """How many elements ``[start:end:step]`` leaves of ``length``."""
+    """Return how many elements ``[start:end:step]`` leaves of ``length``."""
     if step > 0:
         first, last = clip_index(start, length), clip_index(end, length)
         span = last if type(first) is int and first == 0 else maximum(plain(last - first), 0)
@@ -86,7 +86,7 @@ def _clip_back(index: Any, length: Any) -> Any:
 
 @rule("Gather")
 def gather(call: Call) -> Sequence[Fact]:
-    """The entries ``indices`` of one axis."""
+    """Return the entries ``indices`` of one axis."""
     data, indices = call.shape(0), call.shape(1)
     axis = axis_of(call.attributes.get("axis", 0), len(data))
     values, chosen = call.value(0), call.value(1)
@@ -147,7 +147,7 @@ def concat(call: Call) -> Sequence[Fact]:
 
 
 def _agreed(lengths: list[Any]) -> Any:
-    """The length that all parts must have: a number if one of them is."""
+    """Return the length that all parts must have: a number if one of them is."""
     return next((d for d in lengths if type(d) is int), lengths[0])
 
 

@@ -10,7 +10,7 @@ from nmsolve.model.operators.symbols import broadcast, exact_div, plain
 
 
 def matmul_shape(a: Lengths, b: Lengths) -> Lengths:
-    """Shape of a product by the rules of NumPy: (..., m, k) times (..., k, n)."""
+    """Return the shape of a product by the rules of NumPy: (..., m, k) times (..., k, n)."""
     if not a or not b:
         raise ValueError("a product of a number without axes")
     left = a if len(a) > 1 else (1, *a)
@@ -23,7 +23,7 @@ def matmul_shape(a: Lengths, b: Lengths) -> Lengths:
 
 @rule("MatMul", "MatMulInteger")
 def matmul(call: Call) -> Sequence[Fact]:
-    """The product of the two inputs."""
+    """Return the product of the two inputs."""
     return [Fact(matmul_shape(call.shape(0), call.shape(1)))]
 
 
@@ -35,7 +35,7 @@ def quantized_matmul(call: Call) -> Sequence[Fact]:
 
 @rule("FusedMatMul")
 def fused_matmul(call: Call) -> Sequence[Fact]:
-    """A product whose factors may be transposed."""
+    """Return a product whose factors may be transposed."""
     sides = []
     for k, name in ((0, "transA"), (1, "transB")):
         shape = call.shape(k)
@@ -47,13 +47,13 @@ def fused_matmul(call: Call) -> Sequence[Fact]:
 
 @rule("MatMulNBits")
 def packed_matmul(call: Call) -> Sequence[Fact]:
-    """A product with packed weights of ``K`` rows and ``N`` columns."""
+    """Return a product with packed weights of ``K`` rows and ``N`` columns."""
     return [Fact((*call.shape(0)[:-1], call.attributes["N"]))]
 
 
 @rule("Gemm", "FusedGemm")
 def gemm(call: Call) -> Sequence[Fact]:
-    """A B + C, each factor possibly transposed."""
+    """Return A B + C, each factor possibly transposed."""
     a, b = call.shape(0), call.shape(1)
     if len(a) != 2 or len(b) != 2:
         raise ValueError(f"factors of {len(a)} and {len(b)} axes")
@@ -100,7 +100,7 @@ def _letters(term: str, rank: int) -> list[str]:
 
 @rule("Einsum")
 def einsum(call: Call) -> Sequence[Fact]:
-    """Sum of products by an equation of indices."""
+    """Return the sum of products by an equation of indices."""
     shapes = [call.shape(k) for k in range(len(call.inputs))]
     lengths, result, _ = einsum_lengths(call.attributes["equation"], shapes)
     return [Fact(tuple(lengths[x] for x in result))]
@@ -127,7 +127,7 @@ def attention(call: Call) -> Sequence[Fact]:
 
 @rule("RNN", "GRU", "LSTM")
 def recurrent(call: Call) -> Sequence[Fact]:
-    """(length, batch, width) in; all hidden states, the last one, and for LSTM the last cell out."""
+    """Return (length, batch, width) in; all hidden states, the last one, and for LSTM the last cell out."""
     x, w = call.shape(0), call.shape(2)
     directions = w[0]
     hidden = call.attributes.get("hidden_size", w[1])

@@ -30,7 +30,7 @@ def reduction(call: Call) -> Sequence[Fact]:
 
 
 def _folded(call: Call, shape: tuple[int, ...]) -> AnyArray | None:
-    """Value of the product, sum, largest or smallest of a list, as exporters write lengths."""
+    """Return the value of the product, sum, largest or smallest of a list, as exporters write lengths."""
     value = call.value(0)
     fold: dict[str, Callable[[list[Any]], Any]] = {
         "ReduceProd": product,
@@ -55,7 +55,7 @@ def arg(call: Call) -> Sequence[Fact]:
 
 @rule("LayerNormalization")
 def layer_norm(call: Call) -> Sequence[Fact]:
-    """The input's shape; mean and deviation have 1 for the axes from ``axis`` on."""
+    """Return the input's shape; mean and deviation have 1 for the axes from ``axis`` on."""
     shape = call.shape(0)
     axis = axis_of(call.attributes.get("axis", -1), len(shape))
     inner = Fact(shape[:axis] + (1,) * (len(shape) - axis))
@@ -64,7 +64,7 @@ def layer_norm(call: Call) -> Sequence[Fact]:
 
 @rule("RMSNormalization", "InstanceNormalization", "GroupNormalization", "SimplifiedLayerNormalization")
 def norm(call: Call) -> Sequence[Fact]:
-    """The input's shape."""
+    """Return the input's shape."""
     if len(call.outputs) > 1:
         raise UnknownShape
     return [Fact(call.shape(0))]
@@ -72,7 +72,7 @@ def norm(call: Call) -> Sequence[Fact]:
 
 @rule("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 def skip_norm(call: Call) -> Sequence[Fact]:
-    """The contributed operator: sum and normalisation; output 3 is the sum."""
+    """Return the contributed operator: sum and normalisation; output 3 is the sum."""
     shape = call.shape(0)
     inner = Fact((*shape[:-1], 1))
     return [Fact(shape), inner, inner, Fact(shape)][: len(call.outputs)]
@@ -80,7 +80,7 @@ def skip_norm(call: Call) -> Sequence[Fact]:
 
 @rule("BatchNormalization")
 def batch_norm(call: Call) -> Sequence[Fact]:
-    """The input's shape; statistics per channel."""
+    """Return the input's shape; statistics per channel."""
     return [Fact(call.shape(0)), *[Fact(call.shape(3))] * 4][: len(call.outputs)]
 
 

@@ -24,7 +24,7 @@ def as_value(items: Sequence[Any]) -> AnyArray | None:
 
 @rule("Shape")
 def shape_of(call: Call) -> Sequence[Fact]:
-    """The lengths from axis ``start`` to ``end``, as a value."""
+    """Return the lengths from axis ``start`` to ``end``, as a value."""
     shape = call.shape(0)
     items = shape[call.attributes.get("start", 0) : call.attributes.get("end", ENDLESS)]
     return [Fact((len(items),), as_value(items))]
@@ -32,7 +32,7 @@ def shape_of(call: Call) -> Sequence[Fact]:
 
 @rule("Size")
 def size(call: Call) -> Sequence[Fact]:
-    """Number of elements, as a value."""
+    """Return the number of elements, as a value."""
     value = as_value([product(call.shape(0))])
     return [Fact((), None if value is None else value.reshape(()))]
 
@@ -62,7 +62,7 @@ def reshape(call: Call) -> Sequence[Fact]:
 
 
 def _left(old: list[Any], others: list[Any]) -> Any:
-    """The product of the old lengths over that of the other new ones. Equal lengths are crossed out first."""
+    """Return the product of the old lengths over that of the other new ones. Equal lengths are crossed out first."""
     new = []
     for d in others:
         at = next((k for k, o in enumerate(old) if same(o, d)), None)
@@ -138,7 +138,7 @@ def expand(call: Call) -> Sequence[Fact]:
 
 @rule("Tile")
 def tile(call: Call) -> Sequence[Fact]:
-    """Every axis repeated."""
+    """Return every axis repeated."""
     shape, value = call.shape(0), call.value(0)
     times = call.setting("repeats", 1)
     if len(times) != len(shape):

@@ -40,7 +40,7 @@ def _steps(room: Any, stride: int, length: Any, before: int, ceil_mode: bool) ->
 
 @rule("Conv", "ConvInteger", "FusedConv")
 def convolution(call: Call) -> Sequence[Fact]:
-    """(batch, channels, image...) by (out channels, channels / group, kernel...)."""
+    """Return (batch, channels, image...) by (out channels, channels / group, kernel...)."""
     return [Fact(_convolved(call, call.shape(0), call.shape(1)))]
 
 
@@ -89,7 +89,7 @@ def transposed_convolution(call: Call) -> Sequence[Fact]:
 
 @rule("MaxPool", "AveragePool", "LpPool")
 def pool(call: Call) -> Sequence[Fact]:
-    """A window over every channel; MaxPool's second output says where the largest was."""
+    """Return a window over every channel; MaxPool's second output says where the largest was."""
     x = call.shape(0)
     shape = x[:2] + window(
         call, x[2:], call.attributes["kernel_shape"], bool(call.attributes.get("ceil_mode", 0))
@@ -106,7 +106,7 @@ def global_pool(call: Call) -> Sequence[Fact]:
 
 @rule("MaxUnpool")
 def unpool(call: Call) -> Sequence[Fact]:
-    """The inverse of a pooling, or the shape of input 2."""
+    """Return the inverse of a pooling, or the shape of input 2."""
     x = call.shape(0)
     if call.has(2):
         return [Fact(tuple(call.lengths(2)))]
@@ -173,7 +173,7 @@ def _scaled(length: Any, scale: Any) -> Any:
 
 @rule("GridSample")
 def grid_sample(call: Call) -> Sequence[Fact]:
-    """(batch, channels, image...) at the points of a grid (batch, out image..., axes)."""
+    """Return (batch, channels, image...) at the points of a grid (batch, out image..., axes)."""
     x, grid = call.shape(0), call.shape(1)
     return [Fact((*x[:2], *grid[1:-1]))]
 
@@ -193,6 +193,6 @@ def roi_pool(call: Call) -> Sequence[Fact]:
 
 @rule("Col2Im")
 def columns_to_image(call: Call) -> Sequence[Fact]:
-    """(batch, channels * block, places) back to (batch, channels, image...)."""
+    """Return (batch, channels * block, places) back to (batch, channels, image...)."""
     x, image, block = call.shape(0), call.lengths(1), call.lengths(2)
     return [Fact((x[0], floor_div(x[1], product(block)), *image))]

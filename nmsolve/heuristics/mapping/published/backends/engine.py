@@ -50,7 +50,7 @@ class PartitionBackend:
     finds: ClassVar[str] = "mappings"
 
     def refuses(self, problem: MappingProblem) -> str | None:
-        """The problem has rules that partitioners do not know, or the package is missing."""
+        """Return the problem has rules that partitioners do not know, or the package is missing."""
         reason = _takes(problem)
         if reason is None and find_spec(self.package) is None:
             reason = f"the package {self.package} is not installed: pip install 'nmsolve[{self.extra}]'"

@@ -41,7 +41,7 @@ class Task:
 
 
 def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> Task:
-    """The task whose parts become cores; with ``nets``, as a hypergraph of messages.
+    """Return the task whose parts become cores; with ``nets``, as a hypergraph of messages.
 
     A partitioner balances one resource: the one of which the network needs the largest share.
     """
@@ -62,7 +62,7 @@ def make_task(problem: MappingProblem, nets: bool, seed: int, workers: int) -> T
 
 
 def _pins(indptr: IntArray, source: Int32Array, targets: Int32Array) -> tuple[IntArray, Int32Array]:
-    """Every message as a net: its source, then its targets."""
+    """Return every message as a net: its source, then its targets."""
     pins = np.insert(targets, indptr[:-1], source)
     ends: IntArray = indptr + np.arange(len(indptr))
     return ends, pins

@@ -15,7 +15,7 @@ from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 
 def available(problem: MappingProblem) -> IntArray:
-    """(chips, R) int64: what the healthy, free cores of every chip hold together (M1.4's available cores)."""
+    """Return (chips, R) int64: what the healthy, free cores of every chip hold together (M1.4's available cores)."""
     machine = problem.machine
     out = np.zeros((machine.n_chips, problem.capacity.shape[1]), np.int64)
     np.add.at(out, machine.chip_of, problem.capacity)
@@ -39,7 +39,7 @@ class Parameters:
     linked_nodes: IntArray
 
     def weights(self, mean: bool = False) -> FloatArray:
-        """(connections,) connection weight of two linked communities: sum or mean of the weights between their nodes."""
+        """Return (connections,) connection weight of two linked communities: sum or mean of the weights between their nodes."""
         return self.groups.weights / np.maximum(self.links, 1) if mean else self.groups.weights
 
     def priority(self, mean: bool = False) -> FloatArray:
@@ -61,13 +61,13 @@ def parameters(top: Topology, group: Int32Array, number: int) -> Parameters:
 
 
 def _per_vertex(groups: Topology, values: FloatArray) -> FloatArray:
-    """(k,) sums of what is said per connection."""
+    """Return (k,) sums of what is said per connection."""
     total = np.concatenate([[0.0], np.cumsum(values)])
     return np.asarray(total[groups.indptr[1:]] - total[groups.indptr[:-1]])
 
 
 def processor_order(machine: Machine) -> IntArray:
-    """(chips,) chip numbers by distance from the middle of the board (the source leaves the order open)."""
+    """Return (chips,) chip numbers by distance from the middle of the board (the source leaves the order open)."""
     row, col = np.divmod(np.arange(machine.n_chips), machine.chips[1])
     away = np.abs(row - (machine.chips[0] - 1) / 2) + np.abs(col - (machine.chips[1] - 1) / 2)
     return np.argsort(away, kind="stable")
@@ -129,7 +129,7 @@ def communities_to_chips(
 
 
 def _allowed_chips(problem: MappingProblem) -> IntArray:
-    """(D, chips) int64: cores of every chip that each domain allows."""
+    """Return (D, chips) int64: cores of every chip that each domain allows."""
     out = np.zeros((len(problem.domains), problem.machine.n_chips), np.int64)
     np.add.at(out.T, problem.machine.chip_of, problem.domains.T.astype(np.int64))
     return out

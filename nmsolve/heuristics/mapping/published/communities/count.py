@@ -47,7 +47,7 @@ def communities(
 
 
 def _share(sizes: IntArray, group: Int32Array, number: int, most: IntArray) -> FloatArray:
-    """(number,) float64: size of every community as a share of ``most``, or of all vertices."""
+    """Return (number,) float64: size of every community as a share of ``most``, or of all vertices."""
     load = np.zeros((number, sizes.shape[1]), np.int64)
     np.add.at(load, group, sizes)
     count = np.bincount(group, minlength=number) / max(1, len(group))

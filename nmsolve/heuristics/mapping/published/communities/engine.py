@@ -58,7 +58,7 @@ class Communities:
 def within_chips(
     problem: MappingProblem, chip: IntArray, rng: np.random.Generator, poll: Callable[[], None]
 ) -> IntArray:
-    """A core on its chip for every node, by M2 on each chip alone: (n,) int64, not necessarily legal."""
+    """Return a core on its chip for every node, by M2 on each chip alone: (n,) int64, not necessarily legal."""
     machine = problem.machine
     top = topology_of(problem)
     capacity = problem.capacity.max(axis=0, initial=0)

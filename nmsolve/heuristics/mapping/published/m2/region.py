@@ -51,7 +51,7 @@ def _chips_spanned(height: int, width: int, chip: tuple[int, int]) -> int:
 def _positions(
     total: IntArray, chip: tuple[int, int], height: int, width: int, parts: int
 ) -> tuple[int, ...] | None:
-    """Best place of a rectangle of this size: (chips, half perimeter, surplus, top, left, height, width)."""
+    """Return the best place of a rectangle of this size: (chips, half perimeter, surplus, top, left, height, width)."""
     count = (
         total[height:, width:] - total[:-height, width:] - total[height:, :-width] + total[:-height, :-width]
     )
@@ -68,7 +68,7 @@ def _positions(
 
 
 def _mask(free: BoolArray, top: int, left: int, height: int, width: int, parts: int) -> BoolArray:
-    """The free cores of the rectangle without the surplus ones."""
+    """Return the free cores of the rectangle without the surplus ones."""
     region = np.zeros_like(free)
     region[top : top + height, left : left + width] = free[top : top + height, left : left + width]
     r, c = np.nonzero(region)

@@ -61,7 +61,7 @@ class StoredTopology:
         return self.store.connections
 
     def pieces(self, rng: np.random.Generator) -> Iterator[Piece]:
-        """The connections of all vertices, shard by shard in random order."""
+        """Yield the connections of all vertices, shard by shard in random order."""
         for block in self.store.blocks(rng.permutation(len(self.store.shards)).tolist()):
             self.disk.poll()
             yield Piece(block.first, block.indptr, frozen(block.neighbour), frozen(block.weight))
@@ -90,7 +90,7 @@ class StoredTopology:
         return _written(records(), groups, sizes, kind, disk, self.depth + 1)
 
     def loaded(self) -> Topology:
-        """The same in memory, for what needs all connections at once (M2.3, M2.5 to M2.7 on few vertices).
+        """Return the same in memory, for what needs all connections at once (M2.3, M2.5 to M2.7 on few vertices).
 
         Raises
         ------
