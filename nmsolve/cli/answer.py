@@ -93,7 +93,7 @@ class Answer:
 
 
 def hint(command: str = "") -> str:
-    """Which command to turn to where nothing fits."""
+    """Return which command to turn to where nothing fits."""
     return f"; `nmsolve explain{command and ' ' + command}` names a smallest set of limits that conflict"
 
 
@@ -121,12 +121,12 @@ def write_models(name: str, twins: tuple[Any, Any], folder: Path) -> None:
 
 
 def as_json(report: msgspec.Struct) -> bytes:
-    """A report as its file holds it."""
+    """Return a report as its file holds it."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2)
 
 
 def event_lines(events: Iterable[Event]) -> str:
-    """The file ``events.jsonl``."""
+    """Return the file ``events.jsonl``."""
     return "".join(json.dumps(event_to_json(e)) + "\n" for e in events)
 
 

@@ -141,7 +141,7 @@ def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool
 def _route_claims(
     loaded: Loaded, path: Path, claimed: Mapping[str, Any], turns: str | None, bound: bool
 ) -> list[CheckPart]:
-    """What is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
+    """Return what is claimed to be proved of routes that passed all checks, for the flows of graph and mapping."""
     from nmsolve.cli.route_proofs import claim_checks
     from nmsolve.hw.routing.values import routing_value
     from nmsolve.hw.turns import turn_set
@@ -163,7 +163,7 @@ def _route_claims(
 
 
 def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
-    """The objectives that depend on routes, from the flow-routes.json of a mapping that was found in turns with it."""
+    """Return the objectives that depend on routes, from the flow-routes.json of a mapping that was found in turns with it."""
     from nmsolve.hw.verify_routes import flow_scores
     from nmsolve.model.routing.files import read_flow_routes
 
@@ -171,7 +171,7 @@ def routed_claims(machine: Machine, folder: Path) -> dict[str, float]:
 
 
 def _claimed_values(path: Path) -> tuple[dict[str, Any], str | None]:
-    """What the report beside a flow-routes.json states of it, and the turns that were given (None: chosen, or none were).
+    """Return what the report beside a flow-routes.json states of it, and the turns that were given (None: chosen, or none were).
 
     The report is route-report.json, else the ``routing`` of report.json.
     """
@@ -228,7 +228,7 @@ def independent_checks(
     between: BetweenCores | None = None,
     routed: Mapping[str, float] | None = None,
 ) -> tuple[list[CheckPart], list[str]]:
-    """The checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
+    """Return the checks of ``verify`` on a fresh result, for its report; ``routes`` where they were chosen, ``between`` (the
     mapping's messages between cores) for use afterwards, ``routed`` (:func:`routed_claims`) where these are what is claimed.
 
     Returns the checks, and the names of stages (:data:`nmsolve.hw.verify.STAGES`) that were left out because somebody
@@ -281,7 +281,7 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
 
 
 def _unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> list[CheckPart]:
-    """What a report claims of bounds, where none was asked to be re-checked."""
+    """Return what a report claims of bounds, where none was asked to be re-checked."""
     claims = {} if report is None else {k: report.get(k) for k in ("bound", "placement_bound")}
     words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
     if report is not None and report.get("status") == "optimal":

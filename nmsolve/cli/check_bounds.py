@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 
 def positive(value: object) -> float | None:
-    """A finite number >= 0 from a file, or None."""
+    """Return a finite number >= 0 from a file, or None."""
     fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= sys.float_info.max
     return float(value) if fine else None  # type: ignore[arg-type]
 
 
 def bound_part(name: str, found: BoundCheck) -> CheckPart:
-    """The outcome of a re-check as reports and ``verify`` hold it."""
+    """Return the outcome of a re-check as reports and ``verify`` hold it."""
     return CheckPart(name, found.ok, found.text, found.word)
 
 
@@ -47,7 +47,7 @@ class Proved:
             self.trusted, self.word = value, word
 
     def claim(self, name: str, said: object, objective: object, step: float) -> CheckPart:
-        """Whether this is what a report says: no more than was proved, or the objective where that is met."""
+        """Return whether this is what a report says: no more than was proved, or the objective where that is met."""
         from nmsolve.model.bound import meets
 
         said = positive(said)
@@ -57,7 +57,7 @@ class Proved:
         value = math.nan if known is None else known
 
         def covers(proved: float) -> bool:
-            """Whether a proved bound carries what is said: no less, or as good as the objective where that is said."""
+            """Return whether a proved bound carries what is said: no less, or as good as the objective where that is said."""
             return said <= proved or (said <= value and meets(proved, value, step))
 
         text = f"the report says {number(said)}, recomputed is {number(self.value)}"
@@ -93,7 +93,7 @@ class BoundChecks(Protocol):
         """Re-check a bound of ``stage``; ``solution`` has the ``least`` known value within its ceilings (None, inf: none has)."""
 
     def step(self, objective: str) -> float:
-        """A number that divides all values of an objective; 0 if none is known."""
+        """Return a number that divides all values of an objective; 0 if none is known."""
 
 
 class MappingBounds:
@@ -204,7 +204,7 @@ class Proofs:
         self, name: str, said: object, value: object, objective: str, within: Mapping[str, float],
         scope: str = "full",
     ) -> CheckPart:  # fmt: skip
-        """Whether a bound that somebody ``said`` is proved, for all solutions ``within`` these values of other objectives.
+        """Return whether a bound that somebody ``said`` is proved, for all solutions ``within`` these values of other objectives.
 
         Parameters
         ----------
@@ -220,5 +220,5 @@ class Proofs:
 
 
 def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
-    """Whether solutions with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
+    """Return whether solutions with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
     return all(name in values and values[name] <= most * (1 + TOLERANCE) for name, most in ceilings)

@@ -65,7 +65,7 @@ class FrontFile(msgspec.Struct, frozen=True):
 
 
 def front_file(mapping: Path) -> Path | None:
-    """The pareto.json that is meant by ``mapping``: itself, or that of a folder without a mapping.json."""
+    """Return the pareto.json that is meant by ``mapping``: itself, or that of a folder without a mapping.json."""
     if mapping.name == "pareto.json":
         return mapping
     inside = mapping / "pareto.json"
@@ -112,7 +112,7 @@ def front_checks(path: Path, o: VerifyOptions) -> list[CheckPart]:
 
 
 def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
-    """The problem that a front is about, stated again from its inputs.
+    """Return the problem that a front is about, stated again from its inputs.
 
     Raises
     ------
@@ -160,7 +160,7 @@ def _about(front: FrontFile, kind: FrontKind) -> CheckPart:
 
 
 def _wrong_values(names: tuple[str, str], point: FrontPoint, scores: dict[str, float]) -> list[str]:
-    """What the row says against the recomputed ``scores``."""
+    """Return what the row says against the recomputed ``scores``."""
     if not set(names) <= scores.keys():
         return [f"{names} are not two objectives of this machine"]
     wrong = [
@@ -216,7 +216,7 @@ class _Claim(NamedTuple):
 
 
 def _claims(front: FrontFile, scores: list[dict[str, float]]) -> list[_Claim]:
-    """What is said to be proved; ``scores`` of every point as recomputed."""
+    """Return what is said to be proved; ``scores`` of every point as recomputed."""
     names, out = front.objectives, []
     one, two = names
     for p, found in zip(front.points, scores, strict=True):
@@ -231,7 +231,7 @@ def _claims(front: FrontFile, scores: list[dict[str, float]]) -> list[_Claim]:
 
 
 def _proof_checks(path: Path, claims: list[_Claim], proofs: Proofs) -> list[CheckPart]:
-    """Every certificate beside the front re-checked, and every claim held against what that gave."""
+    """Return every certificate beside the front re-checked, and every claim held against what that gave."""
     if not path.exists():
         text = f"no {PROOFS} beside the front: nothing proves what it claims"
         return [CheckPart("front bounds", False, text)] if claims else []

@@ -31,14 +31,14 @@ REPORT, PLAN, CERTIFICATES = "pipeline-report.json", "plan.json", "certificates.
 
 
 def plan_certificates(problem: PipelineProblem, bounds: Sequence[Bound]) -> str:
-    """The file certificates.json, in the form that mappings have."""
+    """Return the file certificates.json, in the form that mappings have."""
     from nmsolve.solvers.mapping.certificates import certificates_text
 
     return certificates_text(problem.content_hash, (("", b) for b in bounds))
 
 
 def plan_file(path: Path) -> Path | None:
-    """The plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
+    """Return the plan that ``path``, a file or the folder of a run, is about; None if it is about something else."""
     if path.is_dir():
         return path / PLAN if (path / REPORT).exists() and not (path / "mapping.json").exists() else None
     return path if path.name == PLAN else None
@@ -92,7 +92,7 @@ def plan_checks(
     bounds: Sequence[Bound],
     thorough: bool = False,
 ) -> list[CheckPart]:
-    """The rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
+    """Check the rules, the objective by the evaluator and by a second one against what is said to be it, and every bound."""
     from nmsolve.hw.pipeline.stages import objective as evaluated
     from nmsolve.hw.pipeline.walk import walked_loads
     from nmsolve.model.pipeline.check import plan_complaint
@@ -115,7 +115,7 @@ def plan_checks(
 
 
 def _bound_check(problem: PipelineProblem, bound: Bound, objective: float, thorough: bool) -> CheckPart:
-    """A bound that can be recomputed is, unless that takes long and nobody asked for it."""
+    """Recompute a bound that can be recomputed, unless that takes long and nobody asked for it."""
     from nmsolve.solvers.pipeline.recheck_bounds import CERTIFIED, CHAIN, check_plan_bound
 
     name, value = f"bound {bound.method}", bound.value

@@ -9,7 +9,7 @@ STARTED = time.monotonic()
 
 
 def spent() -> float:
-    """Seconds since the command began."""
+    """Return seconds since the command began."""
     return time.monotonic() - STARTED
 
 
@@ -19,5 +19,5 @@ def end(limit: float) -> float:
 
 
 def left(limit: float, least: float = 0.1) -> float:
-    """Seconds that are left of a limit; ``least`` of them however late it is."""
+    """Return seconds that are left of a limit; ``least`` of them however late it is."""
     return max(least, limit - spent())

@@ -24,13 +24,13 @@ INK, FAINT, EMPTY = "#222222", "#bbbbbb", "#f0f0f0"
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """A figure with one drawing; sizes in inches."""
+    """Return a figure with one drawing; sizes in inches."""
     figure, axes = new_panels(width, height, 1, 1)
     return figure, axes[0]
 
 
 def new_panels(width: float, height: float, rows: int, cols: int) -> tuple[Figure, list[Axes]]:
-    """A bare figure (no pyplot, no global state) in the report's style, with ``rows * cols`` drawings, row by row."""
+    """Return a bare figure (no pyplot, no global state) in the report's style, with ``rows * cols`` drawings, row by row."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure as NewFigure

@@ -36,7 +36,7 @@ class Start:
     stays: bool = False
 
     def known(self, proofs: str, about: str) -> list[tuple[str, Bound]]:
-        """Every bound of a certificate file beside the answer with its objective, none of a file about another problem.
+        """Return every bound of a certificate file beside the answer with its objective, none of a file about another problem.
 
         ``about`` : hash of the problem
         """
@@ -125,7 +125,7 @@ def run_again(kind: Kind, answer: Path, given: dict[str, Any], stays: bool = Fal
 
 
 def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Path) -> Any:
-    """The options that the ``inputs`` of a report hold, but for those that are ``given``.
+    """Return the options that the ``inputs`` of a report hold, but for those that are ``given``.
 
     Raises
     ------

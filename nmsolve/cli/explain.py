@@ -59,7 +59,7 @@ def run_explain(o: ExplainOptions) -> int:
 
 
 def run_explain_route(o: ExplainRouteOptions) -> int:
-    """The same for routes of a mapping.
+    """Return the same for routes of a mapping.
 
     Raises
     ------
@@ -86,7 +86,7 @@ def run_explain_route(o: ExplainRouteOptions) -> int:
 
 
 def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
-    """The same for pipelines.
+    """Return the same for pipelines.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
 
 
 def _load(o: ExplainOptions) -> MappingProblem:
-    """The problem as stated, whether it can be solved or not."""
+    """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
     from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 

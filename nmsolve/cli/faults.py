@@ -108,7 +108,7 @@ def run_faults(o: FaultOptions) -> int:
 
 
 def _study(o: FaultOptions, loaded: Loaded) -> FaultStudy:
-    """The mapping with the routes of the file, of the one beside it, or XY."""
+    """Return the mapping with the routes of the file, of the one beside it, or XY."""
     from nmsolve.model.routing.flows import flows_of
     from nmsolve.solvers.routed.faults import FaultStudy
     from nmsolve.solvers.routed.migrate import Placed
@@ -194,7 +194,7 @@ class Weak(NamedTuple):
 
 
 def weak_links(study: FaultStudy) -> Weak:
-    """Which flows depend on which links."""
+    """Return which flows depend on which links."""
     from nmsolve.model.links import link_ends
     from nmsolve.solvers.routed.faults import whole_links
     from nmsolve.solvers.routing.tolerance import fatal_links, tolerance
@@ -254,7 +254,7 @@ class _Progress:
 
 
 def _words(r: FaultReport) -> Iterator[str]:
-    """What the report says, for people."""
+    """Yield what the report says, for people."""
     counts = ((r.links, "link"), (r.cores, "core"))
     what = " and ".join(f"{count} {name}{'s' if count > 1 else ''}" for count, name in counts if count)
     yield f"\n{r.finished} of {r.trials} trials with {what} dead ({r.flows} flows, {r.seconds:.1f} s)"

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def render_faults(machine: Machine, report: FaultReport, trials: list[Trial], weak: Weak) -> str:
-    """The whole page; equal inputs give equal bytes."""
+    """Return the whole page; equal inputs give equal bytes."""
     by_number = {t.number: t for t in trials}
     return fill(
         "faults.html.j2",

@@ -49,7 +49,7 @@ class FrontKind(BoundChecks, Protocol):
         """Files that the points have in common."""
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[Any, dict[str, float], list[str]]:
-        """The solution in the file of a point, its objectives as recomputed, and which checks it fails.
+        """Return the solution in the file of a point, its objectives as recomputed, and which checks it fails.
 
         Parameters
         ----------
@@ -89,7 +89,7 @@ class MapFront(MappingBounds):
             self.write(folder / "reference.json", self.problem.migration.reference)
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[IntArray, dict[str, float], list[str]]:
-        """Every check that a mapping gets."""
+        """Return every check that a mapping gets."""
         from nmsolve.hw.verify import verify
         from nmsolve.model.mapping.files import read_mapping
 
@@ -137,7 +137,7 @@ class RouteFront(RouteBounds):
         """Nothing: the mapping has its own folder."""
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[None, dict[str, float], list[str]]:
-        """Every check that routes get, and that they keep the rules of the front."""
+        """Return every check that routes get, and that they keep the rules of the front."""
         from nmsolve.hw.routing.values import routing_value
         from nmsolve.hw.verify_routes import verify_flow_routes
         from nmsolve.model.routing.files import read_flow_routes

@@ -64,7 +64,7 @@ def run_gap(o: GapOptions) -> int:
 
 
 def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
-    """The gap of routes or of a plan, whose report says what the problem was."""
+    """Return the gap of routes or of a plan, whose report says what the problem was."""
     no: dict[str, object] = {"--constraints": o.constraints, "--balance": o.balance}
     if kind is PIPELINE:
         no |= {
@@ -84,7 +84,7 @@ def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
-    """The problem as the options state it, else as the report beside the mapping does."""
+    """Return the problem as the options state it, else as the report beside the mapping does."""
     from dataclasses import replace
 
     from nmsolve.hw.obey import require_own_routes
@@ -119,7 +119,7 @@ def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound
 
 
 def _inputs(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> dict[str, Any]:
-    """What ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
+    """Return what ``verify`` needs to load the problem again: the options, else the paths of the report beside the mapping."""
     before = loaded.inputs
     return {
         "graph": opt.whole(o.graph) or before.graph,

@@ -45,7 +45,7 @@ def _parameters(words: list[str]) -> dict[str, str]:
 
 
 def _list() -> int:
-    """All kinds with their parameters."""
+    """Return all kinds with their parameters."""
     from nmsolve.model.generators import GENERATORS
 
     for kind, generator in GENERATORS.items():

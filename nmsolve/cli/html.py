@@ -36,7 +36,7 @@ def render_html(
     drawn: bool = True,
     mapped: MappedRoutes | None = None,
 ) -> str:
-    """The whole page.
+    """Return the whole page.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def resource_table(problem: MappingProblem, core: IntArray) -> tuple[list[str], 
 
 
 def _limit(machine: Machine, resource: str) -> Limit:
-    """What a core still holds of a resource: one number if all usable cores are alike, else (cores,); None: unlimited."""
+    """Return what a core still holds of a resource: one number if all usable cores are alike, else (cores,); None: unlimited."""
     if resource not in machine.capacity:
         return None
     limits = machine.limits(resource)
@@ -118,7 +118,7 @@ def _limit(machine: Machine, resource: str) -> Limit:
 
 
 def _core_share(names: list[str], used: IntArray, limits: list[Limit]) -> tuple[FloatArray, str, str]:
-    """What the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
+    """Return what the core heat map shows: the tightest resource's share, or the first resource where none is limited."""
     room = {i: np.maximum(limit, 1) for i, limit in enumerate(limits) if limit is not None and np.any(limit)}
     limited = list(room)
     if not limited:

@@ -58,7 +58,7 @@ def run_info(o: InfoOptions) -> int:
 
 
 def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArray]) -> Iterator[str]:
-    """The same for people."""
+    """Yield the same for people."""
     neighbours, machine = row["neighbours"], row["machine"]
     kind = "directed" if graph.directed else "undirected"
     yield f"{graph.name}: {graph.n:,} nodes, {graph.m:,} {kind} edges  (hash {graph.hash})"
@@ -76,7 +76,7 @@ def _about(graph: LogicGraph, row: Mapping[str, Any], sizes: Mapping[str, IntArr
 
 
 def _is_cost_graph(path: Path) -> bool:
-    """Whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by a key that no other format has."""
+    """Return whether a JSON file is a cost graph, which `nmsolve pipeline` takes, by a key that no other format has."""
     from nmsolve.model.errors import InputError
     from nmsolve.model.files import decode_json, read_limited
 
@@ -91,7 +91,7 @@ class _Costs(msgspec.Struct):
 
 
 def _info_cost_graph(path: Path, as_json: bool) -> int:
-    """What a cost graph says, and which command takes it."""
+    """Return what a cost graph says, and which command takes it."""
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
     problem = load_cost_graph(path)

@@ -58,7 +58,7 @@ def _tensors(graph: OperatorGraph, numbers: Sequence[int]) -> str:
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """The table, columns as wide as they need."""
+    """Return the table, columns as wide as they need."""
     cells = [_HEAD, *(_cells(row) for row in rows)]
     widths = [max(len(line[k]) for line in cells) for k in range(len(_HEAD))]
     return [
@@ -116,7 +116,7 @@ def _is_one(trips: Any) -> bool:
 
 
 def _records(table: Table) -> list[dict[str, object]]:
-    """The model, then every operator; expressions are texts, what is not known is null."""
+    """Return the model, then every operator; expressions are texts, what is not known is null."""
     graph = table.graph
     model: dict[str, object] = {
         "type": "model",

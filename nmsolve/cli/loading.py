@@ -85,7 +85,7 @@ class Loaded:
         }
 
     def node_limit(self, balance: float | None) -> int | None:
-        """The limit of ``--balance``, else that of the run, else the default."""
+        """Return the limit of ``--balance``, else that of the run, else the default."""
         from nmsolve.model.mapping.problem import default_node_limit
 
         if balance is None and self.stated:
@@ -100,7 +100,7 @@ class Loaded:
         return () if path is None else load_constraints(path, self.graph, self.machine)
 
     def migration(self) -> Migration | None:
-        """The migration budget of the run, with the reference mapping beside the report.
+        """Return the migration budget of the run, with the reference mapping beside the report.
 
         Raises
         ------
@@ -125,14 +125,14 @@ class Loaded:
         return migration
 
     def turns(self) -> TurnSet | None:
-        """The turns that routes of the run may take, or None."""
+        """Return the turns that routes of the run may take, or None."""
         from nmsolve.hw.turns import turn_set
 
         spec = self.inputs.prohibit_turns
         return None if spec is None else turn_set(spec, self.machine)
 
     def chosen_routes(self) -> RoutesFile | None:
-        """The ``routes.json`` beside the mapping if its report says that routes were chosen."""
+        """Return the ``routes.json`` beside the mapping if its report says that routes were chosen."""
         if self.inputs.route != "joint":
             return None
         from nmsolve.model.mapping.routes import read_routes
@@ -174,7 +174,7 @@ def instance(
 
 
 def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str | None = None) -> Loaded:
-    """The mapping, its report if there is one, and graph and machine as given or as the report names them.
+    """Return the mapping, its report if there is one, and graph and machine as given or as the report names them.
 
     ``memory`` : ``--memory``; a .nmz graph that is too large for it stays on disk.
 
@@ -209,7 +209,7 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
 
 
 def _siblings(path: Path) -> tuple[str, ...]:
-    """The files beside a mapping that are believed to be of its run."""
+    """Return the files beside a mapping that are believed to be of its run."""
     if path.name == "mapping.json":
         return ("mapping.json", "report.json", "certificates.json", "routes.json", "reference.json")
     return (path.name, "pareto.json") if _POINT.fullmatch(path.name) else ()
@@ -239,7 +239,7 @@ class _Rows(msgspec.Struct):
 
 
 def read_certificates(path: Path) -> tuple[str, list[tuple[str, Bound]]]:
-    """The same with the name of every bound's objective, "" where the problem has one.
+    """Return the same with the name of every bound's objective, "" where the problem has one.
 
     Raises
     ------
@@ -292,7 +292,7 @@ def stated_inputs(path: Path) -> Inputs:
 
 
 def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
-    """The report's ``inputs``, every field of the type that verification needs."""
+    """Return the report's ``inputs``, every field of the type that verification needs."""
     try:
         return msgspec.convert(report.get("inputs") or {}, Inputs)
     except msgspec.ValidationError as error:
@@ -306,7 +306,7 @@ def _path(text: str | None) -> Path | None:
 
 
 def beside_earlier(machine: Machine, runs: Sequence[str | Path], memory: int | None = None) -> Machine:
-    """The machine with what the networks of earlier ``runs`` (folders, or mappings with a report beside) hold of it.
+    """Return the machine with what the networks of earlier ``runs`` (folders, or mappings with a report beside) hold of it.
 
     Raises
     ------

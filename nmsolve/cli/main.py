@@ -32,7 +32,7 @@ class _Commands(typer.core.TyperGroup):
     """Some commands have names of two words."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command of the first two words, else that of the first."""
+        """Return the command of the first two words, else that of the first."""
         name = " ".join(args[:2])
         return (
             (name, self.commands[name], args[2:])
@@ -72,7 +72,7 @@ def _root(
 
 
 def from_options(options: type, run: str) -> Callable[..., None]:
-    """A Typer command that takes the fields of a dataclass and ends with the exit code that ``run`` returns for it.
+    """Return a Typer command that takes the fields of a dataclass and ends with the exit code that ``run`` returns for it.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ MOST_CORES = 1024
 
 
 def one_after_the_other(o: MapOptions, problem: MappingProblem) -> str | None:
-    """Why placement and routes cannot be improved in turns here; None if they can."""
+    """Return why placement and routes cannot be improved in turns here; None if they can."""
     reasons = {
         "--engines names those of the mapping": o.engines is not None,
         "--mip-solver is for a mapping alone": o.mip_solver != "highs",
@@ -112,7 +112,7 @@ class _Told:
 
 
 def _answer(run: Run, found: Result[InTurns], events: list[Event], wall: float, cpu: float) -> Taken:
-    """What alternating found, as an ordinary result with routes."""
+    """Return what alternating found, as an ordinary result with routes."""
     from nmsolve.hw.scores import score
 
     best, value = found.solution, found.objective
@@ -130,7 +130,7 @@ def _answer(run: Run, found: Result[InTurns], events: list[Event], wall: float, 
 
 
 def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:
-    """The objectives that depend on routes, over these."""
+    """Return the objectives that depend on routes, over these."""
     from nmsolve.hw.detours import link_weights
     from nmsolve.hw.routing.energy import energy_parts
     from nmsolve.hw.routing.loads import route_loads
@@ -146,7 +146,7 @@ def _routed_scores(asked: RoutingProblem, routes: Routes) -> dict[str, float]:
 
 
 def in_turns_words(found: Taken) -> str:
-    """What the rounds gained, and what the bounds are about."""
+    """Return what the rounds gained, and what the bounds are about."""
     result, mapped, first = found
     of_routes = next((p for p in mapped.part.objectives if p.name == "max-link"), None)
     text = f"Loads are those of the {CHOSEN} routes. The first placement with its first routes had max-link {number(first)}"

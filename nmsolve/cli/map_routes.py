@@ -71,7 +71,7 @@ def require_route(o: MapOptions) -> None:
 
 
 def mapping_time(o: MapOptions, limit: float) -> float:
-    """Seconds of the limit that are the mapping's: a share of those that are left where routes are chosen after it."""
+    """Return seconds of the limit that are the mapping's: a share of those that are left where routes are chosen after it."""
     if o.route != CHOSEN:
         return limit
     spent = clock.spent()
@@ -186,7 +186,7 @@ def write_mapped_routes(out: Path, mapped: MappedRoutes) -> None:
 def mapped_checks(
     out: Path, problem: MappingProblem, core: IntArray, mapped: MappedRoutes
 ) -> list[CheckPart]:
-    """The independent checks of the routes, from their file alone."""
+    """Return the independent checks of the routes, from their file alone."""
     from nmsolve.hw.verify_routes import verify_flow_routes
 
     claimed = {o.name: o.value for o in mapped.part.objectives}

@@ -21,7 +21,7 @@ TOGETHER = 256
 
 
 def with_turns(problem: MappingProblem, spec: str | None, route: str, names: Iterable[str]) -> MappingProblem:
-    """The problem with the turns that ``spec`` prohibits (None: none).
+    """Return the problem with the turns that ``spec`` prohibits (None: none).
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def with_turns(problem: MappingProblem, spec: str | None, route: str, names: Ite
 
 
 def resolved(spec: str | None) -> str | None:
-    """The option as a report keeps it: a file by its whole path."""
+    """Return the option as a report keeps it: a file by its whole path."""
     return str(Path(spec).resolve()) if spec is not None and spec.endswith(".json") else spec
 
 

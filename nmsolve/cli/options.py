@@ -20,7 +20,7 @@ _LONGEST = 1e9
 
 
 def shortened(text: str) -> str:
-    """A value for a message of one line: the first 40 characters of a long one."""
+    """Return a value for a message of one line: the first 40 characters of a long one."""
     return text if len(text) <= 40 else text[:40] + "..."
 
 
@@ -79,7 +79,7 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
 def search(
     o: MapOptions | RouteOptions | PipelineOptions | GapOptions, **more: Unpack[RunOptions]
 ) -> RunOptions:
-    """The options of a search and ``more``; its time counts from the start of the command."""
+    """Return the options of a search and ``more``; its time counts from the start of the command."""
     return {
         "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,
         "engines": names(o.engines), "memory": size_in_bytes(o.memory), **more,
@@ -87,7 +87,7 @@ def search(
 
 
 def whole(path: Path | None) -> str | None:
-    """A path as a report keeps it: from the root."""
+    """Return a path as a report keeps it: from the root."""
     return None if path is None else str(path.resolve())
 
 

@@ -9,7 +9,7 @@ from nmsolve.cli.progress import number, percent
 
 
 def fill(template: str, **values: Any) -> str:
-    """A file of ``templates/`` with its values put in; a value that is missing is an error."""
+    """Return a file of ``templates/`` with its values put in; a value that is missing is an error."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     folder = resources.files("nmsolve.cli") / "templates"

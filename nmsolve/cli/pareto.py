@@ -40,7 +40,7 @@ ALONE = ("objective", "gap", "write_onnx", "place", "batches")
 
 
 def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[str, ...]) -> tuple[str, str]:
-    """The two objectives of ``--pareto``.
+    """Return the two objectives of ``--pareto``.
 
     Raises
     ------
@@ -118,7 +118,7 @@ def _row(front: Front[Any], point: Point[Any]) -> dict[str, Any]:
 
 
 def _proof(point: Point[Any]) -> str:
-    """What is proved of a point, and on whose word."""
+    """Return what is proved of a point, and on whose word."""
     if not point.proven:
         return ""
     return f"proved, on the word of {point.word}" if point.word else "proved"

@@ -24,7 +24,7 @@ CHECKS = 0.4
 
 
 def search_time(limit: float) -> float:
-    """Seconds of a time limit that are for searching; the rest, and what comes after the limit, draws the page."""
+    """Return seconds of a time limit that are for searching; the rest, and what comes after the limit, draws the page."""
     return limit - min(PAGE, PAGE_PART * limit)
 
 
@@ -65,7 +65,7 @@ class Patience:
         return self._stop.asked
 
     def left(self) -> float:
-        """Seconds that optional things may still take; not above 0 if time is up."""
+        """Return seconds that optional things may still take; not above 0 if time is up."""
         asked_at = math.inf if self._stop.asked_at is None else self._stop.asked_at
         return min(self._limit + AFTER_LIMIT, asked_at + AFTER_SIGNAL) - time.monotonic()
 

@@ -222,7 +222,7 @@ def _steps(points: Sequence[tuple[float, float | None]], end: float) -> tuple[Fl
 
 
 def _at(times: FloatArray, values: FloatArray, grid: FloatArray) -> FloatArray:
-    """Value of a step line at every time of ``grid`` (which starts no earlier than the line)."""
+    """Return the value of a step line at every time of ``grid`` (which starts no earlier than the line)."""
     out: FloatArray = values[np.searchsorted(times, grid, side="right") - 1]
     return out
 
@@ -235,7 +235,7 @@ def pareto(
     ideal: tuple[float, float],
     bounds: tuple[float | None, float | None],
 ) -> str:
-    """The front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds."""
+    """Return the front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds."""
     from matplotlib.ticker import EngFormatter
 
     figure, ax = new_figure(6.4, 4.2)

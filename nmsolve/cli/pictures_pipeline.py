@@ -66,7 +66,7 @@ def stage_bars(
 
 
 def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: str) -> str:
-    """The layers in the order of the pipeline with what each costs, coloured by stage, cuts between stages.
+    """Return the layers in the order of the pipeline with what each costs, coloured by stage, cuts between stages.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ STEEP = 12
 
 
 def turn_map(machine: Machine, turns: TurnSet) -> str:
-    """Which turns are prohibited where: one small board for every kind of turn, left turns above right turns."""
+    """Return which turns are prohibited where: one small board for every kind of turn, left turns above right turns."""
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
@@ -146,7 +146,7 @@ def latency_curve(
 
 
 def latency_histogram(histogram: IntArray) -> str:
-    """How many packets took how many cycles.
+    """Return how many packets took how many cycles.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
 
 
 def _front_names(o: PipelineOptions, problem: PipelineProblem) -> tuple[str, str]:
-    """The two objectives of ``--pareto``. InputError for others, or where a rule fixes one, or nothing fits."""
+    """Return the two objectives of ``--pareto``. InputError for others, or where a rule fixes one, or nothing fits."""
     from nmsolve.cli.pareto import require_front
     from nmsolve.model.pipeline.objectives import PIPELINE_OBJECTIVES, require_free
     from nmsolve.solvers.multi_objective import objective_names
@@ -125,7 +125,7 @@ def _pipeline_front(
 def _first(
     o: PipelineOptions, start: Start | None, problem: PipelineProblem
 ) -> tuple[PipelinePlan | None, list[Bound]]:
-    """The plan to begin with, and what an earlier run proved of this problem."""
+    """Return the plan to begin with, and what an earlier run proved of this problem."""
     from nmsolve.model.pipeline.files import read_plan
 
     path = o.warm_start if start is None else start.answer
@@ -139,7 +139,7 @@ def _first(
 def _search(
     problem: PipelineProblem, first: PipelinePlan | None, stays: bool, seconds: float, how: dict[str, Any]
 ) -> tuple[Result[PipelinePlan], PipelinePlan | None]:
-    """The best plan, or with ``stays`` the first one with its bound and a better one met on the way."""
+    """Return the best plan, or with ``stays`` the first one with its bound and a better one met on the way."""
     from nmsolve.solvers.pipeline.api import bound_plan, plan
     from nmsolve.solvers.run import Options
 
@@ -150,7 +150,7 @@ def _search(
 
 
 def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
-    """The part of the options that states the problem."""
+    """Return the part of the options that states the problem."""
     return PipelineInputs(
         model=str(o.model.resolve()), cores=o.cores, machine=opt.machine(o.machine), chips=o.chips, stages=o.stages,
         exact_stages=o.exact_stages, use_all=o.use_all, core_memory=opt.size_in_bytes(o.core_memory, "--core-memory"),
@@ -218,7 +218,7 @@ def write_pipeline(
 
 
 def _words(report: PipelineReport) -> Iterator[str]:
-    """What the report says, for people."""
+    """Yield what the report says, for people."""
     if report.stages:
         heads = (f"{'stage':>5} {'cores':>6} {'layers':>6}", f"{'load':>12} {'compute':>12} {'transfer':>12}")
         yield f"\n{heads[0]} {heads[1]} {'storage/core':>13}  first layer"

@@ -23,7 +23,7 @@ _MIB = 2**20
 def render_pipeline_html(
     given: Given, result: Result[PipelinePlan], report: PipelineReport, verify_command: str
 ) -> str:
-    """The page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve pipeline``. Equal arguments give equal bytes."""
     drawn = {} if result.solution is None else plan_pictures(given, result.solution, report)
     return fill(
         "pipeline.html.j2",

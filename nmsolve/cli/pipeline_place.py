@@ -61,7 +61,7 @@ def place_tiles(
 
 
 def _inputs(o: PipelineOptions, folder: Path, seconds: float) -> dict[str, object]:
-    """What ``verify`` needs to load the same mapping problem again."""
+    """Return what ``verify`` needs to load the same mapping problem again."""
     return {
         "graph": opt.whole(folder / GRAPH),
         "machine": opt.machine(o.machine),

@@ -38,7 +38,7 @@ class PipelineInputs(msgspec.Struct, frozen=True):
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
-    """A pipeline-report.json, and the part of it that states the problem.
+    """Return a pipeline-report.json, and the part of it that states the problem.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def state_problem(inputs: PipelineInputs) -> Given:
 
 
 def _cores(inputs: PipelineInputs, machine: Machine | None) -> int | None:
-    """How many cores there are, None if only the input can say."""
+    """Return how many cores there are, None if only the input can say."""
     usable = None if machine is None else int(machine.usable.sum())
     if inputs.cores is not None and usable is not None and inputs.cores > usable:
         raise InputError(f"{inputs.cores} cores of a machine with {usable}", "--cores", f"at most {usable}")
@@ -111,7 +111,7 @@ def _cores(inputs: PipelineInputs, machine: Machine | None) -> int | None:
 
 
 def _cost_graph(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
-    """A cost graph states devices, times and memory itself; options replace what they name."""
+    """State a cost graph: it has its own devices, times and memory; options replace what they name."""
     from nmsolve.model.formats.cost_graph import load_cost_graph
 
     if inputs.bind is not None or inputs.strict:
@@ -138,7 +138,7 @@ def _exact(inputs: PipelineInputs) -> bool:
 
 
 def _model(inputs: PipelineInputs, machine: Machine | None, cores: int | None) -> Given:
-    """An ONNX model: its operators are the layers, the machine's figures give their times."""
+    """State an ONNX model: its operators are the layers, the machine's figures give their times."""
     from nmsolve.hw.pipeline.figures import machine_figures
     from nmsolve.hw.pipeline.tiles import UNIT, pipeline_problem
     from nmsolve.hw.pipeline.to_graph import needed_whole

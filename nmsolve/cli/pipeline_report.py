@@ -101,7 +101,7 @@ def build_pipeline_report(
     given: Given, result: Result[PipelinePlan], checks: list[CheckPart], batches: int, inputs: dict[str, Any],
     not_checked: Sequence[str] = (),
 ) -> PipelineReport:  # fmt: skip
-    """The report of a run; all figures of stages are recomputed from the plan."""
+    """Return the report of a run; all figures of stages are recomputed from the plan."""
     problem = given.problem
     return PipelineReport(
         **ended(result),

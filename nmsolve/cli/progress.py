@@ -151,7 +151,7 @@ def watching(as_json: bool) -> Iterator[list[Observer]]:
 
 
 def number(value: float | None) -> str:
-    """A figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
+    """Return a figure for people: whole numbers with separators, others with seven digits, ``-`` for none."""
     if value is None or value != value or value in (float("inf"), float("-inf")):
         return "-"
     if value == int(value) and abs(value) < 1e15:
@@ -160,7 +160,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A gap for people: ``3.10 %``, ``-`` for none. A gap that is not 0 never prints as 0.00 %."""
+    """Return a gap for people: ``3.10 %``, ``-`` for none. A gap that is not 0 never prints as 0.00 %."""
     if share is None or share == float("inf"):
         return "-"
     if 0 < share < 0.00005:

@@ -132,7 +132,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def ended(result: Any) -> dict[str, Any]:
-    """What every report says of its run."""
+    """Return what every report says of its run."""
     return {
         "version": __version__,
         "status": result.status,
@@ -144,7 +144,7 @@ def ended(result: Any) -> dict[str, Any]:
 
 
 def parts_of(result: Any) -> dict[str, Any]:
-    """What every report says of engines and their bounds."""
+    """Return what every report says of engines and their bounds."""
     return {
         "engines": [
             EnginePart(

@@ -152,7 +152,7 @@ def _search(o: RouteOptions, start: Start | None, problem: RoutingProblem) -> Ca
 
 
 def routing_problem(o: RouteProblemOptions, loaded: Loaded, objective: str) -> RoutingProblem:
-    """The flows of the mapping with the rules of the options."""
+    """Return the flows of the mapping with the rules of the options."""
     from nmsolve.model.routing.flows import flows_of
     from nmsolve.model.routing.problem import RoutingProblem
 
@@ -220,7 +220,7 @@ def write_routing(
 def _report(
     o: RouteOptions, loaded: Loaded, problem: RoutingProblem, result: Result[ChosenRoutes], uncovered: str
 ) -> RouteReport:
-    """What the search says, before anything is checked."""
+    """Return what the search says, before anything is checked."""
     return RouteReport(
         **ended(result),
         machine=loaded.machine.name,
@@ -260,7 +260,7 @@ def max_link_by_rule(problem: RoutingProblem) -> dict[str, float]:
 
 
 def _inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
-    """What it takes to run this again."""
+    """Return what it takes to run this again."""
     own = ("objective", "turns", "form", "table_limit", "detour", "channels", "engines")
     return (
         loaded.named(o) | {name: getattr(o, name) for name in own} | {"time_limit": opt.seconds(o.time_limit)}
@@ -268,7 +268,7 @@ def _inputs(o: RouteOptions, loaded: Loaded) -> dict[str, Any]:
 
 
 def _words(report: RouteReport) -> Iterator[str]:
-    """What the report says, for people."""
+    """Yield what the report says, for people."""
     how = f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
     yield f"\n{report.status}: {report.flows} flows {how}"
     for part in report.objectives:

@@ -25,7 +25,7 @@ FILE = "route-certificates.json"
 
 
 def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bound]]) -> str:
-    """The file: as certificates.json of a mapping, each bound with its ``objective``."""
+    """Return the file: as certificates.json of a mapping, each bound with its ``objective``."""
     from nmsolve.solvers.mapping import certificates
 
     rows = ((name, b) for name, some in bounds.items() for b in some)
@@ -33,7 +33,7 @@ def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bou
 
 
 def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
-    """The report beside the routes ``path``, and what it claims of their objectives; None without one."""
+    """Return the report beside the routes ``path``, and what it claims of their objectives; None without one."""
     from nmsolve.cli.loading import read_object
 
     for name in ("route-report.json", "report.json"):
@@ -55,7 +55,7 @@ def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | 
 def claim_checks(
     path: Path, problem: RoutingProblem, values: Mapping[str, float], thorough: bool
 ) -> list[CheckPart]:
-    """What the report beside the routes ``path`` claims to be proved of them.
+    """Return what the report beside the routes ``path`` claims to be proved of them.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ PART_NAMES = {
 
 
 def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None) -> dict[str, Any]:
-    """Values of the template ``routing.html.j2``: pictures and the table of the hottest links.
+    """Return values of the template ``routing.html.j2``: pictures and the table of the hottest links.
 
     Parameters
     ----------
@@ -65,14 +65,14 @@ def route_sections(
 
 
 def links_picture(machine: Machine, loads: FloatArray, hot: list[int], unit: str) -> str:
-    """All links of the board with their loads (4 * P,), the hottest ranked."""
+    """Return all links of the board with their loads (4 * P,), the hottest ranked."""
     links = np.flatnonzero(link_works(machine))
     ends = np.stack([links // 4, link_ends(machine)[links]], axis=1)
     return pictures.link_loads(machine, ends, loads[links], np.searchsorted(links, hot).tolist(), unit)
 
 
 def hottest_links(machine: Machine, loads: FloatArray) -> list[int]:
-    """The links with the largest loads (4 * P,), largest first, ties by number; unused ones are left out."""
+    """Return the links with the largest loads (4 * P,), largest first, ties by number; unused ones are left out."""
     order = np.argsort(-loads, kind="stable")[:HOTTEST]
     return [int(link) for link in order if loads[link] > 0]
 
@@ -117,7 +117,7 @@ def _ends(machine: Machine, flows: Flows, flow: int) -> str:
 def energy_section(
     machine: Machine, network: EnergyParts, compute: ComputeEnergy | None, steps: int = 1
 ) -> dict[str, Any]:
-    """Values of the template ``energy.html.j2``; the cores' own energy over the steps is added where there are figures."""
+    """Return values of the template ``energy.html.j2``; the cores' own energy over the steps is added where there are figures."""
     parts = [(PART_NAMES[k], v) for k, v in network.by_part.items() if v > 0]
     by_core, missing = network.by_core, ""
     if compute is not None and network.unit == "pJ":
@@ -142,7 +142,7 @@ def render_route_html(
     report: RouteReport,
     verify_command: str,
 ) -> str:
-    """The page of ``nmsolve route``. Equal arguments give equal bytes."""
+    """Return the page of ``nmsolve route``. Equal arguments give equal bytes."""
     from nmsolve.hw.routing.compute import compute_energy
     from nmsolve.hw.routing.lengths import route_lengths
     from nmsolve.model.routing.check import table_entries
@@ -181,7 +181,7 @@ def _first_stage(result: Result[ChosenRoutes]) -> list[Any]:
 
 
 def route_words(report: RouteReport) -> list[str]:
-    """What is proved, in sentences."""
+    """Return what is proved, in sentences."""
     if report.status == "infeasible":
         return ["Proved: no routes keep all these rules."]
     if report.status == "unknown":

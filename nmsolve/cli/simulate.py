@@ -53,7 +53,7 @@ def run_simulate(o: SimulateOptions) -> int:
 def _runs(
     o: SimulateOptions, setting: Setting, end: float, say: Says, stop: Callable[[], bool]
 ) -> tuple[Saturation | None, Runs]:
-    """What is simulated until ``end`` (``time.monotonic()``); the edge of saturation for a sweep."""
+    """Return what is simulated until ``end`` (``time.monotonic()``); the edge of saturation for a sweep."""
     from nmsolve.hw.noc import saturation, simulate
 
     left = max(0.1, end - time.monotonic())

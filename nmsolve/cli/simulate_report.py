@@ -123,19 +123,19 @@ def build(setting: Setting, runs: Runs, edge: Saturation | None, seed: int) -> S
 
 
 def ending(run: RunPart) -> str:
-    """How a run that is not stable ended: cut short, which says nothing about its load, or past saturation."""
+    """Return how a run that is not stable ended: cut short, which says nothing about its load, or past saturation."""
     return f"cut short ({run.ended})" if run.ended in ("time", "stopped") else f"not stable ({run.ended})"
 
 
 def cycles(value: int) -> str:
-    """A latency of a histogram, whose last entry counts all that are longer; ``-`` where no packet arrived."""
+    """Return a latency of a histogram, whose last entry counts all that are longer; ``-`` where no packet arrived."""
     from nmsolve.hw.noc.state import HISTOGRAM
 
     return "-" if value < 0 else f"{value}" if value < HISTOGRAM - 1 else f">={value}"
 
 
 def drain_words(drain: list[int]) -> str:
-    """How long the steps took."""
+    """Return how long the steps took."""
     late = sum(d < 0 for d in drain)
     if late:
         return f"{late} of {len(drain)} steps had not been delivered at the end"
@@ -161,13 +161,13 @@ def saturation_words(edge: dict[str, float | None], unit: str = "") -> str:
 
 
 def cap_words(caps: list[CapPart]) -> str:
-    """What limits any load, the least first."""
+    """Return what limits any load, the least first."""
     parts = [f"{c.kind} {c.load:.4g} ({c.where})" for c in sorted(caps, key=lambda c: c.load)]
     return "no stable load can exceed any of: " + ", ".join(parts)
 
 
 def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
-    """The run whose links are drawn: the highest stable one, else the last."""
+    """Return the run whose links are drawn: the highest stable one, else the last."""
     stable = [run for run in runs if run[1].stable]
     return stable[-1] if stable else runs[-1]
 
@@ -196,7 +196,7 @@ def steps_of(setting: Setting, result: SimulationResult) -> int:
 
 
 def _estimates(setting: Setting, runs: Runs) -> list[EstimatePart]:
-    """The queueing estimate at every load that was simulated and is stable, where every flow has its route."""
+    """Return the queueing estimate at every load that was simulated and is stable, where every flow has its route."""
     from nmsolve.hw.routing.latency import estimate_latency
     from nmsolve.model.routing.routes import Routes
 
@@ -255,7 +255,7 @@ class Says:
 
 
 def simulated_words(report: SimulationReport) -> Iterator[str]:
-    """What the report says, for people."""
+    """Yield what the report says, for people."""
     head = f"{'load':>8} {'accepted':>9} {'mean':>9} {'median':>7} {'p99':>7} {'worst':>8}"
     yield f"{head}  latency in cycles"
     estimates = {e.load: e.mean for e in report.estimates if e.trusted and e.mean is not None}

@@ -44,7 +44,7 @@ class Setting:
     loaded: Loaded | None
 
     def traffic(self, load: float | None) -> Traffic | Trace:
-        """What runs at a load, or without one."""
+        """Return what runs at a load, or without one."""
         found = self.trace if load is None or self.traffic_at is None else self.traffic_at(load)
         if found is None:
             raise InputError("a pattern without a load", "--pattern", "--load FLITS, or --sweep")
@@ -109,7 +109,7 @@ def _require_one_kind(o: SimulateOptions) -> None:
 
 
 def _of_mapping(o: SimulateOptions, config: RouterConfig) -> Setting:
-    """The flows of a mapping: whole steps, or a load."""
+    """Return the flows of a mapping: whole steps, or a load."""
     from nmsolve.cli.loading import load_answer
     from nmsolve.hw.noc import of_flows, steps_of_flows
     from nmsolve.model.routing.flows import flows_of
@@ -170,7 +170,7 @@ def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig) -> Setting:
 
 
 def _middle(machine: Machine) -> int:
-    """The usable core nearest to the middle of the board: the hotspot."""
+    """Return the usable core nearest to the middle of the board: the hotspot."""
     r, c = np.divmod(np.arange(machine.size), machine.cols)
     far = abs(2 * r - machine.rows + 1) + abs(2 * c - machine.cols + 1)
     return int(np.argmin(np.where(machine.usable, far, np.iinfo(np.int64).max)))
@@ -184,7 +184,7 @@ def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
 
 
 def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | None) -> Routes | TurnSet:
-    """The routes of the given file, of the one beside the mapping, or of the rule."""
+    """Return the routes of the given file, of the one beside the mapping, or of the rule."""
     from nmsolve.hw.routing.named import named_routes
     from nmsolve.hw.turns import turn_set
 
@@ -199,7 +199,7 @@ def _routing(o: SimulateOptions, machine: Machine, flows: Flows, folder: Path | 
 
 
 def _of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
-    """The routes of ``flows`` in flow-routes.json, which may hold more; rates may differ, as those of a trace do."""
+    """Return the routes of ``flows`` in flow-routes.json, which may hold more; rates may differ, as those of a trace do."""
     from nmsolve.model.routing.check import routes_complaint
     from nmsolve.model.routing.files import read_flow_routes
     from nmsolve.model.routing.routes import Routes
@@ -231,7 +231,7 @@ def _key(flows: Flows, flow: int) -> tuple[int, ...]:
 
 
 def router(text: str) -> RouterConfig:
-    """A preset by name, or the parameters in a .toml file.
+    """Return a preset by name, or the parameters in a .toml file.
 
     Raises
     ------

@@ -29,7 +29,7 @@ UNIT = "flits per cycle"
 
 
 def render_simulation_html(setting: Setting, runs: Runs, report: SimulationReport, command: str) -> str:
-    """The whole page. Equal arguments give equal bytes."""
+    """Return the whole page. Equal arguments give equal bytes."""
     load, main = shown(runs)
     machine, use = setting.machine, main.link_use
     hot = hottest_links(machine, use)
@@ -78,12 +78,12 @@ def _curve(setting: Setting, report: SimulationReport) -> str:
 
 
 def _load_words(setting: Setting) -> str:
-    """What a load is a load of."""
+    """Return what a load is a load of."""
     return "flits per cycle of the busiest core" if setting.flows is not None else "flits per core and cycle"
 
 
 def simulation_words(setting: Setting, report: SimulationReport) -> list[str]:
-    """What was found, in sentences."""
+    """Return what was found, in sentences."""
     words = []
     if report.deadlock:
         words.append(

@@ -18,7 +18,7 @@ _STEERING = re.compile(
 
 
 def harmless(text: str) -> str:
-    """The text with such characters as JSON writes them: ``\\u001b``. Printed JSON stays what it was."""
+    """Return the text with such characters as JSON writes them: ``\\u001b``. Printed JSON stays what it was."""
     return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

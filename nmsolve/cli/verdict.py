@@ -14,12 +14,12 @@ UNREAD = "the report"
 
 
 def headline(check: CheckPart) -> bool:
-    """Whether it is about what a report claims in the end, not about one of the bounds behind that (``bound METHOD``)."""
+    """Return whether it is about what a report claims in the end, not about one of the bounds behind that (``bound METHOD``)."""
     return not check.name.startswith("bound ")
 
 
 def unread(claim: str, how: str) -> CheckPart:
-    """The check that was not made: a claim that only the report makes, and how to check it."""
+    """Return the check that was not made: a claim that only the report makes, and how to check it."""
     return CheckPart("claims", True, f"{claim}: only claimed, not looked at here ({how})", UNREAD)
 
 

@@ -75,7 +75,7 @@ class Front(Generic[S]):
 
 
 def word_of(result: Result[S], recomputed: Collection[str]) -> str:
-    """The solver on whose word an optimum rests, "" where a bound that meets it can be ``recomputed``."""
+    """Return the solver on whose word an optimum rests, "" where a bound that meets it can be ``recomputed``."""
     full = [b for b in result.bounds if b.scope == "full"]
     best = max((b.value for b in full), default=0.0)
     methods = [b.method for b in full if meets(b.value, best)] if best > 0 else []
@@ -124,7 +124,7 @@ def pareto_front(
     seconds: float,
     tell: Tell = lambda *_: None,
 ) -> Front[S]:
-    """The front of two objectives: its ends, and between them the best first objective under equally spaced ceilings.
+    """Return the front of two objectives: its ends, and between them the best first objective under equally spaced ceilings.
 
     Raises
     ------
@@ -176,7 +176,7 @@ class _Search(Generic[S]):
         return stage, result
 
     def point(self, k: int, ceiling: float | None, start: S | None) -> Point[S] | None:
-        """Least objective ``k`` under a ceiling on the other, then least other objective at that value."""
+        """Return the least objective ``k`` under a ceiling on the other, then least other objective at that value."""
         share = max(0.2, (self.end - time.monotonic()) / max(1, self.left))
         self.left -= 1
         if ceiling is not None and self._known(ceiling):
@@ -202,14 +202,14 @@ class _Search(Generic[S]):
         return point
 
     def _known(self, ceiling: float) -> bool:
-        """True if a point that was proved under a looser ceiling keeps this one, too: nothing else would be found."""
+        """Return True if a point that was proved under a looser ceiling keeps this one, too: nothing else would be found."""
         return any(
             p.proven and p.bound is not None and p.values[1] <= ceiling and (p.ceiling is None or ceiling <= p.ceiling)
             for p in self.found
         )  # fmt: skip
 
     def best_within(self, ceiling: float) -> S | None:
-        """The known solution with least first objective under a ceiling."""
+        """Return the known solution with least first objective under a ceiling."""
         inside = [p for p in self.found if p.values[1] <= ceiling * (1 + EQUAL)]
         return min(inside, key=lambda p: p.values[0]).solution if inside else None
 

@@ -122,10 +122,10 @@ class Task(ABC, Generic[S]):
 
     @abstractmethod
     def words(self, seed: int) -> str:
-        """What is to be solved, for people."""
+        """Return what is to be solved, for people."""
 
     def reserve(self, time_limit: float) -> float:
-        """Seconds that :meth:`finish` needs."""
+        """Return seconds that :meth:`finish` needs."""
         return 0.0
 
     @abstractmethod
@@ -133,7 +133,7 @@ class Task(ABC, Generic[S]):
         """Tell the run what is known before, and plan it."""
 
     def finish(self, run: Run) -> Bound | None:
-        """What is left to do after the search; a bound on the solution's own part of the problem, if there is one."""
+        """Return what is left to do after the search; a bound on the solution's own part of the problem, if there is one."""
         return None
 
     @abstractmethod
@@ -141,11 +141,11 @@ class Task(ABC, Generic[S]):
         """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
     def provers(self, seconds: float) -> list[str]:
-        """Names of the engines that may raise the bound within ``seconds``, those first that only prove."""
+        """Return names of the engines that may raise the bound within ``seconds``, those first that only prove."""
         return []
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
-        """What a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
+        """Return what a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""
         return BoundCheck(False, math.nan, "nothing here can be recomputed")
 
 
@@ -222,7 +222,7 @@ def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> t
 
 
 def _stop_reason(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> str:
-    """Why the run ended, the strongest reason first."""
+    """Return why the run ended, the strongest reason first."""
     kinds = {ending.kind for ending in portfolio.endings.values()}
     if incumbent.infeasible:
         return "exhausted"

@@ -95,7 +95,7 @@ def curves(
 def _matrix(
     cases: Sequence[Case], methods: Sequence[str], cost: Callable[[Outcome, float], float]
 ) -> FloatArray:
-    """(methods, tasks): a task is an instance with the position of a seed; inf where a run is missing."""
+    """Return (methods, tasks): a task is an instance with the position of a seed; inf where a run is missing."""
     columns = []
     for c in cases:
         for i in range(max((len(r) for r in c.runs.values()), default=0)):

@@ -25,7 +25,7 @@ def version() -> str:
 
 
 def uncompiled() -> bool:
-    """True if many kernels are not in the cache, so that the first runs would pay for compiling them.
+    """Return True if many kernels are not in the cache, so that the first runs would pay for compiling them.
 
     A module counts as compiled if a cached kernel is younger than its source. One in ten may lack one: kernels that
     are only ever inlined are not cached. With another cache folder (``NUMBA_CACHE_DIR``) nothing is said.
@@ -43,7 +43,7 @@ def uncompiled() -> bool:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -72,7 +72,7 @@ class Kind:
         return signature(named(self.state)).parameters
 
     def load(self, options: Mapping[str, Any]) -> Stated:
-        """The problem that ``options`` state; text is converted to what they take.
+        """Return the problem that ``options`` state; text is converted to what they take.
 
         Raises
         ------

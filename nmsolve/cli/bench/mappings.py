@@ -21,7 +21,7 @@ def state(
     balance: float | None = None,
     objective: str = "hops",
 ) -> Stated:
-    """The problem of ``nmsolve map`` with these options.
+    """Return the problem of ``nmsolve map`` with these options.
 
     Raises
     ------
@@ -42,7 +42,7 @@ def state(
 
 
 def network(kind: str, options: dict[str, Any], **parameters: int | float) -> Maker:
-    """An instance of ``nmsolve generate KIND``."""
+    """Return an instance of ``nmsolve generate KIND``."""
 
     def make(path: Path) -> dict[str, Any]:
         from nmsolve.model.formats import save_graph

@@ -42,12 +42,12 @@ def primal_integral(trajectory: Trajectory, reference: float, limit: float) -> f
 
 
 def time_to(trajectory: Trajectory, reference: float, gap: float = 0.0) -> float:
-    """Seconds until the gap to ``reference`` was at most ``gap``; inf if it never was."""
+    """Return seconds until the gap to ``reference`` was at most ``gap``; inf if it never was."""
     return next((t for t, v in trajectory if distance(v, reference) <= gap), math.inf)
 
 
 def gap_at(trajectory: Trajectory, reference: float, times: FloatArray) -> FloatArray:
-    """(t,) gap to ``reference`` at every time; 1 before the first solution."""
+    """Return (t,) gap to ``reference`` at every time; 1 before the first solution."""
     moments = np.array([t for t, _ in trajectory])
     gaps = np.array([1.0, *(distance(v, reference) for _, v in trajectory)])
     out: FloatArray = gaps[np.searchsorted(moments, times, side="right")]

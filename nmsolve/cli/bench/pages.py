@@ -43,7 +43,7 @@ PICTURES = {
 
 
 def markdown(head: Head, summaries: Sequence[Summary]) -> str:
-    """The whole page. Each suite's figures that differ from run to run come last, under "Times"."""
+    """Return the whole page. Each suite's figures that differ from run to run come last, under "Times"."""
     lines = [
         "# Benchmarks",
         "",
@@ -73,7 +73,7 @@ def _rows(table: Table) -> list[str]:
 
 
 def html(head: Head, summaries: Sequence[Summary]) -> str:
-    """The whole page with its pictures, without them if it was interrupted. Equal runs give equal bytes."""
+    """Return the whole page with its pictures, without them if it was interrupted. Equal runs give equal bytes."""
     drawn = {one.suite: [] if head.missing else _pictures(one.curves) for one in summaries}
     return fill("bench.html.j2", head=head, summaries=summaries, drawn=drawn)
 

@@ -34,7 +34,7 @@ def state(
     bind: str | None = None,
     strict: bool = False,
 ) -> Stated:
-    """The problem of ``nmsolve pipeline`` with these options.
+    """Return the problem of ``nmsolve pipeline`` with these options.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def state(
 
 
 def _check(problem: PipelineProblem, result: Result[PipelinePlan], patience: Patience) -> Checked:
-    """The rules and the objective, as ``nmsolve pipeline`` checks them."""
+    """Return the rules and the objective, as ``nmsolve pipeline`` checks them."""
     from nmsolve.cli.check_pipeline import plan_checks
     from nmsolve.cli.patience import CHECKS
 
@@ -70,7 +70,7 @@ def _check(problem: PipelineProblem, result: Result[PipelinePlan], patience: Pat
 
 
 def _drawn(layers: int, reach: int, **options: Any) -> Maker:
-    """A cost graph: every layer takes one or two of the ``reach`` layers before it as inputs (1: a chain).
+    """Return a cost graph: every layer takes one or two of the ``reach`` layers before it as inputs (1: a chain).
 
     Times are |N(1, 0.5)|; sending a tensor takes |N(0.2, 0.1)|. Every core has room for all layers.
     """
@@ -99,7 +99,7 @@ def _drawn(layers: int, reach: int, **options: Any) -> Maker:
 
 
 def _shipped(name: str, **options: Any) -> Maker:
-    """A cost graph that comes with the package."""
+    """Return a cost graph that comes with the package."""
     return lambda path: {"model": Path(__file__).parent / "instances" / "dnn" / name, **options}
 
 

@@ -41,7 +41,7 @@ def state(
     detour: int = 0,
     channels: int = 1,
 ) -> Stated:
-    """The problem of ``nmsolve route`` with these options.
+    """Return the problem of ``nmsolve route`` with these options.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _check(
 
 
 def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Maker:
-    """An instance on a square mesh: node i of the graph, of n, is on core ``i * cores // n``."""
+    """Return an instance on a square mesh: node i of the graph, of n, is on core ``i * cores // n``."""
 
     def instance(path: Path) -> dict[str, Any]:
         from nmsolve.model.files import write_atomic

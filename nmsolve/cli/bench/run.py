@@ -60,7 +60,7 @@ def run_bench(o: BenchOptions) -> int:
 
 
 def _stated(o: BenchOptions) -> dict[str, Any]:
-    """How files are to be taken: the options that have names of their own, and those of ``--set``.
+    """Return how files are to be taken: the options that have names of their own, and those of ``--set``.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _plan(instances: Sequence[Instance], methods: Sequence[str], head: Head) -> list[Task]:
-    """Every run of the benchmark; all instances with the first seed come first, so that a part says something too.
+    """Return every run of the benchmark; all instances with the first seed come first, so that a part says something too.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _carry_out(o: BenchOptions, store: Store, tasks: Sequence[Task]) -> bool:
 
 
 def _refusal(task: Task) -> Outcome | None:
-    """The outcome of a run whose every engine refuses the problem, found without a process."""
+    """Return the outcome of a run whose every engine refuses the problem, found without a process."""
     registry = named(KINDS[task.instance.kind].registry)
     problem = task.instance.problem.problem
     said = [(e, registry[e].make().refuses(problem)) for e in task.engines or []]

@@ -50,7 +50,7 @@ class Answer(msgspec.Struct):
 
 
 def engines_of(method: str) -> list[str] | None:
-    """The engines of a method's name; None for ``auto``."""
+    """Return the engines of a method's name; None for ``auto``."""
     return None if method == "auto" else method.split("+")
 
 
@@ -86,7 +86,7 @@ class Process:
         return self._process.pid
 
     def outcome(self) -> Outcome | None:
-        """What the run gave, or None while it goes on; kills one that overruns."""
+        """Return what the run gave, or None while it goes on; kills one that overruns."""
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         wall = time.monotonic() - self._started
         limit = self.task.key.limit
@@ -152,7 +152,7 @@ def carry_out(
 
 
 def as_json(task: Task, outcome: Outcome) -> dict[str, Any]:
-    """A run as one flat JSON object, without its events."""
+    """Return a run as one flat JSON object, without its events."""
     data = asdict(outcome)
     del data["events"], data["engines"]
     return {"type": "run", **asdict(task.key), **data}

@@ -141,7 +141,7 @@ class Store:
             self._db.execute(f"INSERT OR IGNORE INTO runs VALUES ({marks}, datetime('now'))", values)
 
     def find(self, keys: Iterable[Key]) -> dict[Key, Outcome]:
-        """The runs among ``keys`` that are there.
+        """Return the runs among ``keys`` that are there.
 
         Raises
         ------
@@ -174,7 +174,7 @@ class Store:
             ) from None
 
     def count(self) -> int:
-        """Number of runs, of any version and machine."""
+        """Return the number of runs, of any version and machine."""
         with self._named("the runs cannot be read"):
             return int(self._db.execute("SELECT count(*) FROM runs").fetchone()[0])
 

@@ -52,7 +52,7 @@ class Source(NamedTuple):
 
 
 def find_suite(suite: str, kind: str | None) -> Source:
-    """The suite of this name; ``kind`` of problem that files state, ``map`` if not given.
+    """Return the suite of this name; ``kind`` of problem that files state, ``map`` if not given.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _made(make: Maker, path: Path) -> Mapping[str, Any]:
 
 
 def _files(source: Source, path: Path, only: str | None, options: Mapping[str, Any]) -> list[Instance]:
-    """The file, or all instances of a folder in order of name, with ``best_known.csv`` beside them if there is one."""
+    """Return the file, or all instances of a folder in order of name, with ``best_known.csv`` beside them if there is one."""
     is_instance = source.table.is_instance
     one = path.is_file() or is_instance(path)
     folder = path.resolve().parent if one else path
@@ -162,7 +162,7 @@ def _best_known(path: Path) -> dict[str, float]:
 
 
 def _values(path: Path, head: list[str], rows: Sequence[tuple[int, list[str]]]) -> dict[str, float]:
-    """The two columns that count, from (line, cells) of every row below the ``head``."""
+    """Return the two columns that count, from (line, cells) of every row below the ``head``."""
     name = next((head.index(c) for c in ("name", "instance") if c in head), None)
     if name is None or "best_known" not in head:
         raise InputError("a column is missing", f"{path}:1", "columns name and best_known")

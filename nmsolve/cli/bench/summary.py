@@ -168,7 +168,7 @@ def _duels(cases: Sequence[Case], methods: Sequence[str]) -> Table:
 
 
 def _unsolved(cases: Sequence[Case], methods: Sequence[str]) -> Table:
-    """What was not solved, and why."""
+    """Return what was not solved, and why."""
     rows = []
     for c in cases:
         for m in methods:
@@ -210,7 +210,7 @@ def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table
 
 
 def _share(cases: Sequence[Case]) -> str:
-    """How much of their core the runs had: one thread that never waits has all of it."""
+    """Return how much of their core the runs had: one thread that never waits has all of it."""
     runs = [o for c in cases for outcomes in c.runs.values() for o in outcomes if o.wall > 0]
     if not runs:
         return ""

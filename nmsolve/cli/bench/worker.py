@@ -72,13 +72,13 @@ def run(order: Order) -> dict[str, Any]:
 
 
 def _why(result: Result) -> str:
-    """What the engines said, where nothing was found."""
+    """Return what the engines said, where nothing was found."""
     said = [f"{e.engine}: {e.status}" for e in result.engines if e.status and e.status != "done"]
     return "; ".join(said) or f"nothing found (stopped: {result.stop_reason})"
 
 
 def _changes(events: tuple[Event, ...]) -> list[tuple[float, float | None, float | None]]:
-    """The moments at which objective or bound of the run changed."""
+    """Return the moments at which objective or bound of the run changed."""
     out: list[tuple[float, float | None, float | None]] = []
     for e in events:
         if e.kind in ("incumbent", "bound") and (not out or (e.objective, e.bound) != out[-1][1:]):

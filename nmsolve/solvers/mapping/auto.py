@@ -47,7 +47,7 @@ DENSE = 13.0
 def chosen(
     problem: MappingProblem, names: Sequence[str], refused: Refused, mip_solver: str = "highs"
 ) -> list[Step]:
-    """The plan of ``--engines``: the named engines in this order with equal shares.
+    """Return the plan of ``--engines``: the named engines in this order with equal shares.
 
     Raises
     ------
@@ -76,7 +76,7 @@ def _steps(
 def automatic(
     problem: MappingProblem, seconds: float, workers: int, refused: Refused, mip_solver: str = "highs"
 ) -> list[Step]:
-    """The plan of automatic mode: the cheapest bounds, heuristics and all other bounds briefly, then exact engines where
+    """Return the plan of automatic mode: the cheapest bounds, heuristics and all other bounds briefly, then exact engines where
     they have a chance; what they leave goes where it brings most (:mod:`nmsolve.solvers.search.race`).
 
     On small problems heuristics and bounds are brief (EASY_NODES, SMALL_MAPPINGS) and the exact engines get the rest. With
@@ -140,7 +140,7 @@ def _first_runs(
 
 
 def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
-    """The bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
+    """Return the bounds for the kind of problem: those that need no mapping, and those that aim at the best one."""
     if problem.graph.on_disk:
         return ["star"], []
     plain = ["star", "gilmore-lawler", "projection"] if problem.one_per_core else ["star", "parts", "joint"]
@@ -154,7 +154,7 @@ def _bounds(problem: MappingProblem) -> tuple[list[str], list[str]]:
 
 
 def _exact(problem: MappingProblem) -> dict[str, float]:
-    """The exact engines with their shares; beyond EASY_NODES with one node per core CP-SAT proves nothing."""
+    """Return the exact engines with their shares; beyond EASY_NODES with one node per core CP-SAT proves nothing."""
     if problem.one_per_core and problem.n > EASY_NODES:
         return {"branch-bound": 0.9, "cpsat": 0.1}
     return {"branch-bound": 0.7, "cpsat": 0.3}
@@ -182,7 +182,7 @@ def least_seconds(name: str, problem: MappingProblem) -> float:
 
 
 def outdone(name: str, problem: MappingProblem) -> str | None:
-    """Why another bound is the better one, or None.
+    """Return why another bound is the better one, or None.
 
     Several nodes per core: joint on well filled cores, parts on loosely filled ones. One: split is above projection, and
     subgraphs pay where nodes have few neighbours.
@@ -213,7 +213,7 @@ def _room(problem: MappingProblem) -> int:
 
 
 def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
-    """Why a bound does not pay in so short a run, or None."""
+    """Return why a bound does not pay in so short a run, or None."""
     least = 1.1 * least_seconds(name, problem)
     if least <= MOST_OF.get(name, MOST) * seconds:
         return None
@@ -221,7 +221,7 @@ def _too_slow(name: str, problem: MappingProblem, seconds: float) -> str | None:
 
 
 def _heuristics(problem: MappingProblem, seconds: float) -> dict[str, float]:
-    """The heuristics for the kind of problem, with their parts of the time that heuristics get first."""
+    """Return the heuristics for the kind of problem, with their parts of the time that heuristics get first."""
     if problem.graph.on_disk:
         return {"external": 1.0}
     if problem.limits_moves:

@@ -136,7 +136,7 @@ def check_bound(
 
 
 def _certainty(problem: MappingProblem, bound: Bound) -> str:
-    """What the check says of itself where it is not exact: eigenvalues of matrices too large to factor."""
+    """Return what the check says of itself where it is not exact: eigenvalues of matrices too large to factor."""
     by_chance = bound.certificate.get("inner", bound.method) in EIGENVALUES and problem.n > FACTORED
     return ", with probability above 1 - 5e-13 over the checker's own random vectors" if by_chance else ""
 
@@ -167,7 +167,7 @@ def _on_trust(problem: MappingProblem, bound: Bound, about: str | None) -> Bound
 
 
 def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
-    """The parts of a mapping as nodes, one per core; traffic between two parts is rounded down where it is not whole."""
+    """Return the parts of a mapping as nodes, one per core; traffic between two parts is rounded down where it is not whole."""
     graph = problem.graph
     number = np.full(problem.cores, -1, np.int64)
     used = np.flatnonzero(np.bincount(core, minlength=problem.cores))
@@ -188,7 +188,7 @@ def _parts(problem: MappingProblem, core: IntArray) -> MappingProblem:
 
 
 def certificate_to_json(certificate: Mapping[str, Any]) -> dict[str, Any]:
-    """A certificate as plain JSON values; arrays become lists (floats survive exactly)."""
+    """Return a certificate as plain JSON values; arrays become lists (floats survive exactly)."""
     out: dict[str, Any] = {}
     for key, value in certificate.items():
         if isinstance(value, np.ndarray):
@@ -278,7 +278,7 @@ def certificates_from_json(data: bytes | str, where: str = "certificates.json") 
 
 
 def stages_from_json(data: bytes | str, where: str = "certificates.json") -> list[Stage]:
-    """The problems in it that are not the final one: those before it, or those of a front; none if it lists none.
+    """Return the problems in it that are not the final one: those before it, or those of a front; none if it lists none.
 
     Raises
     ------
@@ -325,7 +325,7 @@ def _bounds(rows: Sequence[Any], where: str) -> list[Bound]:
 
 
 def _value(value: Any, at: str) -> float:
-    """A finite number from the file."""
+    """Return a finite number from the file."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise InputError(f"value is {value!r}", at, "a number, or null for infinite")
     try:
@@ -338,7 +338,7 @@ def _value(value: Any, at: str) -> float:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys are all different: of two equal ones, readers would disagree which counts."""
+    """Return an object whose keys are all different: of two equal ones, readers would disagree which counts."""
     out = dict(pairs)
     if len(out) < len(pairs):
         names = [name for name, _ in pairs]

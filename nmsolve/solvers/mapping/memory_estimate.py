@@ -32,7 +32,7 @@ MARGIN = 16 * 2**20
 
 
 def search_bytes(problem: MappingProblem, workers: int) -> int:
-    """Least bytes that a search takes beyond what is held once the problem is stated."""
+    """Return the least bytes that a search takes beyond what is held once the problem is stated."""
     graph = problem.graph
     if isinstance(graph, StoredGraph):
         shard = max((s.connections for s in graph.store.shards), default=0)
@@ -42,7 +42,7 @@ def search_bytes(problem: MappingProblem, workers: int) -> int:
 
 
 def advice(problem: MappingProblem) -> str:
-    """What else helps where a graph in memory leaves too little."""
+    """Return what else helps where a graph in memory leaves too little."""
     small = problem.graph.on_disk or loaded_bytes(problem.graph) < FIXED
     return "" if small else ", or the graph as .nmz, which can stay on disk"
 

@@ -14,7 +14,7 @@ from nmsolve.solvers.search.write_model import require_statable
 
 
 def models(problem: MappingProblem, *, free_routes: bool = False) -> tuple[Any, Any]:
-    """The mixed-integer model and the CP-SAT model; ``together`` groups are merged.
+    """Return the mixed-integer model and the CP-SAT model; ``together`` groups are merged.
 
     With ``free_routes`` it is the joint model, in which messages choose their route trees.
 

@@ -46,7 +46,7 @@ REGISTRY: dict[str, Entry] = {
 
 
 def make_engine(name: str, mip_solver: str = "highs") -> Engine:
-    """The engine called ``name``.
+    """Return the engine called ``name``.
 
     Raises
     ------

@@ -16,7 +16,7 @@ from nmsolve.model.types import IntArray
 
 
 def repaired_start(problem: MappingProblem, wish: IntArray, seconds: float) -> IntArray | None:
-    """A feasible mapping close to ``wish`` (n,), or None if none was found.
+    """Return a feasible mapping close to ``wish`` (n,), or None if none was found.
 
     First everybody who may stay does; where that breaks a migration budget, the fewest moves are found by CP-SAT.
 
@@ -92,7 +92,7 @@ def _illegal(problem: MappingProblem, core: IntArray) -> bool:
 
 
 def _origin(problem: MappingProblem) -> IntArray:
-    """(n,) a number for where the members of every node were: equal only if that is equal."""
+    """Return (n,) a number for where the members of every node were: equal only if that is equal."""
     assert problem.migration is not None
     indptr, home, count = problem.migration.homes
     tag = home[indptr[:-1]] + problem.cores * count[indptr[:-1]]

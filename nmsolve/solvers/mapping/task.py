@@ -60,7 +60,7 @@ class MappingTask(Task[IntArray]):
         return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.problem.objective}, seed {seed}"
 
     def reserve(self, time_limit: float) -> float:
-        """Seconds for the bound of the placement, and to read a graph on disk once more."""
+        """Return seconds for the bound of the placement, and to read a graph on disk once more."""
         problem = self.problem
         needed = 0.0 if problem.one_per_core else 1.25 * least_seconds("projection", problem)
         needed += PASS * problem.graph.m if problem.graph.on_disk else 0.0
@@ -89,7 +89,7 @@ class MappingTask(Task[IntArray]):
         return steps
 
     def _may_fit(self, run: Run, steps: list[Step]) -> bool:
-        """True if mappings are wanted, and first fit keeps the rules: it knows neither migration budgets nor ceilings."""
+        """Return True if mappings are wanted, and first fit keeps the rules: it knows neither migration budgets nor ceilings."""
         wanted = run.options.engines is None or any(s.engine.finds != "bounds" for s in steps)
         return wanted and not self.referee.problem.limits_moves and not self.problem.ceilings
 

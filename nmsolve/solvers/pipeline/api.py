@@ -77,7 +77,7 @@ class PipelineTask(Task[PipelinePlan]):
         )
 
     def start(self, run: Run) -> list[Step]:
-        """The warm start, then the engines as registered."""
+        """Return the warm start, then the engines as registered."""
         steps, refusals = plan_of(self.problem, run.options.engines)
         run.not_run(refusals)
         if self.first is not None:

@@ -73,7 +73,7 @@ class Cover:
         return max(0, int(np.floor(below * self.factor * (1 - SAME))))
 
     def bound(self, ceiling: int, below: float) -> float:
-        """What it means that no plan keeps a ceiling; inf: there is none."""
+        """Return what it means that no plan keeps a ceiling; inf: there is none."""
         if not np.isfinite(below) and ceiling >= self.most(below):
             return below
         return min(below, claimed((ceiling + 1 - self.slack) / self.factor))
@@ -85,7 +85,7 @@ class Cover:
 
 
 def cover_of(data: PipelineData) -> Cover:
-    """The covering problem of a pipeline problem with groups of one core."""
+    """Return the covering problem of a pipeline problem with groups of one core."""
     problem = data.problem
     able = np.isfinite(data.host)
     hosts = min(problem.hosts, problem.slots) if able.any() else 0
@@ -193,7 +193,7 @@ def lightest(cover: Cover, price: IntArray, ceiling: int, least: int) -> Questio
 
 
 def _block(cover: Cover, price: IntArray, least: int) -> tuple[Question, Any, list[Any]]:
-    """A block worth ``least``: its variables, its worth, and what its load is the largest of.
+    """Return a block worth ``least``: its variables, its worth, and what its load is the largest of.
 
     A piece along the order is between two downsets: ``low`` before it, ``high`` with it.
     """

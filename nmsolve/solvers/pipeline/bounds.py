@@ -25,24 +25,24 @@ MARGIN = 1e-9
 
 
 def claimed(value: float) -> float:
-    """A computed bound less what rounding can have added; in any unit, so nothing absolute."""
+    """Return a computed bound less what rounding can have added; in any unit, so nothing absolute."""
     return max(0.0, value * (1 - MARGIN))
 
 
 def core_time(problem: PipelineProblem) -> FloatArray:
-    """(L,) least core time of every layer: ``min over c of c * time[l, c - 1]``."""
+    """Return (L,) least core time of every layer: ``min over c of c * time[l, c - 1]``."""
     sizes = np.arange(1, problem.largest_group + 1)
     out: FloatArray = (problem.time[:, : problem.largest_group] * sizes).min(axis=1)
     return out
 
 
 def most_cores(problem: PipelineProblem) -> int:
-    """Most cores that all stages together can have."""
+    """Return the most cores that all stages together can have."""
     return min(problem.cores, problem.stages * problem.largest_group)
 
 
 def work_bound(problem: PipelineProblem) -> Bound:
-    """All work, shared evenly by all cores and hosts.
+    """Return all work, shared evenly by all cores and hosts.
 
     A group of c cores with load T has T c of core time, a host has T of host time. For every exchange rate ``r >= 0``: a plan of
     value T gives its layers ``N T`` of core time and ``H T`` of host time, so ``(N + r H) T >= sum over l of min(a_l, r h_l)``
@@ -74,7 +74,7 @@ def _least(area: FloatArray, host: FloatArray, rate: float) -> FloatArray:
 
 
 def layer_bound(problem: PipelineProblem, at_least: float = 0.0, time_left: float = np.inf) -> Bound:
-    """The layer that is most expensive with the best company.
+    """Return the layer that is most expensive with the best company.
 
     A group that holds layer l loads itself with its layers and the tensors it cuts; the least of that over all sets with l
     is a minimum cut (each tensor is an arc that is cut if the set holds some but not all of the layers at it: Lawler 1973). On
@@ -109,14 +109,14 @@ def layer_bound(problem: PipelineProblem, at_least: float = 0.0, time_left: floa
 
 
 def _touching(problem: PipelineProblem) -> FloatArray:
-    """(L,) times of all tensors made or used by a layer."""
+    """Return (L,) times of all tensors made or used by a layer."""
     tensors = problem.tensors
     used = np.bincount(tensors.targets, np.repeat(tensors.time, np.diff(tensors.indptr)), problem.count)
     return np.asarray(used + np.bincount(tensors.source, tensors.time, problem.count), np.float64)
 
 
 def cheapest_company(problem: PipelineProblem, layer: int) -> float:
-    """Least compute time on the largest group plus transfer of any set of layers with ``layer``; rounded down."""
+    """Return the least compute time on the largest group plus transfer of any set of layers with ``layer``; rounded down."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 

@@ -121,7 +121,7 @@ class PipelineData:
         return PipelinePlan(stage.astype(np.int64), np.asarray(mode, np.int64)[used])
 
     def slots_of(self, plan: PipelinePlan) -> tuple[IntArray, IntArray] | None:
-        """(I,) slot of every item and (slots,) modes, as :meth:`plan` would read them; None if the plan splits an item.
+        """Return (I,) slot of every item and (slots,) modes, as :meth:`plan` would read them; None if the plan splits an item.
 
         Where slots are alike their order is the one in which items first come; unused slots have mode ``UNUSED``.
         """
@@ -143,7 +143,7 @@ class PipelineData:
 
 
 def pipeline_data(problem: PipelineProblem, below: float = np.inf) -> PipelineData:
-    """The data of the models; with ``below``, only for plans of a lower value."""
+    """Return the data of the models; with ``below``, only for plans of a lower value."""
     merged = merge(problem)
     small, group = merged.problem, merged.group
     if problem.split == "any" and np.isfinite(below):

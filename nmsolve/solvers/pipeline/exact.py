@@ -38,7 +38,7 @@ MARGIN = 1 - 3e-9
 
 
 def too_many(problem: PipelineProblem, most: int) -> str | None:
-    """Why a model of ``most`` variables does not take the problem, or None."""
+    """Return why a model of ``most`` variables does not take the problem, or None."""
     least = problem.slots * problem.largest_group
     if least > most:
         return f"{problem.slots} stages of up to {problem.largest_group} cores are too many"
@@ -47,7 +47,7 @@ def too_many(problem: PipelineProblem, most: int) -> str | None:
 
 
 def models(problem: PipelineProblem) -> tuple[Built, Built]:
-    """The twin models, to be written to files.
+    """Return the twin models, to be written to files.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class PipelineCpSat:
             best = now
 
     def _whole(self, problem: PipelineProblem, context: Context, effort: float) -> bool:
-        """The model with its objective; True if it was solved."""
+        """Return the model with its objective; True if it was solved."""
         _, best = context.incumbent()
         return self._solve(problem, context, best, effort, asks=False) in ("OPTIMAL", "INFEASIBLE")
 
@@ -123,7 +123,7 @@ class PipelineCpSat:
                 return
 
     def _ask(self, problem: PipelineProblem, context: Context, below: float, effort: float) -> str:
-        """A question, with the linear relaxation that answered the last one; if it does not, with the other one."""
+        """Ask with the linear relaxation that answered the last question; if it does not answer, with the other one."""
         status = "UNKNOWN"
         for level in (self._level, 3 - self._level):
             status = self._solve(problem, context, below, effort, asks=True, level=level)

@@ -50,7 +50,7 @@ def heavy(problem: PipelineProblem, below: float) -> BoolArray:
 
 
 def never_cut(problem: PipelineProblem, below: float) -> BoolArray:
-    """(E,) uses for which every group with one end and without the other costs ``below`` or more (:func:`apart`)."""
+    """Return (E,) uses for which every group with one end and without the other costs ``below`` or more (:func:`apart`)."""
     source, user = problem.tensors.pairs
     out = np.zeros(len(source), bool)
     if problem.overlap or problem.count > MOST:
@@ -69,7 +69,7 @@ def never_cut(problem: PipelineProblem, below: float) -> BoolArray:
 
 
 def apart(problem: PipelineProblem, inside: int, outside: int) -> float:
-    """Least compute time on the largest group plus transfer of any set with one layer and without another; rounded down.
+    """Return least compute time on the largest group plus transfer of any set with one layer and without another; rounded down.
 
     A minimum cut, as in :func:`nmsolve.solvers.pipeline.bounds.cheapest_company`, with ``outside`` at the sink.
     """
@@ -89,12 +89,12 @@ def apart(problem: PipelineProblem, inside: int, outside: int) -> float:
 
 
 def _least(problem: PipelineProblem) -> FloatArray:
-    """(L,) time of layers on the largest group; a copy."""
+    """Return (L,) time of layers on the largest group; a copy."""
     return np.array(problem.time[:, problem.largest_group - 1])
 
 
 def _host(problem: PipelineProblem) -> FloatArray:
-    """(L,) time of layers on a host, inf where none can take them."""
+    """Return (L,) time of layers on a host, inf where none can take them."""
     if problem.host_time is None or not problem.hosts:
         return np.full(problem.count, np.inf)
     return problem.host_time

@@ -99,7 +99,7 @@ class PipelineLimits(Limits[PipelinePlan]):
         return Answer("feasible", plan)
 
     def reason(self, limits: tuple[Limit, ...]) -> str:
-        """What counting memory and stages shows."""
+        """Return what counting memory and stages shows."""
         try:
             require_fit(self.restricted(limits))
         except InputError as error:
@@ -136,7 +136,7 @@ def _classes(problem: PipelineProblem) -> list[Limit]:
 
 
 def _without_times(problem: PipelineProblem) -> PipelineProblem:
-    """The same question with no times to weigh, and with groups no larger than plans need them."""
+    """Return the same question with no times to weigh, and with groups no larger than plans need them."""
     group = problem.largest_group
     if not problem.use_all:
         held = 0.0 if problem.memory is None else math.fsum(problem.storage)

@@ -52,7 +52,7 @@ def build(
 
 
 def unit_for(data: PipelineData) -> float:
-    """The power of two that brings the largest of all times and the even share of the work to about :data:`SHARE`."""
+    """Return the power of two that brings the largest of all times and the even share of the work to about :data:`SHARE`."""
     least = np.minimum(data.area, data.host)
     top = max(
         float(least.sum()) / (data.most_cores + data.problem.hosts), float(data.time[:, -1].max(initial=0.0))

@@ -40,7 +40,7 @@ class PlanObjectives:
     def minimise(
         self, name: str, ceilings: Ceilings, seconds: float, start: PipelinePlan | None
     ) -> tuple[Stage, Result[PipelinePlan]]:
-        """The least period under these limits, or the lowest limit under the others with which the period is kept."""
+        """Return the least period under these limits, or the lowest limit under the others with which the period is kept."""
         whole = tuple((k, v if k == PERIOD else float(math.floor(v))) for k, v in ceilings)
         problem = limited(self.problem, whole)
         start = self.first if start is None else start
@@ -68,7 +68,7 @@ class PlanObjectives:
     def _lowest(
         self, problem: PipelineProblem, name: str, period: float, seconds: float, start: PipelinePlan | None
     ) -> Result[PipelinePlan]:
-        """The lowest limit called ``name`` with which some plan has no more than ``period``."""
+        """Return the lowest limit called ``name`` with which some plan has no more than ``period``."""
         begun = time.monotonic()
         proof = Bound(float(counted(problem, name)), COUNTING, certificate={"method": COUNTING})
         best = start if start is not None and objective(problem, start) <= period else None
@@ -102,7 +102,7 @@ class PlanObjectives:
 
 
 def _asked(low: float, high: int, found: bool) -> int:
-    """The limit to ask about next: just below the lowest known that does; half way to what is proved if such a one did."""
+    """Return the limit to ask about next: just below the lowest known that does; half way to what is proved if such a one did."""
     return (int(low) + high - 1) // 2 if found else high - 1
 
 
@@ -120,7 +120,7 @@ def _result(
     name: str, best: PipelinePlan | None, value: float | None, bounds: list[Bound], last: Result[PipelinePlan] | None,
     seconds: float,
 ) -> Result[PipelinePlan]:  # fmt: skip
-    """What was found, in the form of any run."""
+    """Return what was found, in the form of any run."""
     low = bounds[-1].value
     reason = "time" if last is None else last.stop_reason
     status = "unknown" if value is None else "optimal" if value <= low else "feasible"
@@ -133,7 +133,7 @@ def _result(
 
 
 def counted(problem: PipelineProblem, name: str) -> int:
-    """A limit that no plan goes below: what holds all storage, evenly shared, and the layer that needs most of it."""
+    """Return a limit that no plan goes below: what holds all storage, evenly shared, and the layer that needs most of it."""
     storage, free = merge(problem).problem.storage, 1 - 1e-12
     if problem.hosts:
         return 1 if name == "stages" else 0

@@ -110,7 +110,7 @@ def check_stage_bound(
 def _check_least(
     problem: PipelineProblem, name: str, period: float, bound: Bound, seconds: float
 ) -> BoundCheck:
-    """Whether a plan that keeps the ``period`` needs as much as the bound says: with less, none is as fast.
+    """Return whether a plan that keeps the ``period`` needs as much as the bound says: with less, none is as fast.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _check_least(
 
 
 def _least_counted(problem: PipelineProblem, name: str) -> int:
-    """What plans need at least of a limit, by storage alone, in fractions."""
+    """Return what plans need at least of a limit, by storage alone, in fractions."""
     if problem.hosts or name == "stages":
         return 1 if name == "stages" else 0
     storage = [Fraction(float(s)) for s in problem.storage]
@@ -154,7 +154,7 @@ def _least_counted(problem: PipelineProblem, name: str) -> int:
 def recheck_bound(
     problem: PipelineProblem, method: str, certificate: Mapping[str, Any], seconds: float = 60.0
 ) -> Proof | None:
-    """What the certificate proves, None if nothing (or nothing is decided within ``seconds``).
+    """Return what the certificate proves, None if nothing (or nothing is decided within ``seconds``).
 
     Raises
     ------
@@ -195,7 +195,7 @@ def _work(problem: PipelineProblem, rate: float) -> float:
 
 
 def _layer(problem: PipelineProblem, layer: int) -> float:
-    """Least cost of any set of layers with this one and all that must be with it."""
+    """Return the least cost of any set of layers with this one and all that must be with it."""
     import networkx as nx
 
     group = companions(problem)

@@ -20,7 +20,7 @@ class _Late(Exception):
 
 
 def impossible(problem: PipelineProblem, seconds: float) -> bool | None:
-    """True if no plan keeps the rules, False if one does, None if that takes more than about ``seconds``."""
+    """Return True if no plan keeps the rules, False if one does, None if that takes more than about ``seconds``."""
     if _too_much(problem):
         return True
     try:
@@ -38,7 +38,7 @@ def _too_much(problem: PipelineProblem) -> bool:
 
 
 def _plans(problem: PipelineProblem, end: float) -> Iterator[PipelinePlan]:
-    """Every division of the layers into stages that some numbers of cores make a plan."""
+    """Yield every division of the layers into stages that some numbers of cores make a plan."""
     free = problem.split == "any"  # then stages can be numbered as their first layers come
     partner: dict[int, int] = {}
     leads = [-1] * problem.count

@@ -56,7 +56,7 @@ class _Blocks:
     least: int
 
     def holds(self, inside: set[int]) -> bool:
-        """Whether these groups are a block of such a price."""
+        """Return whether these groups are a block of such a price."""
         moved = sum(cost for ends, cost in self.tensors if 0 < sum(g in inside for g in ends) < len(ends))
         busy = sum(self.time[g] for g in inside)
         if (max(busy, moved) if self.overlap else busy + moved) > self.ceiling:
@@ -87,7 +87,7 @@ class _Blocks:
 def recheck_cover(
     problem: PipelineProblem, certificate: Mapping[str, Any], seconds: float
 ) -> tuple[float, str] | None:
-    """The value that the certificate proves, with "" or ``HiGHS``, if that alone says so; None if it proves nothing.
+    """Return the value that the certificate proves, with "" or ``HiGHS``, if that alone says so; None if it proves nothing.
 
     Raises
     ------
@@ -115,13 +115,13 @@ def recheck_cover(
 
 
 def _none_of_all(blocks: _Blocks) -> bool:
-    """Whether no set of groups at all is a block of such a price."""
+    """Return whether no set of groups at all is a block of such a price."""
     every = range(len(blocks.price))
     return not any(blocks.holds({g for g in every if mask >> g & 1}) for mask in range(1, 2 ** len(every)))
 
 
 def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int]:
-    """A field that must be a list of whole numbers from 0 to ``largest``."""
+    """Return a field that must be a list of whole numbers from 0 to ``largest``."""
     values = certificate.get(name)
     if not isinstance(values, list | np.ndarray) or len(values) == 0:
         raise InputError(f"{name} is not a list", "certificate", "whole numbers")
@@ -136,7 +136,7 @@ def _wholes(certificate: Mapping[str, Any], name: str, largest: int) -> list[int
 def _blocks(
     problem: PipelineProblem, worth: list[int], ceiling: int, factor: Fraction
 ) -> tuple[_Blocks, float]:
-    """The question for a block, and what it means if there is none."""
+    """Return the question for a block, and what it means if there is none."""
     group, most = companions(problem), problem.largest_group
     count = max(group) + 1
     busy, stored, price = [Fraction(0)] * count, [Fraction(0)] * count, [0] * count
@@ -186,7 +186,7 @@ def _whole(values: list[Fraction], factor: Fraction) -> tuple[list[int], Fractio
 
 
 def _most_hosted(items: list[tuple[int, int]], problem: PipelineProblem, ceiling: int) -> Fraction:
-    """Most of the prices that hosts can hold, ``items`` (time, price) taken in part."""
+    """Return the most of the prices that hosts can hold, ``items`` (time, price) taken in part."""
     room = min(problem.hosts, problem.stages, problem.count) * ceiling
     held = Fraction(sum(p for t, p in items if t == 0))
     for t, p in sorted((x for x in items if x[0] > 0), key=lambda x: Fraction(-x[1], x[0])):
@@ -222,7 +222,7 @@ class _Search:
         self.unsure = 4.0 * (size + len(self.limit) + 16) * 2.0**-53
 
     def none(self, end: float) -> bool | None:
-        """True: no such block exists; False: one does; None: not decided in time."""
+        """Return True: no such block exists; False: one does; None: not decided in time."""
         stack = [(np.zeros(len(self.gain)), np.ones(len(self.gain)))]
         while stack:
             if time.monotonic() > end:
@@ -243,7 +243,7 @@ class _Search:
         return True
 
     def _relax(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """A point and multipliers, as good as HiGHS has them; both only advice."""
+        """Return a point and multipliers, as good as HiGHS has them; both only advice."""
         self.highs.changeColsBounds(len(self.columns), self.columns, low, high)
         self.highs.run()
         solution = self.highs.getSolution()
@@ -290,7 +290,7 @@ class _Search:
 
 
 def _relaxation(blocks: _Blocks) -> tuple[Any, FloatArray, FloatArray]:
-    """Rows ``A z <= b`` and the prices: ``z`` says which groups are inside, which come before, which tensors are cut.
+    """Return rows ``A z <= b`` and the prices: ``z`` says which groups are inside, which come before, which tensors are cut.
 
     A piece along the order is between two sets that nothing outside comes before: ``low``, and ``low`` with the block.
     """
@@ -357,7 +357,7 @@ def _highs(matrix: Any, limit: FloatArray, gain: FloatArray) -> tuple[Any, Float
 
 
 def asked_of_highs(blocks: _Blocks, seconds: float) -> bool:
-    """Whether HiGHS says, to within its tolerances, that there is no such block."""
+    """Return whether HiGHS says, to within its tolerances, that there is no such block."""
     import highspy
 
     matrix, limit, gain = _relaxation(blocks)
@@ -408,7 +408,7 @@ def number(certificate: Mapping[str, Any], name: str) -> float:
 
 
 def round_down(value: Fraction) -> float:
-    """The largest float that is not above a number >= 0."""
+    """Return the largest float that is not above a number >= 0."""
     try:
         near = float(value)
     except OverflowError:

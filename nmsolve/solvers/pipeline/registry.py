@@ -29,7 +29,7 @@ REGISTRY: dict[str, Entry] = {
 
 
 def plan_of(problem: PipelineProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
-    """The plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
     if problem.count * problem.slots <= SMALL:
         late = [name for name in shares if problem.split in LATE.get(name, ())]

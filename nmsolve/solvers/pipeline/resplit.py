@@ -64,7 +64,7 @@ class Resplit:
     def _divide(
         self, problem: PipelineProblem, plan: PipelinePlan, free: IntArray, context: Context, effort: float
     ) -> PipelinePlan | None:
-        """The best division of stages ``free`` that is found, with all below the largest load of theirs."""
+        """Return the best division of stages ``free`` that is found, with all below the largest load of theirs."""
         worst = float(stage_loads(problem, plan).load[free].max())
         kept = ~np.isin(plan.stage, free)
         whole = merge(problem).group + len(
@@ -87,7 +87,7 @@ class Resplit:
 def _drawn(
     problem: PipelineProblem, plan: PipelinePlan, loads: FloatArray, rng: np.random.Generator
 ) -> IntArray:
-    """The slowest stage and one or two others."""
+    """Return the slowest stage and one or two others."""
     worst, count = int(loads.argmax()), len(loads)
     source, target = (plan.stage[ends] for ends in problem.tensors.pairs)
     weight = np.full(count, 1.0)
@@ -102,7 +102,7 @@ def _drawn(
 
 
 def _less(new: FloatArray, old: FloatArray) -> bool:
-    """Whether the loads, from the largest on, are smaller in the first place where they differ."""
+    """Return whether the loads, from the largest on, are smaller in the first place where they differ."""
     a, b = np.sort(new)[::-1], np.sort(old)[::-1]
     width = max(len(a), len(b))
     a, b = np.pad(a, (0, width - len(a))), np.pad(b, (0, width - len(b)))

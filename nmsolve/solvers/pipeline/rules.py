@@ -45,7 +45,7 @@ class Variables:
 
 
 def make_variables(rows: Rows, data: PipelineData, least: float, most: float) -> Variables:
-    """All variables, ``worst`` from ``least`` to ``most``."""
+    """Return all variables, ``worst`` from ``least`` to ``most``."""
     items, slots, tensors = range(data.count), range(data.slots), range(len(data.cost))
     on = rows.binary("mode", [(s, m) for s in slots for m in data.names[s]])
     placed = rows.binary("x", [(i, s) for i in items for s in slots])
@@ -64,7 +64,7 @@ def make_variables(rows: Rows, data: PipelineData, least: float, most: float) ->
 
 
 def plan_of(data: PipelineData, v: Variables, value: Value) -> IntArray:
-    """The plan of a solution, as engines offer it."""
+    """Return the plan of a solution, as engines offer it."""
     slot = np.array([next(s for s, b in enumerate(row) if value(b)) for row in v.x], np.int64)
     mode = np.array([next(m for m, b in some.items() if value(b)) for some in v.mode], np.int64)
     return data.plan(slot, mode).packed(data.problem)

@@ -40,7 +40,7 @@ class Whole(Amounts):
         return max(0, int(np.floor(bound * self.factor * (1 - 1e-9))) - slack)
 
     def most(self, below: float) -> int:
-        """Largest value in the model of plans that are better than ``below``."""
+        """Return the largest value in the model of plans that are better than ``below``."""
         if not np.isfinite(below):
             return self.worst
         return max(
@@ -53,7 +53,7 @@ class Whole(Amounts):
 
 
 def whole_numbers(data: PipelineData) -> Whole:
-    """The problem's numbers for CP-SAT."""
+    """Return the problem's numbers for CP-SAT."""
     host = np.where(np.isfinite(data.host), data.host, 0.0)
     times = np.concatenate([data.time.ravel(), host, data.cost])
     total = max(float(data.time[:, 0].sum() + data.cost.sum()), float(host.sum()))

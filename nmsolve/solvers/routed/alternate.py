@@ -167,7 +167,7 @@ class _Run:
         return left > self.seconds and not self.budget.interrupted
 
     def flows(self, core: IntArray) -> RoutingProblem:
-        """The routing problem of a mapping, largest load alone."""
+        """Return the routing problem of a mapping, largest load alone."""
         machine = self.problem.machine
         return RoutingProblem(machine, flows_of(self.problem.graph, core, machine.size), ("max-link",))
 
@@ -231,7 +231,7 @@ class _Run:
         return out
 
     def full_bound(self) -> Bound | None:
-        """The best bound on the largest load of any mapping with any routes."""
+        """Return the best bound on the largest load of any mapping with any routes."""
         reduced = any_route(self.reduction.reduced)
         end = time.monotonic() + BOUND * self.limit
         best: Bound | None = None
@@ -246,7 +246,7 @@ class _Run:
         return best
 
     def finish(self, first_value: float, bound: Bound | None) -> Result[InTurns]:
-        """The final routes, all objectives, from the best ones known."""
+        """Return the final routes, all objectives, from the best ones known."""
         interrupted = self.budget.interrupted
         if self.routes is None:
             assert self.first is not None
@@ -302,7 +302,7 @@ def routes_along(problem: RoutingProblem, before: Int32Array) -> Routes:
 
 
 def sending_trees(problem: RoutingProblem, routes: Routes) -> Int32Array:
-    """(P, P) ``before[p, q]``: the core just before ``q`` on the way from ``p``; ``q`` itself where there is none.
+    """Return (P, P) ``before[p, q]``: the core just before ``q`` on the way from ``p``; ``q`` itself where there is none.
 
     Shortest ways from every core, where links that its own flows take count next to nothing and others more the more they carry.
     """

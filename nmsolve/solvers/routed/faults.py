@@ -130,7 +130,7 @@ class FaultStudy:
         done: Callable[[Trial], None] = lambda trial: None,
         should_stop: Callable[[], bool] = lambda: False,
     ) -> list[Trial]:
-        """All trials of the plan, or those finished when ``should_stop`` says so; ``done`` is called with each.
+        """Run all trials of the plan, or those finished when ``should_stop`` says so; ``done`` is called with each.
 
         Raises
         ------
@@ -146,14 +146,14 @@ class FaultStudy:
         return out
 
     def trial(self, plan: FaultPlan, number: int) -> Trial:
-        """The trial with this number."""
+        """Return the trial with this number."""
         links, cores = draw(self.placed.machine, plan, number)
         return self.repair(plan, number, links, cores)
 
     def repair(
         self, plan: FaultPlan, number: int, links: tuple[tuple[int, int], ...], cores: tuple[int, ...]
     ) -> Trial:
-        """What becomes of the mapping if these links and cores die."""
+        """Return what becomes of the mapping if these links and cores die."""
         machine = broken(self.placed.machine, links, cores, plan.routers)
         works, flows = link_works(machine), self.problem.flows
         kept = np.ones(flows.count, bool)
@@ -214,7 +214,7 @@ class FaultStudy:
         kept: BoolArray,
         reason: str,
     ) -> Trial:
-        """The trial with the figures of its repaired routes."""
+        """Return the trial with the figures of its repaired routes."""
         loads = route_loads(machine, flows, routes)
         same = flows is self.problem.flows
         changed, extra = int((~kept).sum()), np.zeros(0, np.int64)
@@ -253,7 +253,7 @@ def check_plan(machine: Machine, plan: FaultPlan) -> None:
 
 
 def whole_links(machine: Machine) -> list[tuple[int, int]]:
-    """(core, core) of links of which at least one direction works, the smaller core first, in rising order."""
+    """Return (core, core) of links of which at least one direction works, the smaller core first, in rising order."""
     ends = link_ends(machine)
     link = np.flatnonzero(link_works(machine))
     pairs = np.stack([np.minimum(link // 4, ends[link]), np.maximum(link // 4, ends[link])], 1)
@@ -263,7 +263,7 @@ def whole_links(machine: Machine) -> list[tuple[int, int]]:
 def draw(
     machine: Machine, plan: FaultPlan, number: int
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """Links and usable cores that fail in trial ``number``; all sets of this size are equally likely."""
+    """Return links and usable cores that fail in trial ``number``; all sets of this size are equally likely."""
     rng = np.random.default_rng([plan.seed, number])
     there = whole_links(machine)
     links = np.sort(rng.choice(len(there), plan.links, replace=False))
@@ -274,7 +274,7 @@ def draw(
 def broken(
     machine: Machine, links: tuple[tuple[int, int], ...], cores: tuple[int, ...], routers: bool
 ) -> Machine:
-    """The machine with these faults beside its own."""
+    """Return the machine with these faults beside its own."""
     dead = {*machine.faulty_links, *links, *((b, a) for a, b in links)}
     if routers:
         dead |= {pair for p in cores for q in machine.neighbours(p) for pair in ((p, q), (q, p))}
@@ -283,7 +283,7 @@ def broken(
 
 
 def main_part(machine: Machine, core: IntArray) -> BoolArray:
-    """(P,) cores of the part of the network, joined by two-way links, where most nodes sit on healthy cores."""
+    """Return (P,) cores of the part of the network, joined by two-way links, where most nodes sit on healthy cores."""
     tree = forest_of(machine, two_way(machine)).tree
     healthy = core[machine.usable[core]]
     where = tree[healthy if len(healthy) else np.flatnonzero(machine.usable)]
@@ -292,7 +292,7 @@ def main_part(machine: Machine, core: IntArray) -> BoolArray:
 
 
 def connected(machine: Machine, flows: Flows) -> bool:
-    """True if every flow still has a way over two-way links."""
+    """Return True if every flow still has a way over two-way links."""
     tree = forest_of(machine, two_way(machine)).tree
     source = np.repeat(flows.source, np.diff(flows.indptr))
     return bool((tree[source] == tree[flows.targets]).all())

@@ -68,7 +68,7 @@ def moved_nodes(
 
 
 def _annealed(problem: MappingProblem, start: IntArray, budget: int, seed: tuple[int, int]) -> IntArray:
-    """The best mapping of one cooling with a fixed number of tries."""
+    """Return the best mapping of one cooling with a fixed number of tries."""
     if problem.axons is not None or problem.graph.m == 0:  # the kernel does not support axon tables
         return start
     rules = rules_of(problem)

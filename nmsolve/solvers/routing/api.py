@@ -114,7 +114,7 @@ class RoutingTask(Task[IntArray]):
         return f"{self.stage.problem.flows.count} flows, {self.objective}{held}, seed {self.seed}"
 
     def start(self, run: Run) -> list[Step]:
-        """The bounds and the solution that are known, then the engines as registered."""
+        """Return the bounds and the solution that are known, then the engines as registered."""
         incumbent = run.incumbent
         steps, refusals = plan_of(self.stage, run.options.engines)
         run.not_run(refusals)
@@ -176,7 +176,7 @@ class _Stages:
         self.rounds, self.ended = 0, ""
 
     def minimise(self, start: IntArray | None) -> IntArray | None:
-        """All objectives in order; then once more from the first that is not proved, as long as time is left."""
+        """Minimise all objectives in order; then once more from the first that is not proved, as long as time is left."""
         names, first = self.problem.objective, 0
         while first < len(names) and not self.ended:
             for k in range(first, len(names)):
@@ -191,7 +191,7 @@ class _Stages:
         return start
 
     def proved(self, name: str) -> bool:
-        """True if nothing is better in this objective among what is as good in those before."""
+        """Return True if nothing is better in this objective among what is as good in those before."""
         return name in self.done and self.done[name].status == "optimal"
 
     def stage(self, k: int, start: IntArray | None) -> IntArray | None:
@@ -299,7 +299,7 @@ def with_more_turns(stage: RoutingStage, solution: IntArray) -> IntArray | None:
 
 
 def counting_bound(stage: RoutingStage) -> Bound:
-    """What counting says (:func:`nmsolve.solvers.routing.recheck.counted`)."""
+    """Return what counting says (:func:`nmsolve.solvers.routing.recheck.counted`)."""
     if stage.objective == MISSING:
         return Bound(0.0, "counting", certificate={"method": "counting"})
     value = counted(stage.problem, stage.objective)

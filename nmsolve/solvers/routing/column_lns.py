@@ -101,7 +101,7 @@ class _Repairs:
         return changed
 
     def _goal(self) -> float:
-        """The largest load that would be an improvement."""
+        """Return the largest load that would be an improvement."""
         hottest = self.search.hottest
         return hottest - 1.0 if self._problem.integral else hottest * (1.0 - STEP)
 
@@ -119,7 +119,7 @@ class _Repairs:
         return self.search.state.tree[first : first + int(self.search.state.size[n])]
 
     def _chosen(self, kind: str) -> IntArray:
-        """Numbers of flows, rising."""
+        """Return numbers of flows, rising."""
         nets, state = self.search.nets, self.search.state
         size = min(self._size, len(nets.root))
         if kind == "anywhere":

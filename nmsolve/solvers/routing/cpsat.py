@@ -101,7 +101,7 @@ def _hint(rows: CpSatRows, data: RouteData, v: Variables, routes: Routes, number
 
 
 def _path_back(data: RouteData, taken: set[int], target: int) -> set[int]:
-    """The channels of a tree on the way to one target."""
+    """Return the channels of a tree on the way to one target."""
     enters = {int(data.ends[c]): c for c in taken}
     path: set[int] = set()
     while target in enters and enters[target] not in path:

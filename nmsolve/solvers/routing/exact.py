@@ -34,7 +34,7 @@ EFFORT, MORE = 2.0, 4.0
 
 
 def too_many(stage: RoutingStage, most: int) -> str | None:
-    """Why a model of ``most`` variables does not take the stage, or None."""
+    """Return why a model of ``most`` variables does not take the stage, or None."""
     problem = stage.problem
     channels = 4 * problem.machine.size * problem.channels
     if len(problem.flows.targets) > most or 8 * channels * problem.channels > most:
@@ -49,7 +49,7 @@ _refuses_models = takes("-reward -empty", partial(too_many, most=MAX_VARIABLES))
 
 
 def models(problem: RoutingProblem) -> tuple[Built, Built]:
-    """The twin models of the first objective, to be written to files.
+    """Return the twin models of the first objective, to be written to files.
 
     Raises
     ------

@@ -127,7 +127,7 @@ def proved(problem: RoutingProblem, demands: Demands, length: FloatArray) -> Bou
 def _shares(
     problem: RoutingProblem, demands: Demands, m: int, f: int, whole: IntArray
 ) -> tuple[int, list[Any]]:
-    """What multicast flow ``m`` (``f`` of the problem) is worth, and its shares in the order of its targets."""
+    """Return what multicast flow ``m`` (``f`` of the problem) is worth, and its shares in the order of its targets."""
     first, last = int(demands.legs[m]), int(demands.legs[m + 1])
     shares = np.zeros((last - first, len(whole)), np.int64)
     value = int(tree_shares(demands, m, whole, shares))

@@ -73,7 +73,7 @@ class RoutingLimits(Limits[Routes]):
         self.every = (*out, *(Limit(kind, "", words) for kind, (given, words) in told.items() if given))
 
     def restricted(self, limits: tuple[Limit, ...]) -> Lifted:
-        """The problem with no limits but these; deadlock freedom is looked at apart."""
+        """Return the problem with no limits but these; deadlock freedom is looked at apart."""
         problem, kinds = self.problem, {x.kind for x in limits}
         dead, turns = {x.name for x in limits if x.kind == "dead link"}, problem.turns
         links = tuple((a, b) for a, b in problem.machine.faulty_links if f"{a} -> {b}" in dead)
@@ -96,7 +96,7 @@ class RoutingLimits(Limits[Routes]):
     def ask(
         self, limits: tuple[Limit, ...], seconds: float, seed: int, should_stop: Callable[[], bool]
     ) -> Answer[Routes]:
-        """What can be seen without search, then CP-SAT; problems too large for it are left to the engines."""
+        """Return what can be seen without search, then CP-SAT; problems too large for it are left to the engines."""
         alone, ordered = self.restricted(limits), any(x.kind == "deadlock" for x in limits)
         try:
             require_routes(alone)
@@ -130,7 +130,7 @@ class RoutingLimits(Limits[Routes]):
         return Answer("feasible", routes)
 
     def reason(self, limits: tuple[Limit, ...]) -> str:
-        """Which pair of cores is cut off, or where tables are too small."""
+        """Return which pair of cores is cut off, or where tables are too small."""
         try:
             require_routes(self.restricted(limits))
         except InputError as error:
@@ -138,7 +138,7 @@ class RoutingLimits(Limits[Routes]):
         return "no single flow or table shows it; trying all routes does (CP-SAT)"
 
     def written(self, solution: Routes) -> dict[str, Any]:
-        """The channels of every flow, parents first."""
+        """Return the channels of every flow, parents first."""
         return {"routes": [solution.of(f).tolist() for f in range(solution.count)]}
 
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:

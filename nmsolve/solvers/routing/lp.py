@@ -54,7 +54,7 @@ class FlowLp:
 
 
 def flow_bound(problem: RoutingProblem, certificate: dict[str, Any]) -> Bound:
-    """The bound that a ``split-flow`` certificate proves; whole where all rates are."""
+    """Return the bound that a ``split-flow`` certificate proves; whole where all rates are."""
     value = recheck_split_flow(problem, certificate)
     if problem.integral:
         return Bound(float(-(-value.numerator // value.denominator)), METHOD, certificate=certificate)
@@ -72,7 +72,7 @@ class _Rows:
     high: list[float] = field(default_factory=list)
 
     def add(self, terms: list[tuple[int, float]], low: float, high: float) -> int:
-        """A new row; its number."""
+        """Add a row; return its number."""
         number = len(self.low)
         for column, value in terms:
             self.row.append(number)

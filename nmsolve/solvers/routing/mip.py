@@ -23,7 +23,7 @@ def build(stage: RoutingStage, *, bound: float = 0.0) -> Built:
     unit = fair_unit(float(rates.max(initial=0.0)))
 
     def measured(name: str) -> tuple[Any, float]:
-        """The objective ``name`` in the model, and how much of that is one of the user's."""
+        """Return the objective ``name`` in the model, and how much of that is one of the user's."""
         counts = name in ("turns", MISSING)
         return measure(rows, stage, data, v, name, rates * unit), 1.0 if counts else unit
 

@@ -33,7 +33,7 @@ class BadCertificate(ValueError):
 
 
 def recheck_split_flow(problem: RoutingProblem, certificate: Mapping[str, Any]) -> Fraction:
-    """The bound on ``max-link`` that lengths of links prove.
+    """Return the bound on ``max-link`` that lengths of links prove.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def recheck_split_flow(problem: RoutingProblem, certificate: Mapping[str, Any]) 
 
 
 def counted(problem: RoutingProblem, name: str) -> Fraction:
-    """What counting alone says that objective ``name`` cannot go below.
+    """Return what counting alone says that objective ``name`` cannot go below.
 
     ``max-link``: what a core sends or receives, spread evenly over its links; ``total-link``: every flow needs as many links as
     its farthest target is away, and one per target; ``turns``: each way round a square of four cores one turn must be prohibited
@@ -131,7 +131,7 @@ def check_routing_bound(problem: RoutingProblem, objective: str, bound: Bound) -
 
 
 def whole_values(problem: RoutingProblem, objective: str) -> bool:
-    """Whether the objective is a whole number whatever the routes: a number of turns, or sums of whole rates."""
+    """Return whether the objective is a whole number whatever the routes: a number of turns, or sums of whole rates."""
     rates = problem.flows.rate
     exact = bool((np.floor(rates) == rates).all()) and float(rates.sum()) < 2.0**53
     return objective == "turns" or (objective != "reward" and exact)
@@ -149,7 +149,7 @@ class _Graph:
         self.detour = problem.detour
 
     def shortest(self, source: int, goal: int, length: Lengths) -> int:
-        """Least length of a route over links that routes from ``source`` to ``goal`` may take (Dijkstra 1959)."""
+        """Return the least length of a route over links that routes from ``source`` to ``goal`` may take (Dijkstra 1959)."""
         most = self.far[goal][source] + self.detour
         if self.far[goal][source] < 0:
             raise BadCertificate(f"there is no route from core {source} to core {goal}")
@@ -175,7 +175,7 @@ def _whole(values: Any, count: int) -> list[int]:
 
 
 def _whole_number(value: Any, what: str) -> int:
-    """A whole number from 0 to 1e300."""
+    """Return a whole number from 0 to 1e300."""
     if isinstance(value, np.generic):
         value = value.item()
     fine = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1e300

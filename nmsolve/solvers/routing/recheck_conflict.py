@@ -24,7 +24,7 @@ class _Late(Exception):
 
 
 def broken_rule(problem: RoutingProblem, ordered: bool, entry: Mapping[str, Any]) -> str | None:
-    """The first rule that the routes in a certificate's entry break, with ``ordered`` freedom of deadlock too; None: none.
+    """Return the first rule that the routes in a certificate's entry break, with ``ordered`` freedom of deadlock too; None: none.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def _cycle(problem: RoutingProblem, routes: Routes) -> bool:
 
 
 def impossible(problem: RoutingProblem, ordered: bool, seconds: float) -> bool | None:
-    """True if no routes keep the rules, False if some do, None if that takes more than about ``seconds``."""
+    """Return True if no routes keep the rules, False if some do, None if that takes more than about ``seconds``."""
     flows, end = problem.flows, time.monotonic() + seconds
     legs = [(int(flows.source[f]), t) for f in range(flows.count) for t in flows.of(f).tolist()]
     try:
@@ -86,20 +86,20 @@ def _ways(problem: RoutingProblem) -> tuple[list[int], list[bool]]:
 
 
 def _may_turn(problem: RoutingProblem, before: int, after: int) -> bool:
-    """Whether link ``after`` may follow link ``before``."""
+    """Return whether link ``after`` may follow link ``before``."""
     a, b = before % 4, after % 4
     return a != b ^ 1 and (problem.turns is None or bool(problem.turns.allowed[after // 4, a, b]))
 
 
 def _most(problem: RoutingProblem, source: int, target: int) -> int:
-    """Links that a route may have; -1 if no way leads there."""
+    """Return links that a route may have; -1 if no way leads there."""
     goals, far = problem.distances
     length = int(far[goals.tolist().index(target), source])
     return length + problem.detour if length >= 0 else -1
 
 
 def _cut_off(problem: RoutingProblem, source: int, target: int) -> bool:
-    """Whether no way from one core to the other keeps to working links, allowed turns and the length allowed."""
+    """Return whether no way from one core to the other keeps to working links, allowed turns and the length allowed."""
     ends, works = _ways(problem)
     here = {k for k in range(4 * source, 4 * source + 4) if works[k]}
     seen = set(here)
@@ -114,7 +114,7 @@ def _cut_off(problem: RoutingProblem, source: int, target: int) -> bool:
 
 
 def _full(problem: RoutingProblem) -> bool:
-    """Whether a core needs more entries than it has for what starts and ends there."""
+    """Return whether a core needs more entries than it has for what starts and ends there."""
     if problem.table_limit is None:
         return False
     keys: dict[int, set[int]] = {}
@@ -129,7 +129,7 @@ def _full(problem: RoutingProblem) -> bool:
 
 
 def _trees(problem: RoutingProblem, flow: int, end: float) -> Iterator[list[int]]:
-    """Every tree of a flow: paths to its targets that agree, channels in the order of their distance from the source."""
+    """Yield every tree of a flow: paths to its targets that agree, channels in the order of their distance from the source."""
     source, targets = int(problem.flows.source[flow]), problem.flows.of(flow).tolist()
     ends, _ = _ways(problem)
     seen: set[frozenset[int]] = set()
@@ -144,7 +144,7 @@ def _trees(problem: RoutingProblem, flow: int, end: float) -> Iterator[list[int]
 
 
 def _paths(problem: RoutingProblem, source: int, target: int, end: float) -> Iterator[list[int]]:
-    """Every way over working links and allowed turns that is short enough, as channels."""
+    """Yield every way over working links and allowed turns that is short enough, as channels."""
     ends, works = _ways(problem)
     most, todo = _most(problem, source, target), [([source], list[int]())]
     while todo:

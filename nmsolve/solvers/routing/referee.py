@@ -68,7 +68,7 @@ class RoutingReferee:
 
 
 def missing_entries(problem: RoutingProblem, routes: Routes, limit: int) -> IntArray:
-    """(P,) table entries of every core above ``limit``."""
+    """Return (P,) table entries of every core above ``limit``."""
     used = table_entries(problem.machine, problem.flows, routes, problem.form)
     return np.maximum(0, used - limit)
 

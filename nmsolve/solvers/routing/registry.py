@@ -25,7 +25,7 @@ REGISTRY: dict[str, Entry] = {
 
 
 def plan_of(stage: RoutingStage, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
-    """The plan for one stage, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    """Return the plan for one stage, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
     shares = {name: entry.share for name, entry in REGISTRY.items() if entry.unasked}
     if stage.problem.flows.count <= SMALL:
         shares[LATE] = shares.pop(LATE)

@@ -33,7 +33,7 @@ class Variables:
 
 
 def stated(rows: Rows, data: RouteData, ordered: bool = True) -> Variables:
-    """The variables, tied by all rules; without ``ordered`` channels may depend on each other in a cycle."""
+    """Return the variables, tied by all rules; without ``ordered`` channels may depend on each other in a cycle."""
     v = _variables(rows, data)
     for rule in (r for r in RULES if ordered or r not in (growing_numbers, squares)):
         rows.rule(rule.__name__)
@@ -42,7 +42,7 @@ def stated(rows: Rows, data: RouteData, ordered: bool = True) -> Variables:
 
 
 def read(stage: RoutingStage, data: RouteData, v: Variables, value: Value) -> IntArray:
-    """The solution of ``stage``: channels of trees, and numbers that allow every turn the model allows."""
+    """Return the solution of ``stage``: channels of trees, and numbers that allow every turn the model allows."""
     used = [[c for c, x in tree.items() if value(x)] for tree in v.tree]
     return data.solution(stage, used, [ab for ab, x in v.order.items() if value(x)])
 
@@ -186,7 +186,7 @@ RULES = (
 
 
 def measure(rows: Rows, stage: RoutingStage, data: RouteData, v: Variables, name: str, rate: AnyArray) -> Any:
-    """The objective ``name``, loads for flows of these rates (F,).
+    """Return the objective ``name``, loads for flows of these rates (F,).
 
     ``max-link``: ``L >= sum_f rate[f] sum_v x[f, V l + v]`` for every link l; ``total-link``: the sum over links; ``turns``;
     missing table entries: ``sum_p m[p]`` with ``m[p] >= sum_i e[i,p] - entries``.

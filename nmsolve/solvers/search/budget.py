@@ -74,7 +74,7 @@ class Budget:
         return self._starved.is_set()
 
     def over(self) -> bool:
-        """True once time or memory is up or the run was interrupted."""
+        """Return True once time or memory is up or the run was interrupted."""
         return self.interrupted or self._starved.is_set() or time.monotonic() >= self.deadline
 
     @contextmanager

@@ -133,7 +133,7 @@ class Child:
                 self._inbox.append(message)
 
     def ended(self) -> Ending | None:
-        """How the process ended, or None while it runs; terminates and then kills one that overruns.
+        """Return how the process ended, or None while it runs; terminates and then kills one that overruns.
 
         Call :meth:`messages` once more after the end: what the child sent before it died is still there.
         """

@@ -87,7 +87,7 @@ class ChildContext:
         return self._board.read()
 
     def bound(self) -> float:
-        """Best bound of the whole run."""
+        """Return the best bound of the whole run."""
         return max(0.0, self._board.values[1], self._bound if self._bound < math.inf else 0.0)
 
     def time_left(self) -> float:
@@ -95,7 +95,7 @@ class ChildContext:
         return max(0.0, self._deadline - time.monotonic())
 
     def should_stop(self) -> bool:
-        """True once time is up, the parent asks for the end, or the parent is gone."""
+        """Return True once time is up, the parent asks for the end, or the parent is gone."""
         late = time.monotonic() >= self._deadline
         return late or self._board.stopped or os.getppid() != self._order.parent
 

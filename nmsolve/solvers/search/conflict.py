@@ -63,11 +63,11 @@ class Limits(ABC, Generic[S]):
 
     @abstractmethod
     def written(self, solution: S) -> dict[str, Any]:
-        """A solution as a certificate holds it, for :meth:`complaint`."""
+        """Return a solution as a certificate holds it, for :meth:`complaint`."""
 
     @abstractmethod
     def complaint(self, limits: tuple[Limit, ...], entry: Mapping[str, Any]) -> str | None:
-        """Which of ``limits`` the solution in a certificate's entry breaks, by code that found no solution; None: none.
+        """Return which of ``limits`` the solution in a certificate's entry breaks, by code that found no solution; None: none.
 
         Raises
         ------
@@ -210,7 +210,7 @@ def _limit(every: Mapping[tuple[Any, Any], Limit], entry: Mapping[str, Any], whe
 
 
 def whole_list(entry: Mapping[str, Any], key: str) -> list[int]:
-    """The list of whole numbers under ``key``.
+    """Return the list of whole numbers under ``key``.
 
     Raises
     ------

@@ -65,11 +65,11 @@ class LocalContext:
         return self._scratch
 
     def incumbent(self) -> tuple[IntArray | None, float]:
-        """Best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""
+        """Return the best solution so far (read-only) and its objective; ``(None, inf)`` if there is none."""
         return self._incumbent.best()
 
     def bound(self) -> float:
-        """Best proven lower bound so far; 0 if none."""
+        """Return the best proven lower bound so far; 0 if none."""
         return self._incumbent.bound
 
     def time_left(self) -> float:
@@ -81,7 +81,7 @@ class LocalContext:
         return math.ceil(100 * left) / 100 if left > 1 else left
 
     def should_stop(self) -> bool:
-        """True once this engine's time or all memory is up, the gap is reached or the user interrupted."""
+        """Return True once this engine's time or all memory is up, the gap is reached or the user interrupted."""
         return self._budget.over() or time.monotonic() >= self._deadline or self._incumbent.reached
 
     def offer(self, core: IntArray, move: str = "") -> bool:

@@ -42,11 +42,11 @@ class Entry:
     threads: bool = False
 
     def make(self, *arguments: Any) -> Any:
-        """A new engine."""
+        """Return a new engine."""
         return named(self.path)(*arguments)
 
     def step(self, engine: Any, share: float) -> Step:
-        """The engine's place in a plan."""
+        """Return the engine's place in a plan."""
         return Step(
             engine, share, child=self.child, repeat=self.repeat, restart=self.restart, quick=self.quick,
             threads=self.threads,
@@ -54,7 +54,7 @@ class Entry:
 
 
 def look_up(registry: Mapping[str, Entry], name: str, what: str = "") -> Entry:
-    """The entry of an engine; ``what`` the engines are for, in words.
+    """Return the entry of an engine; ``what`` the engines are for, in words.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def steps_for(
     shares: Mapping[str, float] | None = None,
     make: Callable[[str], Any] | None = None,
 ) -> tuple[list[Step], dict[str, str]]:
-    """The plan of a run, and by name why other engines are left out.
+    """Return the plan of a run, and by name why other engines are left out.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def provers(
     finds: Sequence[str] = ("bounds", "both"),
     may: Callable[[str], bool] = lambda name: True,
 ) -> list[str]:
-    """Names of the engines that take the problem, ``may`` run and prove bounds: those first that do nothing else."""
+    """Return names of the engines that take the problem, ``may`` run and prove bounds: those first that do nothing else."""
     engines = {name: entry.make() for name, entry in registry.items()}
     takes = {
         name: e.finds for name, e in engines.items() if e.finds in finds and e.refuses(problem) is None and may(name)

@@ -82,7 +82,7 @@ class Incumbent:
         return self._lifted
 
     def best(self) -> tuple[IntArray | None, float]:
-        """The best solution in the engines' terms, read-only, and its objective; ``(None, inf)`` if there is none."""
+        """Return the best solution in the engines' terms, read-only, and its objective; ``(None, inf)`` if there is none."""
         with self._lock:
             return self._solution, self._objective
 
@@ -94,7 +94,7 @@ class Incumbent:
             return self._objective if self._meets(found) else found
 
     def bound_of(self, engine: str) -> float:
-        """Best lower bound on the whole problem that this engine proved, 0 if none."""
+        """Return the best lower bound on the whole problem that this engine proved, 0 if none."""
         with self._lock:
             return (self._tallies[engine].bound or 0.0) if engine in self._tallies else 0.0
 
@@ -141,7 +141,7 @@ class Incumbent:
             return tuple(self._events)
 
     def shares(self) -> tuple[EngineShare, ...]:
-        """What each engine contributed, in order of first appearance."""
+        """Return what each engine contributed, in order of first appearance."""
         with self._lock:
             return tuple(
                 EngineShare(
@@ -225,13 +225,13 @@ class Incumbent:
         return self._tallies.setdefault(engine, _Tally())
 
     def _meets(self, bound: float) -> bool:
-        """True if no better objective is between ``bound`` and the incumbent's."""
+        """Return True if no better objective is between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
         return meets(bound, self._objective, self._referee.lattice)
 
     def _contradiction(self, bound: Bound) -> str | None:
-        """Why a bound cannot be true, or None."""
+        """Return why a bound cannot be true, or None."""
         if math.isnan(bound.value) or bound.value == -math.inf:
             return f"{bound.method} raised the bound {bound.value}"
         if bound.value == math.inf:

@@ -46,13 +46,13 @@ class Memory:
             return_freed()
 
     def held(self) -> int:
-        """Bytes that all processes hold now."""
+        """Return bytes that all processes hold now."""
         held = held_now()
         self._most = max(self._most, held)
         return held
 
     def left(self) -> int | None:
-        """Bytes that may still be taken, or None without a budget."""
+        """Return bytes that may still be taken, or None without a budget."""
         return None if self.budget is None else max(0, self.budget - self.held())
 
     def settle(self) -> None:
@@ -122,7 +122,7 @@ def give_back() -> None:
 
 
 def held_now() -> int:
-    """Bytes that this process and all it started hold now; without /proc the peak of this process."""
+    """Return bytes that this process and all it started hold now; without /proc the peak of this process."""
     own = _status("self")
     if not own:
         return own_peak()
@@ -144,7 +144,7 @@ def own_peak() -> int:
 
 
 def _status(pid: str) -> dict[str, int]:
-    """The sizes (bytes) in ``/proc/PID/status``; empty for a process that is gone, and where there is no /proc."""
+    """Return the sizes (bytes) in ``/proc/PID/status``; empty for a process that is gone, and where there is no /proc."""
     out: dict[str, int] = {}
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():

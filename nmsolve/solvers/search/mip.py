@@ -124,7 +124,7 @@ def solve_highs(
 
 
 def _load(model: Any) -> tuple[Any, list[Any]]:
-    """A Pyomo model as a HiGHS instance, and the variable of every column."""
+    """Return a Pyomo model as a HiGHS instance, and the variable of every column."""
     import highspy
     from pyomo.repn.plugins.standard_form import LinearStandardFormCompiler
 
@@ -152,7 +152,7 @@ def _load(model: Any) -> tuple[Any, list[Any]]:
 
 
 def available(solver: str) -> bool:
-    """Whether Pyomo finds the MIP solver called ``solver``."""
+    """Return whether Pyomo finds the MIP solver called ``solver``."""
     import pyomo.environ as pyo
     from pyomo.common.errors import ApplicationError
 

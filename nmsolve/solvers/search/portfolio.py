@@ -152,7 +152,7 @@ class Portfolio:
                 yield None
 
     def _again(self, step: Step) -> bool:
-        """True if another run of a step that has had its first may help."""
+        """Return True if another run of a step that has had its first may help."""
         name = step.engine.name
         if step.first < math.inf and step.engine.finds == "bounds":
             busy = any(one.step is step for one in self._running())
@@ -160,14 +160,14 @@ class Portfolio:
         return step.repeat and self._vain[name] < PATIENCE and self._healthy(step) and self._in_time(step)
 
     def _turn(self, step: Step, steps: Sequence[Step]) -> tuple[float, float, float]:
-        """What decides a race: the time that all of its kind had; gain per second; its own time."""
+        """Return what decides a race: the time that all of its kind had; gain per second; its own time."""
         kind, past = step.engine.finds == "bounds", self._past[step.engine.name]
         promise = past.promise(self._incumbent.bound if kind else self._incumbent.objective)
         alike = sum(self._past[s.engine.name].spent for s in steps if (s.engine.finds == "bounds") is kind)
         return -alike * (1.0 if promise > 0 else IDLE), promise, -past.spent
 
     def _level(self, step: Step) -> float:
-        """What a race measures an engine by: its own bound, or the best objective."""
+        """Return what a race measures an engine by: its own bound, or the best objective."""
         if step.engine.finds == "bounds":
             return self._incumbent.bound_of(step.engine.name)
         return self._incumbent.objective
@@ -256,7 +256,7 @@ class Portfolio:
         self._pool.running.append(_Running(step, child, number, threads, time.monotonic()))
 
     def _share_of_memory(self) -> int | None:
-        """Bytes for the next child: what is left, divided among the workers that have nothing to do."""
+        """Return bytes for the next child: what is left, divided among the workers that have nothing to do."""
         left = self._memory.left()
         return None if left is None else max(1, left // max(1, self._free()))
 

@@ -50,11 +50,11 @@ class Past:
         self.took, self.spent, self.after = took, self.spent + took, level
 
     def cut_off(self, left: float) -> bool:
-        """True if its last run would have gone on, and ``left`` seconds allow a longer one."""
+        """Return True if its last run would have gone on, and ``left`` seconds allow a longer one."""
         return self.took >= WHOLE * self.span and left >= LONGER * self.span
 
     def next_span(self, left: float) -> float:
-        """Seconds of its next run of ``left``: twice the last, or all where too little would be left for one after it."""
+        """Return seconds of its next run of ``left``: twice the last, or all where too little would be left for one after it."""
         span = 2 * self.span
         return span if left >= (1 + LONGER) * span else left
 

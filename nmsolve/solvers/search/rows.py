@@ -30,11 +30,11 @@ class CpSatRows:
         """The rows that follow belong to this rule; they have no names here."""
 
     def part(self, name: str) -> CpSatRows:
-        """A part of the model with names of its own."""
+        """Return a part of the model with names of its own."""
         return self
 
     def per(self, whole: Any, unit: float) -> Any:
-        """A whole number, or an array of them, as rows have it: as it is; for a MIP divided by ``unit``."""
+        """Return a whole number, or an array of them, as rows have it: as it is; for a MIP divided by ``unit``."""
         return whole
 
     def binary(self, name: str, index: Iterable[K], implied: bool = False) -> dict[K, Any]:
@@ -111,7 +111,7 @@ class MipRows:
         self._rule = name
 
     def part(self, name: str) -> MipRows:
-        """A block."""
+        """Return a block."""
         import pyomo.environ as pyo
 
         block = pyo.Block()
@@ -163,11 +163,11 @@ class MipRows:
         self.add(low <= high + excess * (1 - on))
 
     def dot(self, weights: Iterable[Any], terms: Iterable[Any]) -> Any:
-        """The sum of what has a weight."""
+        """Return the sum of what has a weight."""
         return sum(float(w) * t for w, t in zip(weights, terms, strict=True) if w)
 
     def total(self, terms: Iterable[Any]) -> Any:
-        """The sum."""
+        """Return the sum."""
         return sum(terms)
 
     def exactly_one(self, some: Iterable[Any], on: Any = 1) -> None:

@@ -52,7 +52,7 @@ class Scale:
 
 
 def whole_factor(values: FloatArray, largest: float) -> tuple[float, bool]:
-    """A factor that makes ``values`` whole numbers up to ``largest``, and whether it does so exactly.
+    """Return a factor that makes ``values`` whole numbers up to ``largest``, and whether it does so exactly.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def whole_factor(values: FloatArray, largest: float) -> tuple[float, bool]:
 
 
 def fair_unit(largest: float) -> float:
-    """A power of two that brings ``largest`` to between 2^9 and 2^10; 1 where it is 0 or between 1 and 2^20 already.
+    """Return a power of two that brings ``largest`` to between 2^9 and 2^10; 1 where it is 0 or between 1 and 2^20 already.
 
     MIP solvers work with absolute tolerances (10^-6 and 10^-7): coefficients far from 1 would drown in them.
     """
@@ -85,7 +85,7 @@ def fair_unit(largest: float) -> float:
 
 
 def _common_denominator(values: FloatArray) -> int:
-    """Least common denominator of the nearest fractions with denominators up to 1000; 1 if above 10^6."""
+    """Return the least common denominator of the nearest fractions with denominators up to 1000; 1 if above 10^6."""
     out = 1
     for v in np.unique(values).tolist():
         out = lcm(out, Fraction(v).limit_denominator(1000).denominator)

@@ -19,7 +19,7 @@ _ALIGN = 64
 
 
 def anonymous_file(size: int) -> int:
-    """A file descriptor of ``size`` bytes of memory without a name: it cannot outlive its users."""
+    """Return a file descriptor of ``size`` bytes of memory without a name: it cannot outlive its users."""
     if hasattr(os, "memfd_create"):
         fd = os.memfd_create("nmsolve")
     else:
@@ -58,7 +58,7 @@ class SharedPickle:
 
     @staticmethod
     def load(fd: int) -> Any:
-        """The object in the file; its arrays keep the memory mapped."""
+        """Return the object in the file; its arrays keep the memory mapped."""
         memory = mmap.mmap(fd, 0, access=mmap.ACCESS_COPY)
         view = memoryview(memory)
         (length,) = struct.unpack("<q", view[:8])
@@ -117,7 +117,7 @@ class Blackboard:
         return float(self._values[0]), float(self._values[1])
 
     def read(self) -> tuple[IntArray | None, float]:
-        """The best solution (a copy) and its objective; ``(None, inf)`` if there is none."""
+        """Return the best solution (a copy) and its objective; ``(None, inf)`` if there is none."""
         for _ in range(1000):
             before = int(self._count[0])
             if before % 2 == 0:

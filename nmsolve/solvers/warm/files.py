@@ -51,7 +51,7 @@ STREAMED: dict[str, dict[str, int | float | str]] = {
 
 
 def stored(graph: LogicGraph, path: Path) -> StoredGraph:
-    """The same graph with its connections left on disk, in the file ``path``."""
+    """Return the same graph with its connections left on disk, in the file ``path``."""
     save_graph(graph, path)
     return open_graph(path)
 
@@ -160,11 +160,11 @@ class _Tight:
         return 0.0
 
     def time_left(self) -> float:
-        """Seconds until the end."""
+        """Return seconds until the end."""
         return self.end - time.monotonic()
 
     def should_stop(self) -> bool:
-        """True at the end."""
+        """Return True at the end."""
         return self.time_left() <= 0
 
     def offer(self, core: IntArray, move: str = "") -> bool:

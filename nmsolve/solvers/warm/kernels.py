@@ -27,7 +27,7 @@ def until_compiled(run: Callable[[], object]) -> None:
 
 
 def missing_kernels() -> list[str]:
-    """Names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
+    """Return names of the kernels of this package that are not in the cache, whatever the types of their arguments."""
     missing = []
     for module in pkgutil.walk_packages([str(PACKAGE)], "nmsolve."):
         if module.name.endswith("__main__"):  # importing it runs the command line

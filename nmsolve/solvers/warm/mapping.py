@@ -45,7 +45,7 @@ def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None
 
 
 def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
-    """The joint problem with routes, without the engines that run in a child process; their names."""
+    """Return the joint problem with routes, without the engines that run in a child process; their names."""
     from nmsolve.model.mapping.reduce import merge_together
     from nmsolve.solvers.mapping.joint.api import solve_joint
     from nmsolve.solvers.mapping.joint.climbing import climbs_of
@@ -116,19 +116,19 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
 
 
 def _few_axons(machine: Machine) -> Machine:
-    """The machine with axon tables so small that a first mapping exceeds them."""
+    """Return the machine with axon tables so small that a first mapping exceeds them."""
     return replace(machine, capacity={"axons_in": 5, "axons_out": 5})
 
 
 def _blocks() -> LogicGraph:
-    """A ring of nodes that fill six cores of ten units exactly, if they are packed well."""
+    """Return a ring of nodes that fill six cores of ten units exactly, if they are packed well."""
     size = np.array([6, 2, 2, 6, 2, 2, 4, 3, 3, 4, 3, 3, 5, 5, 5, 5])
     u = np.arange(len(size))
     return LogicGraph.from_edges(len(u), u, (u + 1) % len(u), sizes=size[:, None])
 
 
 def _graph(n: int, multicast: bool) -> LogicGraph:
-    """A ring with chords."""
+    """Return a ring with chords."""
     u = np.arange(n)
     flags = np.full(n, multicast)
     return LogicGraph.from_edges(

@@ -164,7 +164,7 @@ def _faults() -> None:
 
 
 def _stages() -> dict[str, RoutingStage]:
-    """What is asked of engines, in every form in which their kernels take it."""
+    """Return what is asked of engines, in every form in which their kernels take it."""
     one, many = some_flows(MESH, 1), some_flows(MESH, 3)
     broken = Flows(one.source, one.indptr, one.targets, 0.3 * one.rate)
     west = turn_set("west-first", MESH)

@@ -64,7 +64,7 @@ def warm_up(say: Callable[[str], None]) -> int:
 
 
 def _timed(name: str) -> tuple[list[str], float]:
-    """What was run, and the CPU seconds that it took."""
+    """Return what was run, and the CPU seconds that it took."""
     start = time.process_time()
     return warm_one(name), time.process_time() - start
 

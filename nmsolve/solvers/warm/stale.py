@@ -36,7 +36,7 @@ def stale_kernels(root: Path | None = None) -> list[Path]:
 
 
 def _closure(path: Path, root: Path, uses: dict[Path, set[Path]]) -> set[Path]:
-    """The file, and all files that its kernels use, directly or not; ``uses`` remembers what each uses itself."""
+    """Return the file, and all files that its kernels use, directly or not; ``uses`` remembers what each uses itself."""
     found, todo = {path}, [path]
     while todo:
         here = todo.pop()
@@ -56,7 +56,7 @@ def _used(path: Path, root: Path) -> set[Path]:
 
 
 def _imported(tree: ast.Module, root: Path) -> Iterator[tuple[str, Path]]:
-    """Every name that a module imports from its package, with the file that it comes from."""
+    """Yield every name that a module imports from its package, with the file that it comes from."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ImportFrom) or not node.module:
             continue

@@ -72,7 +72,7 @@ class Spectral:
 
 
 def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: FloatArray) -> csr_array:
-    """(n, n) Laplacian of symmetric traffic given by its entries (each pair twice)."""
+    """Return (n, n) Laplacian of symmetric traffic given by its entries (each pair twice)."""
     off = csr_array((-weight, (row, column)), shape=(n, n))
     out = csr_array(diags_array(np.bincount(row, weight, n).astype(np.float64)) + off)
     out.sort_indices()
@@ -131,7 +131,7 @@ def follow(
 
 
 def _certify(spectral: Spectral, ascent: _Ascent, guide: Guide) -> Bound:
-    """The bound at the ascent's best multipliers with certain eigenvalue bounds."""
+    """Return the bound at the ascent's best multipliers with certain eigenvalue bounds."""
     a = Shifted(spectral.laplacian, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
     lam = lower_eigenvalues(a, vectors, spectral.rank, guide.seed, guide.should_stop)[: spectral.rank]

@@ -27,7 +27,7 @@ MOST = 300
 
 
 def claimable(problem: MappingProblem, bound: Bound) -> Bound | None:
-    """The bound with a value that its certificate proves, or None if that proves nothing.
+    """Return the bound with a value that its certificate proves, or None if that proves nothing.
 
     Where a re-check proves less, as much again is kept back: what rounding it was charged, another machine's may differ by.
     """
@@ -43,7 +43,7 @@ def claimable(problem: MappingProblem, bound: Bound) -> Bound | None:
 
 
 def _most(problem: MappingProblem) -> float:
-    """All traffic at the largest distance."""
+    """Return all traffic at the largest distance."""
     graph, d = problem.graph, core_distance(problem)
     far = float(d.x[-1] + d.y[-1] + d.step) if d.separable else float(d.matrix.max())
     return max(1.0, far) * float(graph.weights.sum() + graph.rate.sum())

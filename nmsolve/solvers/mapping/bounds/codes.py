@@ -16,7 +16,7 @@ from nmsolve.model.types import FloatArray, IntArray
 
 
 def core_codes(distance: CoreDistance, cores: IntArray) -> FloatArray:
-    """(k, lines) codes of the cores without the constant step; ``distance`` must be separable."""
+    """Return (k, lines) codes of the cores without the constant step; ``distance`` must be separable."""
     across = _axis_codes(distance.x, distance.wrap_x)[cores % distance.cols]
     along = _axis_codes(distance.y, distance.wrap_y)[cores // distance.cols]
     return np.asarray(np.column_stack([across, along]), np.float64)
@@ -30,7 +30,7 @@ def with_step(codes: FloatArray, step: float) -> FloatArray:
 
 
 def _axis_codes(position: FloatArray, wrap: float) -> FloatArray:
-    """(positions, lines) codes of one axis."""
+    """Return (positions, lines) codes of one axis."""
     if wrap <= 0:
         right = position[:, None] > position[:-1][None, :]
         return np.asarray((right - 0.5) * np.sqrt(np.diff(position)), np.float64)

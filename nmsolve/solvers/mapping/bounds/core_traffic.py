@@ -56,7 +56,7 @@ refuses_core_traffic = takes(f"pairs trees reach {LIMITS}", _too_large)
 
 
 def traffic_nets(problem: MappingProblem) -> TrafficNets:
-    """The nets with two or more nodes, equal ones merged."""
+    """Return the nets with two or more nodes, equal ones merged."""
     form = pair_form(problem)
     found: dict[tuple[int, ...], float] = {}
     if uses_nets(problem):

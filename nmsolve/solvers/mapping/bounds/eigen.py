@@ -54,7 +54,7 @@ class Tracker:
         self.last: Operator | None = None
 
     def pairs(self, a: Operator, should_stop: Callable[[], bool]) -> tuple[FloatArray, FloatArray]:
-        """(count,) Ritz values, rising, and (n, count) orthonormal vectors. Raises StoppedError."""
+        """Return (count,) Ritz values, rising, and (n, count) orthonormal vectors. Raises StoppedError."""
         if len(a.shift) <= EXACT_STEPS:
             return self._dense(a)
         for _ in range(5 if self.fresh else 1):
@@ -101,7 +101,7 @@ class Tracker:
 def lower_eigenvalues(
     a: Operator, vectors: FloatArray, wanted: int, seed: int, should_stop: Callable[[], bool]
 ) -> FloatArray:
-    """(r,) certain lower bounds, ascending, on the r smallest eigenvalues, from r approximate eigenvectors.
+    """Return (r,) certain lower bounds, ascending, on the r smallest eigenvalues, from r approximate eigenvectors.
 
     ``wanted`` <= r: the polynomial's degree is chosen so that the first ``wanted`` lose little.
     """
@@ -135,7 +135,7 @@ def stated(lam: FloatArray, n: int, high: float) -> FloatArray:
 
 
 def bordered_eigenvalues(theta: FloatArray, residual: FloatArray, floor: float) -> FloatArray:
-    """(r,) eigenvalues, rising, that A has at least; see the module's text. ``floor`` is beta."""
+    """Return (r,) eigenvalues, rising, that A has at least; see the module's text. ``floor`` is beta."""
     border = np.linalg.qr(residual)[1]
     corner = floor * np.eye(len(border))
     whole = np.block([[np.diag(theta), border.T], [border, corner]])
@@ -144,7 +144,7 @@ def bordered_eigenvalues(theta: FloatArray, residual: FloatArray, floor: float) 
 
 
 def largest_estimate(a: Operator, should_stop: Callable[[], bool]) -> float:
-    """A little above the largest eigenvalue, by Lanczos (an estimate is enough here)."""
+    """Return a little above the largest eigenvalue, by Lanczos (an estimate is enough here)."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     n = len(a.shift)

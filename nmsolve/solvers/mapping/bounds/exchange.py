@@ -41,7 +41,7 @@ def exchange_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterato
 
 
 def sum_of(problem: MappingProblem) -> MappingProblem:
-    """The problem whose cost is at most what the cores exchange: unit links, none dead."""
+    """Return the problem whose cost is at most what the cores exchange: unit links, none dead."""
     machine = replace(problem.machine, faulty_links=(), link_weight=1.0, crossing_weight=1.0)
     graph = problem.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))

@@ -73,7 +73,7 @@ def dual_value(cost: FloatArray, room: int, dual: FloatArray) -> float:
 
 
 def node_core_costs(problem: MappingProblem, form: PairForm) -> FloatArray:
-    """(n, k) least cost of every node on every usable core (its half of its edges), inf where forbidden."""
+    """Return (n, k) least cost of every node on every usable core (its half of its edges), inf where forbidden."""
     row, weight, slot, count = neighbour_slots(problem, form)
     binned = np.bincount(row * count + slot, weight, form.n * count).reshape(form.n, count)
     near = np.concatenate([nearest(block, which, count) for which, block in form.blocks()])
@@ -84,7 +84,7 @@ def node_core_costs(problem: MappingProblem, form: PairForm) -> FloatArray:
 
 
 def _dual_prices(cost: FloatArray, room: int, should_stop: ShouldStop) -> FloatArray:
-    """(k,) prices <= 0 of the cores: optimal for the assignment if time allows, else on the way there."""
+    """Return (k,) prices <= 0 of the cores: optimal for the assignment if time allows, else on the way there."""
     from scipy.optimize import linear_sum_assignment
 
     k = cost.shape[1]

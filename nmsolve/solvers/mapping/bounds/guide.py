@@ -36,7 +36,7 @@ class Guide(NamedTuple):
 
     @classmethod
     def of(cls, context: Context) -> Guide:
-        """The guide of an engine's run from now on."""
+        """Return the guide of an engine's run from now on."""
         core = context.incumbent()[0]
         upper = lambda: context.incumbent()[1]  # noqa: E731
         return cls(upper, context.should_stop, context.time_left(), context.seed, core)

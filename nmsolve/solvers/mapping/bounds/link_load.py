@@ -50,7 +50,7 @@ refuses_link_load = takes(f"load {LIMITS}", no_core)
 
 
 def sums_of(problem: MappingProblem, which: str) -> tuple[MappingProblem, int, IntArray] | None:
-    """The problem whose cost the links of a set share, how many they are, and the new core (P,) of every core.
+    """Return the problem whose cost the links of a set share, how many they are, and the new core (P,) of every core.
 
     None if the set is empty or everything fits on one half.
     """
@@ -80,7 +80,7 @@ def sums_of(problem: MappingProblem, which: str) -> tuple[MappingProblem, int, I
 
 
 def _half_room(machine: Machine, resource: str, second: BoolArray) -> int:
-    """What the larger half of the board holds."""
+    """Return what the larger half of the board holds."""
     limits = machine.limits(resource)
     return min(
         MOST_CAPACITY - 1,

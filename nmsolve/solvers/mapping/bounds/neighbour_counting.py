@@ -45,7 +45,7 @@ def neighbour_bound(problem: MappingProblem, should_stop: ShouldStop = never) ->
 def _profiles(
     problem: MappingProblem, form: PairForm, count: int, should_stop: ShouldStop
 ) -> FloatArray | None:
-    """(domains, count) least distance of every slot over the cores of each domain; None if stopped."""
+    """Return (domains, count) least distance of every slot over the cores of each domain; None if stopped."""
     domains = problem.domains[:MAX_DOMAINS, form.cores]
     profile = np.full((len(domains), count), np.inf)
     for which, block in form.blocks():

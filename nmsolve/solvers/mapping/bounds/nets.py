@@ -69,14 +69,14 @@ def fan_out_bound(problem: MappingProblem, should_stop: ShouldStop = never) -> B
 
 
 def message_rows(problem: MappingProblem) -> BoolArray:
-    """(rows,) True where the objective charges the row as one message, False where it is paid edge by edge."""
+    """Return (rows,) True where the objective charges the row as one message, False where it is paid edge by edge."""
     if problem.aim.reach:
         return np.ones(problem.graph.rows, bool)
     return problem.graph.multicast
 
 
 def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:
-    """What a message of rate 1 to 0, 1, 2 ... remote cores costs at least; as many as ``profile`` has distances."""
+    """Return what a message of rate 1 to 0, 1, 2 ... remote cores costs at least; as many as ``profile`` has distances."""
     remote, machine = np.arange(len(profile)), problem.machine
     if problem.aim.reach:
         return remote.astype(np.float64)
@@ -95,7 +95,7 @@ def _least_trees(problem: MappingProblem, profile: FloatArray) -> FloatArray:
 def _least_profile(
     problem: MappingProblem, distance: CoreDistance, count: int, should_stop: ShouldStop
 ) -> FloatArray | None:
-    """(count,) least distance to the 0th, 1st, 2nd ... nearest core over all usable cores; None if stopped."""
+    """Return (count,) least distance to the 0th, 1st, 2nd ... nearest core over all usable cores; None if stopped."""
     cores = np.flatnonzero(problem.machine.usable).astype(np.int64)
     if not distance.separable:
         m = np.minimum(distance.matrix, distance.matrix.T)

@@ -28,7 +28,7 @@ MAX_CORES = 16384
 
 
 def never() -> bool:
-    """The ``should_stop`` of a caller without a deadline."""
+    """Return the ``should_stop`` of a caller without a deadline."""
     return False
 
 
@@ -59,7 +59,7 @@ class PairForm:
         return float(self.weights.sum()) / 2
 
     def rows(self) -> IntArray:
-        """(nnz,) the node of every CSR entry."""
+        """Return (nnz,) the node of every CSR entry."""
         return np.repeat(np.arange(self.n), np.diff(self.indptr))
 
     def block(self, which: IntArray) -> FloatArray:
@@ -85,14 +85,14 @@ class PairForm:
             yield which, self.block(which)
 
     def plain_distances(self) -> FloatArray:
-        """(k, k) distances between ``cores`` without the constant step; 0 on the diagonal."""
+        """Return (k, k) distances between ``cores`` without the constant step; 0 on the diagonal."""
         out = np.concatenate([block for _, block in self.blocks()]) - self.distance.step
         np.fill_diagonal(out, 0.0)
         return out
 
 
 def dense_traffic(form: PairForm, size: int | None = None) -> FloatArray:
-    """(size, size) symmetric traffic, idle nodes at the end; as many as there are cores if no size is given."""
+    """Return (size, size) symmetric traffic, idle nodes at the end; as many as there are cores if no size is given."""
     size = len(form.cores) if size is None else size
     out = np.zeros((size, size))
     out[form.rows(), form.indices] = form.weights
@@ -106,12 +106,12 @@ def no_core(problem: MappingProblem) -> str | None:
 
 
 def usable_cores(problem: MappingProblem) -> int:
-    """How many cores may hold nodes."""
+    """Return how many cores may hold nodes."""
     return int(problem.machine.usable.sum())
 
 
 def crowded(problem: MappingProblem) -> str | None:
-    """All nodes may be on one core, or there is no room for them."""
+    """Say why no traffic has to leave a core, or that the nodes do not fit; None otherwise."""
     if room_per_core(problem) >= problem.n:
         return "all nodes may fit on one core"
     return "the nodes do not fit" if room_per_core(problem) * usable_cores(problem) < problem.n else None
@@ -156,7 +156,7 @@ def pair_form(problem: MappingProblem) -> PairForm:
 
 
 def _traffic_is_symmetric(graph: LogicGraph) -> bool:
-    """True if every edge u -> v has a twin v -> u of equal weight."""
+    """Return True if every edge u -> v has a twin v -> u of equal weight."""
     from scipy.sparse import coo_array
 
     src, dst = graph.edge_source, graph.targets
@@ -177,7 +177,7 @@ def _lattice(weights: FloatArray, distance: CoreDistance) -> float:
 
 
 def room_per_core(problem: MappingProblem) -> int:
-    """The most nodes any one core can hold, counted with the smallest nodes (resource by resource)."""
+    """Return the most nodes any one core can hold, counted with the smallest nodes (resource by resource)."""
     if not problem.resources or problem.cores == 0:
         return problem.n
     limit = problem.capacity.max(axis=0)
@@ -225,7 +225,7 @@ def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray
 def slots_by_weight(
     indptr: IntArray, weights: FloatArray, room: Room
 ) -> tuple[IntArray, FloatArray, IntArray]:
-    """(row, weight, slot), each (nnz,), of all CSR entries if the heaviest of every row sit as close as they fit.
+    """Return (row, weight, slot), each (nnz,), of all CSR entries if the heaviest of every row sit as close as they fit.
 
     Slot 0 is the core of the row's node, slot ``s`` the ``s``-th nearest other core.
     """

@@ -87,7 +87,7 @@ def _prepare(problem: MappingProblem) -> Spectral:
 
 
 def size_vertices(n: int, cores: int, room: int, lines: int) -> FloatArray:
-    """(v, cores) sizes whose convex hull holds every m with 0 <= m <= room and sum m = n.
+    """Return (v, cores) sizes whose convex hull holds every m with 0 <= m <= room and sum m = n.
 
     The vertices of that set if they are few enough; else ``room - missing / j`` on j cores for the largest j that is
     few enough, which is a larger set (entries may be negative).
@@ -113,5 +113,5 @@ def size_vertices(n: int, cores: int, room: int, lines: int) -> FloatArray:
 
 
 def _subsets(cores: int, size: int) -> IntArray:
-    """(count, size) all subsets; of the complement where that is smaller to list."""
+    """Return (count, size) all subsets; of the complement where that is smaller to list."""
     return np.array(list(combinations(range(cores), size)), np.int64).reshape(-1, size)

@@ -72,7 +72,7 @@ def parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int =
 
 
 def edge_weights(problem: MappingProblem) -> FloatArray:
-    """(m,) what every stored edge counts if its ends are on different cores, in units of the least distance."""
+    """Return (m,) what every stored edge counts if its ends are on different cores, in units of the least distance."""
     graph = problem.graph
     if not uses_nets(problem):
         return graph.weights
@@ -84,7 +84,7 @@ def edge_weights(problem: MappingProblem) -> FloatArray:
 
 
 def least_apart(problem: MappingProblem, form: PairForm) -> float:
-    """What a unit of traffic (a remote core of a message) costs at least: the ``d0`` of the module's text.
+    """Return what a unit of traffic (a remote core of a message) costs at least: the ``d0`` of the module's text.
 
     Route trees may branch in cores that hold nothing, so for them it is the least link, not the least distance.
     """

@@ -24,7 +24,7 @@ PIECE = 2**20
 
 
 def part_problem(problem: MappingProblem, core: IntArray) -> MappingProblem:
-    """The placement problem of the non-empty parts of ``core`` (n,), in order of their core numbers."""
+    """Return the placement problem of the non-empty parts of ``core`` (n,), in order of their core numbers."""
     from scipy.sparse import coo_array, csr_array
 
     parts, of = np.unique(core, return_inverse=True)

@@ -127,7 +127,7 @@ class DiagonalAscent:
             self._shift = self._shift + length * self._direction
 
     def _evaluate(self, shift: FloatArray) -> tuple[float, FloatArray]:
-        """Value and supergradient."""
+        """Return the value and supergradient."""
         k, total, load = len(shift), float(self.reach.sum()), self._degree + shift
         reach = np.empty(k)
         reach[np.argsort(load, kind="stable")] = self._far_first

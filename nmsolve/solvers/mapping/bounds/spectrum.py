@@ -25,7 +25,7 @@ class Spectrum:
         self.block: FloatArray | None = None
 
     def paired(self, shift: FloatArray) -> tuple[float, tuple[FloatArray, FloatArray]]:
-        """The product, and (weights (r,), vectors (k, r)) with supergradient ``vectors diag(weights) vectors'``."""
+        """Return the product, and (weights (r,), vectors (k, r)) with supergradient ``vectors diag(weights) vectors'``."""
         from scipy.linalg import eigh
 
         r, k = len(self.mu), self.k
@@ -50,7 +50,7 @@ class Spectrum:
         return float(lam @ self.mu), (self.mu, vectors)
 
     def _carried(self, a: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Largest Ritz pairs of the block after one Chebyshev filter; exact ones at the first call."""
+        """Return the largest Ritz pairs of the block after one Chebyshev filter; exact ones at the first call."""
         from scipy.linalg import eigh
 
         r, k = len(self.mu), self.k

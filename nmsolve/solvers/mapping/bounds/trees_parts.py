@@ -83,7 +83,7 @@ class Fixed:
         return out
 
     def value(self, lam: FloatArray, pull: FloatArray, shift: FloatArray, rho: float) -> float:
-        """The bound / apart for eigenvalues ``lam`` (rank,)."""
+        """Return the bound / apart for eigenvalues ``lam`` (rank,)."""
         _, total = pull_degrees(self.nets.n, self.nets.indptr, self.nets.terminals, pull, self.nets.rate)
         pulled = float((self.nets.rate * (2 * total - 1)).sum())
         return pulled + float(self.weights @ lam) - 0.5 * float(shift.sum()) - rho * self.drift
@@ -106,7 +106,7 @@ def tree_parts_bounds(problem: MappingProblem, guide: Guide = UNGUIDED, rounds: 
 
 
 def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
-    """The bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
+    """Return the bound at the ascent's best multipliers, pulls rounded, with certain eigenvalue bounds."""
     pull = np.round(ascent.best_pull, PLACES)
     a = Pulled(fixed.nets, pull, ascent.best_shift, ascent.best_rho)
     _, vectors = ascent.tracker.settle(a, guide.should_stop)
@@ -124,7 +124,7 @@ def _certify(fixed: Fixed, ascent: _Ascent, guide: Guide) -> Bound:
 
 
 def _indicators(core: IntArray) -> FloatArray:
-    """(n, parts) one column per part, 1 on its nodes; the largest parts first."""
+    """Return (n, parts) one column per part, 1 on its nodes; the largest parts first."""
     of = np.unique(core, return_inverse=True)[1]
     order = np.argsort(-np.bincount(of), kind="stable")
     return np.asarray(of[:, None] == order[None, :], np.float64)

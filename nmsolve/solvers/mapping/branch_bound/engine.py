@@ -107,13 +107,13 @@ class BranchBound:
 
 
 def _restarted(tree: Tree, domain: BoolArray) -> Tree:
-    """The tree at its first partial mapping again; what was found counts on."""
+    """Return the tree at its first partial mapping again; what was found counts on."""
     begin(tree, np.full(len(tree.core), -1, np.int64), domain)
     return tree
 
 
 def _tree(data: ExactData, limit: int) -> Tree:
-    """The search tree of ``data`` with the symmetries of its board."""
+    """Return the search tree of ``data`` with the symmetries of its board."""
     traffic = np.zeros((data.n, data.n), np.int64)
     traffic[data.tail, data.head] = data.weight
     grain = gcd(*(int(w) for w in np.unique(data.weight))) * gcd(*(int(d) for d in np.unique(data.dense)))
@@ -141,6 +141,6 @@ def _turned(data: ExactData) -> bool:
 
 
 def _mapping(data: ExactData, tree: Tree) -> IntArray:
-    """The best mapping found, as (n,) cores of nodes."""
+    """Return the best mapping found, as (n,) cores of nodes."""
     out: IntArray = np.argsort(tree.best) if _turned(data) else tree.best.copy()
     return out

@@ -32,7 +32,7 @@ class AxonData:
 
 
 def axon_data(problem: MappingProblem) -> AxonData | None:
-    """The data, or None where no limit could bind."""
+    """Return the data, or None where no limit could bind."""
     limits = problem.axons
     if limits is None:
         return None

@@ -57,7 +57,7 @@ class MipVariables(Variables):
 
 
 def make_variables(rows: MipRows, data: ExactData, x: list[list[Any]] | None = None) -> MipVariables:
-    """The variables of ``data`` (no constraints yet); ``x`` if another model has the mapping's already."""
+    """Return the variables of ``data`` (no constraints yet); ``x`` if another model has the mapping's already."""
     nodes, cores, pairs = range(data.n), range(data.cores), range(data.edges)
     v = MipVariables(
         x or places(rows, data.n, data.cores), pairs_apart(rows, data), net_variables(rows, data), []

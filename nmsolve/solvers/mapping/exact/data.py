@@ -176,7 +176,7 @@ def exact_data(problem: MappingProblem) -> ExactData:
 
 
 def _closing(position: FloatArray, wrap: float) -> FloatArray:
-    """Weight of the links that close a torus axis, as an array of length 1 (0 if the axis is open)."""
+    """Return the weight of the links that close a torus axis, as an array of length 1 (0 if the axis is open)."""
     return np.array([wrap - position[-1] if wrap > 0 else 0.0])
 
 
@@ -198,7 +198,7 @@ def _pairs(problem: MappingProblem, routed: bool, symmetric: bool) -> tuple[IntA
 
 
 def _net_rows(problem: MappingProblem) -> IntArray:
-    """Rows charged by their route tree."""
+    """Return rows charged by their route tree."""
     graph = problem.graph
     pays = (graph.rate > 0) & (np.diff(graph.indptr) > 0)
     if not problem.aim.reach:
@@ -207,7 +207,7 @@ def _net_rows(problem: MappingProblem) -> IntArray:
 
 
 def _nets(problem: MappingProblem, rows: IntArray, rate: IntArray) -> tuple[Net, ...]:
-    """The nets of ``rows`` with whole rates; those whose rate rounds to 0 are left out."""
+    """Return the nets of ``rows`` with whole rates; those whose rate rounds to 0 are left out."""
     graph = problem.graph
     out = []
     for i, r in zip(rows.tolist(), rate.tolist(), strict=True):

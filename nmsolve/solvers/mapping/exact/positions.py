@@ -45,7 +45,7 @@ class CpSatVariables(Variables):
 
 
 def make_variables(rows: CpSatRows, data: ExactData, x: list[list[Any]] | None = None) -> CpSatVariables:
-    """The variables of ``data`` (no constraints yet); ``x`` if the mapping's are there already."""
+    """Return the variables of ``data`` (no constraints yet); ``x`` if the mapping's are there already."""
 
     def amounts(name: str, count: int, low: int, high: int) -> list[Any]:
         return list(rows.amounts(name, range(count), low, high).values())
@@ -74,7 +74,7 @@ def make_variables(rows: CpSatRows, data: ExactData, x: list[list[Any]] | None =
 
 
 def _farthest(open_axis: int, wrap: int) -> int:
-    """Largest distance along an axis: its length, or half its circumference on a torus."""
+    """Return the largest distance along an axis: its length, or half its circumference on a torus."""
     return min(open_axis, wrap // 2) if wrap else open_axis
 
 

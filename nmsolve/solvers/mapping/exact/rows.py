@@ -47,7 +47,7 @@ def slots_at(data: ExactData, node: int, neighbours: IntArray) -> tuple[int, int
 
 
 def stars(data: ExactData) -> list[Star]:
-    """The weighted and the plain star of every node with neighbours.
+    """Return the weighted and the plain star of every node with neighbours.
 
     With ``u`` on core ``p``, its neighbours take the nearest free slots at best: the heaviest pair the
     nearest slot (least scalar product). Pairs in both directions (asymmetric distances) count with the
@@ -71,7 +71,7 @@ def stars(data: ExactData) -> list[Star]:
 
 
 def _nearest(cheap: IntArray, usable: IntArray, degree: int, beside: int, elsewhere: int) -> IntArray:
-    """(P, degree) int64: distances of the ``degree`` nearest slots of every core, ascending."""
+    """Return (P, degree) int64: distances of the ``degree`` nearest slots of every core, ascending."""
     cores = len(cheap)
     out = np.zeros((cores, degree), np.int64)
     for p in range(cores):
@@ -83,7 +83,7 @@ def _nearest(cheap: IntArray, usable: IntArray, degree: int, beside: int, elsewh
 
 
 def least_distance(data: ExactData) -> int:
-    """Least distance of two different usable cores; 0 if there are not two."""
+    """Return the least distance of two different usable cores; 0 if there are not two."""
     usable = np.flatnonzero(data.problem.machine.usable)
     if len(usable) < 2:
         return 0
@@ -123,5 +123,5 @@ def triangles(data: ExactData) -> tuple[IntArray, int]:
 
 
 def wants_links(data: ExactData) -> bool:
-    """True if pairs need a variable "on different cores": some pair may share a core and distances matter."""
+    """Return True if pairs need a variable "on different cores": some pair may share a core and distances matter."""
     return data.edges > 0 and not bool(data.apart[data.tail, data.head].all())

@@ -59,7 +59,7 @@ def places(rows: Rows, n: int, cores: int) -> list[list[Any]]:
 
 
 def placed(x: list[list[Any]], value: Value) -> IntArray:
-    """(n,) core of every node in a solution."""
+    """Return (n,) core of every node in a solution."""
     return np.array([next(p for p, z in enumerate(xs) if value(z)) for xs in x], np.int64)
 
 
@@ -76,7 +76,7 @@ def pairs_apart(rows: Rows, data: ExactData) -> list[Any] | None:
 
 
 def net_variables(rows: Rows, data: ExactData) -> list[NetVariables]:
-    """The variables of every net."""
+    """Return the variables of every net."""
     nets, cols = range(len(data.nets)), range(len(data.x) if data.spans else 0)
     gaps = range(len(data.y) - 1)
     present = rows.binary("present", [(i, p) for i in nets for p in range(data.cores)], implied=True)
@@ -350,7 +350,7 @@ def total_cost(rows: Rows, data: ExactData, v: Variables) -> Any:
 
 
 def unit_of(data: ExactData) -> float:
-    """What a MIP's objective is multiplied with so that its largest term is of a size that solvers work well with."""
+    """Return what a MIP's objective is multiplied with so that its largest term is of a size that solvers work well with."""
     heaviest = max([int(data.weight.max(initial=0)), *(net.rate for net in data.nets)])
     return fair_unit(heaviest / data.weight_factor * int(data.dense.max(initial=0)) / data.distance_factor)
 

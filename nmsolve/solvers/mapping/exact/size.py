@@ -55,7 +55,7 @@ def _too_large(problem: MappingProblem) -> str | None:
 
 
 def _routed_refusal(problem: MappingProblem) -> str | None:
-    """The same for models with link loads or ceilings: message targets x cores^2 terms, and each sum by itself."""
+    """Return the same for models with link loads or ceilings: message targets x cores^2 terms, and each sum by itself."""
     names = [problem.objective, *(name for name, _ in problem.ceilings)]
     crooked = problem.machine.torus or bool(problem.machine.faulty_links)
     for name in names:

@@ -45,7 +45,7 @@ class BoardSymmetry:
 
 
 def board_symmetry(data: ExactData) -> BoardSymmetry | None:
-    """The symmetries that hold, or None if there is only the identity or cores are all alike (cut)."""
+    """Return the symmetries that hold, or None if there is only the identity or cores are all alike (cut)."""
     if data.problem.limits_moves:  # every node prefers the core it was on
         return None
     kept = [g for g in _candidates(data) if _holds(data, g)]
@@ -79,13 +79,13 @@ def _candidates(data: ExactData) -> list[IntArray]:
 
 
 def _holds(data: ExactData, g: IntArray) -> bool:
-    """True if ``g`` keeps distances, capacities and every node's allowed cores."""
+    """Return True if ``g`` keeps distances, capacities and every node's allowed cores."""
     d, cap, allowed = data.dense, data.problem.capacity, data.allowed
     return bool((allowed[:, g] == allowed).all() and (cap[g] == cap).all() and (d[np.ix_(g, g)] == d).all())
 
 
 def cores_alike(data: ExactData) -> bool:
-    """True if usable cores may be renumbered at will: only the cut counts, all hold the same and nobody prefers a core."""
+    """Return True if usable cores may be renumbered at will: only the cut counts, all hold the same and nobody prefers a core."""
     usable = np.flatnonzero(data.problem.machine.usable)
     flat = not data.x.any() and not data.y.any() and data.matrix.shape[0] == 0
     alike = bool((data.allowed[:, usable] == data.allowed[:, usable[:1]]).all()) if len(usable) else False

@@ -38,7 +38,7 @@ class Classes:
         return bool((self.least == self.most).all())
 
     def expand(self, placed: IntArray) -> IntArray:
-        """(n,) core of every node, from the number of nodes (k, P) of every class on every core."""
+        """Return (n,) core of every node, from the number of nodes (k, P) of every class on every core."""
         core = np.empty(len(self.of), np.int64)
         by_class = np.argsort(self.of, kind="stable")
         k, p = np.nonzero(placed)
@@ -47,7 +47,7 @@ class Classes:
 
 
 def classes_of(problem: MappingProblem, sizes: IntArray, tag: IntArray | None = None) -> Classes | None:
-    """The classes of a problem, or None if there are too many for a model.
+    """Return the classes of a problem, or None if there are too many for a model.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from nmsolve.solvers.search.conflict import Limit as Limit
 
 
 def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
-    """Every limit of the problem: side constraints as stated, then faulty and taken cores, then capacities.
+    """Return every limit of the problem: side constraints as stated, then faulty and taken cores, then capacities.
 
     In this order they are tried for removal, so that what is left is as basic as possible. ``kind`` is that of a side constraint,
     ``faulty`` or ``taken`` (all such cores together), ``node limit``, or ``capacity`` (of a resource or of axon tables).
@@ -28,7 +28,7 @@ def limits_of(problem: MappingProblem) -> tuple[Limit, ...]:
 
 
 def restricted(problem: MappingProblem, limits: Sequence[Limit]) -> MappingProblem:
-    """The problem with no limits but these; no migration budget and no ceilings."""
+    """Return the problem with no limits but these; no migration budget and no ceilings."""
     kinds = {x.kind for x in limits}
     named = {x.name for x in limits if x.kind == "capacity"}
     machine = replace(

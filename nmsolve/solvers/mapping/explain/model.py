@@ -99,7 +99,7 @@ def place_variables(model: Any, classes: Classes, cores: int) -> list[list[Any]]
 
 
 def values(solver: Any, y: list[list[Any]]) -> IntArray:
-    """(k, P) int64 values of the place variables."""
+    """Return (k, P) int64 values of the place variables."""
     return np.array([[solver.value(v) for v in row] for row in y], np.int64)
 
 
@@ -164,7 +164,7 @@ def _capacity(
 
 
 def states_axons(problem: MappingProblem) -> bool:
-    """True if the model is to state axon tables, node by node: a limit could bind, and there are not too many rows."""
+    """Return True if the model is to state axon tables, node by node: a limit could bind, and there are not too many rows."""
     return problem.axons is not None and axon_terms(problem) <= MOST_TERMS
 
 

@@ -99,7 +99,7 @@ class JointTask(Task[RoutedMapping]):
         return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.objective}, routes free"
 
     def start(self, run: Run) -> list[Step]:
-        """The ordinary mapping with its own routes, or with legal ones."""
+        """Return the ordinary mapping with its own routes, or with legal ones."""
         if self.ordinary.stop_reason == "interrupt":
             run.budget.interrupt()
         if self.ordinary.core is not None:

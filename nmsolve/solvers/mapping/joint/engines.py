@@ -207,7 +207,7 @@ class TreeRoutes:
 
 
 def routes_by_trees(problem: JointProblem, trees: Trees, core: IntArray) -> BoolArray:
-    """(M, L) links of a cheapest tree for every message."""
+    """Return (M, L) links of a cheapest tree for every message."""
     number = {(int(a), int(b)): k for k, (a, b) in enumerate(problem.ends)}
     used = np.zeros((len(problem.messages), len(problem.link)), bool)
     for m, message in enumerate(problem.messages):
@@ -362,7 +362,7 @@ def partition_walk(
 
 
 def any_route(mapping: MappingProblem) -> MappingProblem:
-    """A relaxation whose bounds hold for any routes: no ceilings, no turns, and no dead links where routes count."""
+    """Return a relaxation whose bounds hold for any routes: no ceilings, no turns, and no dead links where routes count."""
     mapping = replace(mapping, ceilings=(), turns=None)
     if mapping.objective in ROUTED and mapping.machine.faulty_links:
         mapping = replace(mapping, machine=replace(mapping.machine, faulty_links=()))

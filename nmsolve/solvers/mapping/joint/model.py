@@ -46,7 +46,7 @@ def build(
 
 
 def _read(stated: Stated, free: bool, value: Value) -> IntArray:
-    """(n,) cores, or with ``free`` routes a whole solution of the joint problem."""
+    """Return (n,) cores, or with ``free`` routes a whole solution of the joint problem."""
     core, joint = placed(stated.x, value), stated.links.joint
     if not free:
         return core

@@ -102,7 +102,7 @@ class JointProblem:
         return np.asarray(allowed)
 
     def order(self, used: BoolArray) -> tuple[IntArray, IntArray]:
-        """Numbers (L,) of links that grow along the routes (-1: unused), or all -1 and the places of links in a ring."""
+        """Return numbers (L,) of links that grow along the routes (-1: unused), or all -1 and the places of links in a ring."""
         before, after = self.meeting[
             (used[:, self.meeting[:, 0]] & used[:, self.meeting[:, 1]]).any(axis=0)
         ].T
@@ -114,7 +114,7 @@ class JointProblem:
         return self.mapping.n + len(self.messages) * len(self.link)
 
     def split(self, solution: IntArray) -> tuple[IntArray, BoolArray]:
-        """Cores (n,) and used links (M, L)."""
+        """Return cores (n,) and used links (M, L)."""
         n = self.mapping.n
         return solution[:n], solution[n:].reshape(len(self.messages), len(self.link)).astype(bool)
 
@@ -123,11 +123,11 @@ class JointProblem:
         return np.concatenate([np.asarray(core, np.int64), used.ravel().astype(np.int64)])
 
     def link_cost(self, name: str) -> FloatArray:
-        """(L,) what a unit of traffic pays on every link under ``multicast-hops`` or ``energy``."""
+        """Return (L,) what a unit of traffic pays on every link under ``multicast-hops`` or ``energy``."""
         return link_weights(self.mapping.machine, OBJECTIVES[name].quantity)[self.link]
 
     def remote(self, core: IntArray) -> FloatArray:
-        """(M,) distinct cores of targets other than the source's."""
+        """Return (M,) distinct cores of targets other than the source's."""
         return np.array(
             [len({int(core[t]) for t in m.targets} - {int(core[m.source])}) for m in self.messages], float
         )
@@ -147,7 +147,7 @@ class JointProblem:
         return total + step * float(self.rate @ self.remote(core))
 
     def given_routes(self, core: IntArray) -> BoolArray:
-        """(M, L) the links of the machine's own routes (XY, or round dead links)."""
+        """Return (M, L) the links of the machine's own routes (XY, or round dead links)."""
         used = np.zeros((len(self.messages), len(self.link)), bool)
         number = {int(v): k for k, v in enumerate(self.link)}
         for m, message in enumerate(self.messages):

@@ -25,7 +25,7 @@ SMALL, SMALL_MOST = 16, 3.0
 
 
 def plan_of(problem: JointProblem, names: Sequence[str] | None) -> list[Step]:
-    """The plan: search, bounds, model.
+    """Return the plan: search, bounds, model.
 
     Raises
     ------

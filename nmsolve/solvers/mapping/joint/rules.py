@@ -115,7 +115,7 @@ def state(
 
 
 def routed(problem: MappingProblem, name: str, free: bool) -> bool:
-    """True if objective ``name`` is measured by used links: link loads, free routes, trees on a torus."""
+    """Return True if objective ``name`` is measured by used links: link loads, free routes, trees on a torus."""
     if name == "max-link":
         return True
     crooked = problem.machine.torus or bool(problem.machine.faulty_links)
@@ -193,7 +193,7 @@ def growing_numbers(rows: Rows, links: LinkData, x: list[list[Any]], v: RouteVar
 
 
 def _unit(links: LinkData, name: str) -> float:
-    """What the measure is multiplied with so that its largest term is of a size that solvers work well with."""
+    """Return what the measure is multiplied with so that its largest term is of a size that solvers work well with."""
     dearest = 1 if name == "max-link" else int(links.cost[name].max(initial=0)) + links.step[name]
     return fair_unit(float(links.rate.max(initial=0)) / links.scale[name].factor * dearest)
 

@@ -37,7 +37,7 @@ class Trees:
 
 
 def refuses_trees(machine: Machine) -> str | None:
-    """Why there is no table for the machine, or None."""
+    """Return why there is no table for the machine, or None."""
     if machine.distance_matrix is not None:
         return "a machine given by a distance matrix has no links"
     if machine.size > MAX_CORES:
@@ -69,7 +69,7 @@ def best_trees(machine: Machine, quantity: str) -> Trees:
 
 
 def _spanning(cores: int, edges: tuple[tuple[int, int, float], ...]) -> tuple[float, list[tuple[int, int]]]:
-    """Weight and edges of a minimum spanning tree of a bit set of cores (Kruskal); inf if it is not connected."""
+    """Return the weight and edges of a minimum spanning tree of a bit set of cores (Kruskal); inf if it is not connected."""
     parts = [1 << p for p in range(cores.bit_length()) if cores >> p & 1]
     total, chosen = 0.0, []
     for a, b, w in edges:

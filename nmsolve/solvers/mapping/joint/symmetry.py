@@ -46,7 +46,7 @@ class RouteSymmetry:
 
 
 def route_symmetry(problem: MappingProblem, names: list[str], free: bool) -> RouteSymmetry | None:
-    """The symmetries that keep every objective in ``names``; None where there are none or this is not sure.
+    """Return the symmetries that keep every objective in ``names``; None where there are none or this is not sure.
 
     Given routes go along rows first, which a transpose changes, and ties on a torus and round dead links are broken by
     number: there nothing is broken. Energy and link weights may have different symmetries: neither is used with both.

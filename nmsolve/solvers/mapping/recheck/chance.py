@@ -97,7 +97,7 @@ def _growth(
 
 
 def _largest(image: Callable[[FloatArray], FloatArray], n: int) -> float:
-    """A little above the largest eigenvalue; an estimate that is too small proves less, never too much."""
+    """Return a little above the largest eigenvalue; an estimate that is too small proves less, never too much."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     whole = LinearOperator((n, n), matvec=lambda x: image(x.reshape(-1, 1)).ravel(), dtype=np.float64)

@@ -17,7 +17,7 @@ MOST_PLACES = 100_000
 
 
 def impossible(problem: MappingProblem, seconds: float) -> bool | None:
-    """Whether there is no mapping, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
+    """Return whether there is no mapping, by CP-SAT in a model with one Boolean per node and core; None: it cannot tell."""
     if not problem.machine.usable.any():
         return True
     if problem.n * problem.cores > MOST_PLACES or _axon_pairs(problem) > MOST_PLACES:

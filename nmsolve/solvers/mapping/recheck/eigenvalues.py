@@ -80,7 +80,7 @@ def projected(m: FloatArray) -> tuple[FloatArray, FloatArray]:
 def least(
     make: Callable[[], FloatArray], error: float, vectors: FloatArray, stated: FloatArray
 ) -> FloatArray | None:
-    """(c,) lower bounds on the c smallest eigenvalues of A, about as ``stated``, or None if nothing near can be shown.
+    """Return (c,) lower bounds on the c smallest eigenvalues of A, about as ``stated``, or None if nothing near can be shown.
 
     With any vectors Q and ``d_i = stated[-1] - stated[i] >= 0``: where A + Q diag(d) Q' - stated[-1] I has no eigenvalue
     below -s, ``lambda_i(A) >= stated[-1] - s - lambda_i(Q diag(d) Q') >= stated[-1] - s - |Q'Q| d_i``. So Q need be neither

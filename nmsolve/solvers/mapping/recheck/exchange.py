@@ -18,7 +18,7 @@ from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, below, 
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """What the named bound proves for the traffic times distance, times the least price of prohibited turns."""
+    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns."""
     if problem.objective != "reward":
         raise CertificateError("the bound is for the reward of method M1")
     inner = certificate.get("inner")
@@ -35,14 +35,14 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
 
 
 def _exchanged(problem: MappingProblem) -> MappingProblem:
-    """The problem whose cost is at most what all cores exchange: unit links, none dead."""
+    """Return the problem whose cost is at most what all cores exchange: unit links, none dead."""
     machine = replace(problem.machine, faulty_links=(), link_weight=1.0, crossing_weight=1.0)
     name = "hops" if problem.one_per_core and _never_above_rate(problem) else "multicast-hops"
     return MappingProblem(problem.graph, machine, name, problem.constraints, problem.node_limit)
 
 
 def _never_above_rate(problem: MappingProblem) -> bool:
-    """True if no edge of a multicast message is heavier than the message."""
+    """Return True if no edge of a multicast message is heavier than the message."""
     return all(
         bool((rows.weights <= rows.rate[row])[rows.multicast[row]].all())
         for rows, row in pieces(problem.graph)

@@ -25,7 +25,7 @@ AT_ONCE = 256
 
 @lru_cache(maxsize=64)
 def disagreement(machine: Machine, quantity: str) -> str | None:
-    """Where the shared form of the distances and the walker's board differ, in words, or None.
+    """Return where the shared form of the distances and the walker's board differ, in words, or None.
 
     Without dead links a route of least cost crosses every line of cores between its ends once (on a torus: on one side), so
     the form is right if every link costs what its line does. With dead links the routes themselves are compared.
@@ -57,7 +57,7 @@ def _given(machine: Machine, quantity: str) -> str | None:
 
 
 def _links(b: MeshLinks, quantity: str) -> str | None:
-    """Every working link against its line."""
+    """Return every working link against its line."""
     m = b.machine
     at = np.arange(m.size)
     # east and south cross the line with the number of the core's column or row, west and north the one before
@@ -77,7 +77,7 @@ def _links(b: MeshLinks, quantity: str) -> str | None:
 
 
 def _routes(b: MeshLinks, quantity: str) -> str | None:
-    """Least costs between all usable cores, by SciPy's Dijkstra."""
+    """Return the least costs between all usable cores, by SciPy's Dijkstra."""
     found = machine_distance(b.machine, quantity).dense()
     usable = np.flatnonzero(b.machine.usable)
     for start in range(0, len(usable), AT_ONCE):

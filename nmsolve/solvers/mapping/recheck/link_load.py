@@ -35,7 +35,7 @@ INNER = {
 
 
 def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """What the named bound proves for the sum over the named links, divided by their number."""
+    """Return what the named bound proves for the sum over the named links, divided by their number."""
     if problem.objective != "max-link":
         raise CertificateError("the bound is for the load of links of a mesh or torus")
     inner, which = certificate.get("inner"), certificate.get("links")
@@ -54,7 +54,7 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
 
 
 def _summed(problem: MappingProblem, which: str) -> tuple[MappingProblem, int]:
-    """The problem whose cost is at most the sum of the loads of the named links, and the number of these."""
+    """Return the problem whose cost is at most the sum of the loads of the named links, and the number of these."""
     machine = problem.machine
     dead = set(machine.faulty_links)
     working = [(p, q) for p in range(machine.size) for q in machine.neighbours(p) if (p, q) not in dead]
@@ -69,7 +69,7 @@ def _summed(problem: MappingProblem, which: str) -> tuple[MappingProblem, int]:
 def _halves(
     problem: MappingProblem, which: str, working: list[tuple[int, int]]
 ) -> tuple[MappingProblem, list[tuple[int, int]]]:
-    """The problem with two cores, each with the room of the larger half of the board, and the links between the halves."""
+    """Return the problem with two cores, each with the room of the larger half of the board, and the links between the halves."""
     machine = problem.machine
     if "nodes" in problem.graph.resources:
         raise CertificateError("the graph has a resource called 'nodes', a name that this check needs itself")

@@ -67,7 +67,7 @@ class Operator:
         return gamma(self.longest + 16) * self.mass
 
     def dense(self) -> FloatArray:
-        """(n, n) in Fortran order, newly made."""
+        """Return (n, n) in Fortran order, newly made."""
         out = self.base.toarray(order="F")
         out += self.rho / self.n
         if self.pulls is not None:
@@ -87,7 +87,7 @@ class Operator:
 
 
 def proved(a: Operator, stated: FloatArray) -> FloatArray:
-    """(c,) rising lower bounds on the c smallest eigenvalues of ``a``, none above ``stated`` (rising).
+    """Return (c,) rising lower bounds on the c smallest eigenvalues of ``a``, none above ``stated`` (rising).
 
     Raises
     ------
@@ -116,7 +116,7 @@ def proved(a: Operator, stated: FloatArray) -> FloatArray:
 
 
 def _symmetric(m: FloatArray) -> FloatArray:
-    """The same with entries above the diagonal mirrored (they differ by rounding, if at all)."""
+    """Return the same with entries above the diagonal mirrored (they differ by rounding, if at all)."""
     return np.triu(m) + np.triu(m, 1).T
 
 
@@ -130,7 +130,7 @@ def _compare(stated: FloatArray, known: FloatArray) -> None:
 
 
 def _approximate(a: Operator, count: int) -> tuple[FloatArray, FloatArray]:
-    """The smallest eigenvalues and their vectors, not certain; any vectors will do, bad ones only prove nothing."""
+    """Return the smallest eigenvalues and their vectors, not certain; any vectors will do, bad ones only prove nothing."""
     from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
     n, ones = a.n, np.full(a.n, 1 / np.sqrt(a.n))

@@ -47,7 +47,7 @@ def expect(problem: MappingProblem, charged: str = "sums", fewest: int = 2) -> N
 
 
 def numbers(certificate: Mapping[str, Any], name: str, length: int | None = None) -> FloatArray:
-    """The field ``name`` as (length,) finite floats of moderate size; of any length if None. Raises CertificateError."""
+    """Return the field ``name`` as (length,) finite floats of moderate size; of any length if None. Raises CertificateError."""
     if name not in certificate:
         raise CertificateError(f"{name!r} is missing")
     stated = certificate[name]
@@ -91,7 +91,7 @@ def whole_numbers(
 
 
 def rho_of(certificate: Mapping[str, Any]) -> float:
-    """The field ``rho``; below 0 the extreme part sizes would not be the worst ones. Raises CertificateError."""
+    """Return the field ``rho``; below 0 the extreme part sizes would not be the worst ones. Raises CertificateError."""
     rho = float(numbers({"rho": [certificate.get("rho", np.nan)]}, "rho", 1)[0])
     if rho < 0:
         raise CertificateError(f"'rho' is {rho:.6g}, expected a number >= 0")
@@ -105,19 +105,19 @@ def usable_cores(problem: MappingProblem) -> IntArray:
 
 
 def one_way_traffic(problem: MappingProblem) -> csr_array:
-    """(n, n) traffic as stored, w_uv."""
+    """Return (n, n) traffic as stored, w_uv."""
     g = problem.graph
     return coo_array((g.weights, (g.edge_source, g.targets)), shape=(g.n, g.n)).tocsr()
 
 
 def both_ways(problem: MappingProblem) -> csr_array:
-    """(n, n) symmetric traffic w_uv + w_vu."""
+    """Return (n, n) symmetric traffic w_uv + w_vu."""
     w = one_way_traffic(problem)
     return csr_array(w + w.T)
 
 
 def all_distances(problem: MappingProblem, down: bool = False) -> FloatArray:
-    """(k, k) distances between usable cores as they are; with ``down`` never above the exact ones.
+    """Return (k, k) distances between usable cores as they are; with ``down`` never above the exact ones.
 
     Raises
     ------
@@ -141,7 +141,7 @@ def all_distances(problem: MappingProblem, down: bool = False) -> FloatArray:
 
 
 def _apart_on_axis(values: FloatArray, lines: int) -> FloatArray:
-    """(lines, lines) distances of rows or columns whose gaps are ``values`` (one more on a torus), from exact sums.
+    """Return (lines, lines) distances of rows or columns whose gaps are ``values`` (one more on a torus), from exact sums.
 
     Right to within 2 EPS of each: coordinates are kept to twice the precision of a float, so that dear gaps elsewhere do
     not blur cheap ones here.
@@ -170,7 +170,7 @@ def _difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def distances(problem: MappingProblem, down: bool = False) -> FloatArray:
-    """(k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser.
+    """Return (k, k) distances between usable cores; symmetric: the mean of both ways if traffic is symmetric, else the lesser.
 
     With ``down`` never above the exact ones.
     """
@@ -185,7 +185,7 @@ def distances(problem: MappingProblem, down: bool = False) -> FloatArray:
 
 
 def whole_distances(problem: MappingProblem) -> bool:
-    """True if what links, steps and given distances cost are whole numbers that floats add up exactly."""
+    """Return True if what links, steps and given distances cost are whole numbers that floats add up exactly."""
     if problem.aim.distance == "apart":
         return True
     machine = problem.machine
@@ -200,7 +200,7 @@ def whole_distances(problem: MappingProblem) -> bool:
 
 
 def whole_data(problem: MappingProblem) -> bool:
-    """True if weights, rates and distances are whole numbers, and no mapping costs more than floats count exactly."""
+    """Return True if weights, rates and distances are whole numbers, and no mapping costs more than floats count exactly."""
     graph = problem.graph
     pairs = not (uses_nets(problem) or uses_links(problem) or graph.on_disk)
     whole = bool((graph.weights == np.rint(graph.weights)).all()) if pairs else graph.integral
@@ -232,7 +232,7 @@ def parallel(problem: MappingProblem) -> int:
 
 
 def lowered(problem: MappingProblem, value: float, roundings: int) -> float:
-    """A sum of products of numbers >= 0, less what it can be too large by if every term went through this many roundings.
+    """Return a sum of products of numbers >= 0, less what it can be too large by if every term went through this many roundings.
 
     Nothing is taken off where all data are whole numbers and the sum is small enough to be exact.
     """
@@ -242,7 +242,7 @@ def lowered(problem: MappingProblem, value: float, roundings: int) -> float:
 
 
 def least_apart(problem: MappingProblem) -> float:
-    """What a pair on two cores, or every further core of a message, costs at least per unit of traffic (rounded down).
+    """Return what a pair on two cores, or every further core of a message, costs at least per unit of traffic (rounded down).
 
     The least distance; for route trees the least link, as they may branch in cores that hold nothing.
     """
@@ -259,13 +259,13 @@ def least_apart(problem: MappingProblem) -> float:
 
 
 def least_link(problem: MappingProblem) -> float:
-    """Cost of the cheapest link between two lines of the mesh."""
+    """Return the cost of the cheapest link between two lines of the mesh."""
     quantity = problem.aim.quantity
     return min(float(v) for axis in (0, 1) for v in line_values(problem.machine, quantity, axis))
 
 
 def granularity(problem: MappingProblem) -> float:
-    """A whole number that divides every value of the objective, 0 if none is known; the proof is in docs/bounds.md."""
+    """Return a whole number that divides every value of the objective, 0 if none is known; the proof is in docs/bounds.md."""
     if problem.objective == "max-link":
         return 1.0 if problem.graph.integral else 0.0
     if problem.objective == "reward":  # whole where no exponent applies and every term counts once
@@ -289,13 +289,13 @@ def granularity(problem: MappingProblem) -> float:
 
 
 def below(value: Fraction) -> float:
-    """The largest float that is not above ``value``."""
+    """Return the largest float that is not above ``value``."""
     near = float(value)
     return near if Fraction(near) <= value else float(np.nextafter(near, -np.inf))
 
 
 def risen(value: float, step: float) -> float:
-    """The least multiple >= 0 of ``step`` (whole; 0: none known) that is not below the lower bound ``value``."""
+    """Return the least multiple >= 0 of ``step`` (whole; 0: none known) that is not below the lower bound ``value``."""
     if step <= 0 or not value < EXACT:
         return max(0.0, float(value))
     return float(max(0, ceil(Fraction(value) / Fraction(step))) * Fraction(step))
@@ -307,7 +307,7 @@ def _divisor(values: FloatArray) -> int:
 
 
 def slot_rows(d: FloatArray) -> FloatArray:
-    """(k, k) distances of every core to itself (at most the nearest other), then to the others, rising."""
+    """Return (k, k) distances of every core to itself (at most the nearest other), then to the others, rising."""
     k = len(d)
     off = d[~np.eye(k, dtype=bool)].reshape(k, k - 1)
     off = np.sort(off, axis=1)
@@ -316,13 +316,13 @@ def slot_rows(d: FloatArray) -> FloatArray:
 
 
 def limit_of(problem: MappingProblem) -> IntArray:
-    """(R,) what the largest core holds of every resource."""
+    """Return (R,) what the largest core holds of every resource."""
     limit: IntArray = problem.capacity.max(axis=0) if problem.cores else np.zeros(0, np.int64)
     return limit
 
 
 def fits_with(sizes: IntArray, limit: IntArray, taken: IntArray) -> int:
-    """How many of the nodes with ``sizes`` (m, R) fit on a core of ``limit`` (R,) where ``taken`` (R,) is used."""
+    """Return how many of the nodes with ``sizes`` (m, R) fit on a core of ``limit`` (R,) where ``taken`` (R,) is used."""
     if sizes.shape[1] == 0:
         return len(sizes)
     filled = np.cumsum(np.sort(sizes, axis=0), axis=0) + taken
@@ -330,7 +330,7 @@ def fits_with(sizes: IntArray, limit: IntArray, taken: IntArray) -> int:
 
 
 def room_of(problem: MappingProblem) -> int:
-    """The most nodes a core can hold, counted with the smallest. Raises CertificateError if the nodes cannot fit."""
+    """Return the most nodes a core can hold, counted with the smallest. Raises CertificateError if the nodes cannot fit."""
     limit = problem.capacity.max(axis=0)
     room = fits_with(problem.sizes, limit, np.zeros_like(limit))
     if room < 1 or room * len(usable_cores(problem)) < problem.n:

@@ -31,12 +31,12 @@ def gamma(roundings: int) -> float:
 
 
 def down(value: float) -> float:
-    """The next float below: after one rounded operation, never above its exact result. Not a number becomes -inf."""
+    """Return the next float below: after one rounded operation, never above its exact result. Not a number becomes -inf."""
     return nextafter(value, -inf) if value == value and value != inf else -inf
 
 
 def up(value: float) -> float:
-    """The next float above; not a number becomes inf."""
+    """Return the next float above; not a number becomes inf."""
     return nextafter(value, inf) if value == value and value != -inf else inf
 
 
@@ -51,7 +51,7 @@ def sum_up(values: Iterable[float] | FloatArray) -> float:
 
 
 def _sum(values: Iterable[float] | FloatArray, otherwise: float) -> float:
-    """The correctly rounded sum, ``otherwise`` where it is too large."""
+    """Return the correctly rounded sum, ``otherwise`` where it is too large."""
     terms = values.ravel().tolist() if isinstance(values, np.ndarray) else values
     try:
         return fsum(terms)
@@ -100,10 +100,10 @@ def _halves(a: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def row_sums(m: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(n,) sums of the rows of ``m`` (n, k) and how far each can be from the exact one, one more rounding included."""
+    """Return (n,) sums of the rows of ``m`` (n, k) and how far each can be from the exact one, one more rounding included."""
     return m.sum(axis=1), SAFE * gamma(m.shape[1] + 2) * np.abs(m).sum(axis=1)
 
 
 def whole(*arrays: FloatArray) -> bool:
-    """True if every number is whole and so small that sums and differences of two are exact."""
+    """Return True if every number is whole and so small that sums and differences of two are exact."""
     return all(bool((a == np.rint(a)).all() and (np.abs(a) < 2.0**52).all()) for a in arrays)

@@ -54,7 +54,7 @@ class Sum(NamedTuple):
 
 
 def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The slots bound at the given multipliers, rows and prices."""
+    """Return the slots bound at the given multipliers, rows and prices."""
     expect(problem)
     room = room_of(problem)
     total = _sum(problem, certificate, room)
@@ -77,7 +77,7 @@ def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
 
 
 def _sum(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -> Sum:
-    """The sum over pairs that bounds the objective."""
+    """Return the sum over pairs that bounds the objective."""
     if uses_nets(problem):
         return (_spans if problem.one_per_core else _pulled)(problem, certificate, room)
     traffic = both_ways(problem).toarray()

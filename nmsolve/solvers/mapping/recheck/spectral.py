@@ -65,7 +65,7 @@ def moderate(values: FloatArray, name: str, scale: float) -> FloatArray:
 
 
 def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The projection bound at the given diagonal shift: two enclosed spectra and two sorts."""
+    """Return the projection bound at the given diagonal shift: two enclosed spectra and two sorts."""
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the projection bound holds only for one node per core")
@@ -144,7 +144,7 @@ def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[st
 
 
 def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The parting bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
+    """Return the parting bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
     expect(problem)
     room = room_of(problem)
     if room >= problem.n:
@@ -181,7 +181,7 @@ def _multipliers(
 
 
 def _parting(problem: MappingProblem) -> csr_array:
-    """(n, n) symmetric traffic that is paid at least once where its ends are apart."""
+    """Return (n, n) symmetric traffic that is paid at least once where its ends are apart."""
     graph = problem.graph
     if not uses_nets(problem):
         return both_ways(problem)

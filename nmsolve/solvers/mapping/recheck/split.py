@@ -35,7 +35,7 @@ Sides = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
 def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The split bound at the given multipliers, rows and prices."""
+    """Return the split bound at the given multipliers, rows and prices."""
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the split bound holds only for one node per core")
@@ -55,7 +55,7 @@ def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> fl
 def placement_value(
     w: FloatArray, d: FloatArray, allowed: BoolArray, certificate: Mapping[str, Any], sides: Sides
 ) -> float:
-    """The split bound of symmetric traffic ``w`` (k, k) on places with distances ``d``, less rounding errors.
+    """Return the split bound of symmetric traffic ``w`` (k, k) on places with distances ``d``, less rounding errors.
 
     ``allowed`` (k, k): node may be on place; ``sides``: what rows of one size are worth, see :data:`Sides`.
     """
@@ -169,7 +169,7 @@ def _least_sum(count: int, form: CoreDistance, d: FloatArray) -> float:
 
 
 def _compositions(total: int) -> Iterator[tuple[int, ...]]:
-    """All ways to write ``total`` as an ordered sum of numbers >= 1."""
+    """Yield all ways to write ``total`` as an ordered sum of numbers >= 1."""
     if total == 0:
         yield ()
     for first in range(1, total + 1):

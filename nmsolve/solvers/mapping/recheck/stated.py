@@ -22,7 +22,7 @@ _EPS = float(np.finfo(float).eps)
 
 
 def groups(problem: MappingProblem) -> IntArray:
-    """(n,) int64: nodes that ``together`` constraints join have equal numbers, counted in order of first nodes."""
+    """Return (n,) int64: nodes that ``together`` constraints join have equal numbers, counted in order of first nodes."""
     near: dict[int, set[int]] = {}
     for c in problem.constraints:
         if c.kind == "together":
@@ -45,7 +45,7 @@ def groups(problem: MappingProblem) -> IntArray:
 
 
 def contracted(problem: MappingProblem) -> MappingProblem:
-    """The problem over groups: no mapping that keeps groups together costs more in it than in the problem as stated.
+    """Return the problem over groups: no mapping that keeps groups together costs more in it than in the problem as stated.
 
     Sizes add up, traffic inside a group is gone, parallel edges of a message add up, and every message keeps the rate that
     it was stated with. Sums that are not exact are rounded down. Ceilings and the migration budget are dropped: a bound
@@ -95,7 +95,7 @@ def contracted(problem: MappingProblem) -> MappingProblem:
 
 
 def _added(group: IntArray, k: int, values: IntArray) -> IntArray:
-    """(k,) sums of ``values`` (n,) by group. Raises CertificateError where they leave 64 bits."""
+    """Return (k,) sums of ``values`` (n,) by group. Raises CertificateError where they leave 64 bits."""
     total = np.zeros(k, np.int64)
     np.add.at(total, group, values)
     if float(values.astype(np.float64).sum()) >= 2.0**62:
@@ -106,7 +106,7 @@ def _added(group: IntArray, k: int, values: IntArray) -> IntArray:
 def _graph(
     graph: LogicGraph, group: IntArray, k: int, sizes: dict[str, IntArray]
 ) -> tuple[LogicGraph, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]:
-    """The graph over groups, row by row, and which rows have a target in the group of their source."""
+    """Return the graph over groups, row by row, and which rows have a target in the group of their source."""
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     target, own = group[graph.targets], group[graph.source][row]
     inner = np.bincount(row[target == own], minlength=graph.rows) > 0
@@ -134,7 +134,7 @@ def _graph(
 
 
 def _rounded_down_sums(weight: FloatArray, first: IntArray) -> FloatArray:
-    """Sums of the pieces of ``weight`` (all >= 0) that begin at ``first``; never above the exact sums."""
+    """Return sums of the pieces of ``weight`` (all >= 0) that begin at ``first``; never above the exact sums."""
     if not len(first):
         return np.zeros(0)
     total = np.add.reduceat(weight, first)

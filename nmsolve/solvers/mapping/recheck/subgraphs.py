@@ -40,7 +40,7 @@ _LARGEST = 2.0**53
 
 
 def recheck_subgraphs(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Value that the certificate proves, in units of the objective. Raises CertificateError."""
+    """Return the value that the certificate proves, in units of the objective. Raises CertificateError."""
     _applicable(problem)
     unit, scale = (_positive(certificate, name) for name in ("unit", "scale"))
     d = floor_products(distances(problem, down=True), scale)
@@ -78,7 +78,7 @@ def _applicable(problem: MappingProblem) -> None:
 
 
 def _links(problem: MappingProblem) -> tuple[float, float, float]:
-    """Least cost of a link in x and in y (the other one's where there is a single line), and the constant step."""
+    """Return the least cost of a link in x and in y (the other one's where there is a single line), and the constant step."""
     quantity = problem.aim.quantity
     lines = [line_values(problem.machine, quantity, axis) for axis in (1, 0)]
     every = np.concatenate(lines)
@@ -109,7 +109,7 @@ def _nodes(
 def _triples(
     problem: MappingProblem, certificate: Mapping[str, Any], name: str
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """(u, v, whole value >= 0) of the fields ``name_u``, ``name_v``, ``name``."""
+    """Return (u, v, whole value >= 0) of the fields ``name_u``, ``name_v``, ``name``."""
     u = _nodes(problem, certificate, f"{name}_u")
     v, value = _nodes(problem, certificate, f"{name}_v", len(u)), whole_numbers(certificate, name, len(u), 0)
     if (u == v).any():
@@ -120,7 +120,7 @@ def _triples(
 
 
 def _both(n: int, u: IntArray, v: IntArray, value: IntArray) -> csr_array:
-    """(n, n) symmetric sums, exact: all values together stay far below 2**53."""
+    """Return (n, n) symmetric sums, exact: all values together stay far below 2**53."""
     ends = (np.concatenate([u, v]), np.concatenate([v, u]))
     return csr_array(coo_array((np.tile(value.astype(np.float64), 2), ends), shape=(n, n)))
 
@@ -172,7 +172,7 @@ def _set_value(
     grid: IntArray,
     effort: Effort,
 ) -> int:
-    """The claimed cost of a set if no placement on the free grid is cheaper."""
+    """Return the claimed cost of a set if no placement on the free grid is cheaper."""
     if len(np.unique(nodes)) < len(nodes):
         raise CertificateError(f"'set_nodes' of set {at} names a node twice")
     if not (np.isin(u, nodes).all() and np.isin(v, nodes).all()):

@@ -78,7 +78,7 @@ def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[B
 
 
 def _lifted(form: Pairwise, inner: Bound, value: float) -> Bound:
-    """The bound on the problem from one on its places."""
+    """Return the bound on the problem from one on its places."""
     total = form.constant + value
     total -= 1e-9 * (abs(form.constant) + abs(value))
     certificate = {**inner.certificate, "method": METHOD, **form.multipliers}
@@ -86,7 +86,7 @@ def _lifted(form: Pairwise, inner: Bound, value: float) -> Bound:
 
 
 def place_problem(form: Pairwise) -> MappingProblem:
-    """The sum over pairs as a placement problem, one node to a place."""
+    """Return the sum over pairs as a placement problem, one node to a place."""
     matrix = np.ascontiguousarray(np.kron(form.distance, np.ones((form.room, form.room))))
     machine = Machine("places", (1, 1), (1, len(matrix)), distance_matrix=matrix)
     u, v = np.nonzero(np.triu(form.traffic, 1))
@@ -95,7 +95,7 @@ def place_problem(form: Pairwise) -> MappingProblem:
 
 
 def split_places(form: Pairwise, placed: MappingProblem) -> SplitForm | None:
-    """The problem as the split bound sees it, with the rows that places obey; None for fewer than three places."""
+    """Return the problem as the split bound sees it, with the rows that places obey; None for fewer than three places."""
     if len(form.distance) * form.room < 3:
         return None
     off = form.distance[~np.eye(len(form.distance), dtype=bool)]
@@ -110,6 +110,6 @@ def split_places(form: Pairwise, placed: MappingProblem) -> SplitForm | None:
 
 
 def parted_pairs(members: int, room: int) -> int:
-    """Least number of pairs on different cores among this many places."""
+    """Return the least number of pairs on different cores among this many places."""
     full, rest = divmod(members, room)
     return comb(members, 2) - full * comb(room, 2) - comb(rest, 2)

@@ -66,7 +66,7 @@ class Pairwise:
 
 
 def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
-    """The sum for this problem; None if time is up. The guide's mapping leads to the multipliers."""
+    """Return the sum for this problem; None if time is up. The guide's mapping leads to the multipliers."""
     if not uses_nets(problem):
         return _edges(problem)
     if problem.one_per_core:
@@ -77,7 +77,7 @@ def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
 
 
 def parting_cores(problem: MappingProblem) -> int:
-    """Cores that matter where all are alike: of more, two could be merged, and nothing would be parted by that."""
+    """Return cores that matter where all are alike: of more, two could be merged, and nothing would be parted by that."""
     most = -(-2 * problem.n // room_per_core(problem)) - 1
     return int(max(1, min(int(problem.machine.usable.sum()), most)))
 

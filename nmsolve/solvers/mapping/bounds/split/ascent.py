@@ -89,7 +89,7 @@ class Ascent:
             self.evaluator = Evaluator(self.form)
 
     def _rising(self, value: float) -> tuple[bool, float]:
-        """Whether many cores' slow ascent is still on its way up, and the value to compare with later.
+        """Return whether many cores' slow ascent is still on its way up, and the value to compare with later.
 
         From a corner such as the Gilmore-Lawler point every first step goes down, and the way back up takes many.
         """

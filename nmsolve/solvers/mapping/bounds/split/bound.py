@@ -95,7 +95,7 @@ def first_shift(form: SplitForm, upper: float, enough: Callable[[], bool]) -> Fl
 
 
 def certified_bound(form: SplitForm, point: Multipliers) -> tuple[Bound, float]:
-    """The bound at a point's rounded multipliers, lowered by what floating point may have added; its plain value."""
+    """Return the bound at a point's rounded multipliers, lowered by what floating point may have added; its plain value."""
     m = rounded(point.m)
     np.fill_diagonal(m, rounded(np.diag(point.m)))
     keep = rounded(point.tau) > 0

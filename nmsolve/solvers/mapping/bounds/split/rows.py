@@ -74,7 +74,7 @@ class Rows:
         subtract_rows(cost, self.start, self.member, self.sign, self.orient, self.tau)
 
     def missing(self, distance: FloatArray) -> FloatArray:
-        """(r,) right-hand side less the row's value at a matrix of distances: the supergradient in tau."""
+        """Return (r,) right-hand side less the row's value at a matrix of distances: the supergradient in tau."""
         out: FloatArray = self.rhs - row_values(distance, self.start, self.member, self.sign, self.orient)
         return out
 
@@ -105,7 +105,7 @@ class Rows:
 
 
 def _violated(form: SplitForm, mean: FloatArray) -> tuple[Int32Array, FloatArray]:
-    """Rows of all valid kinds that ``mean`` violates, with their scaled violations."""
+    """Return rows of all valid kinds that ``mean`` violates, with their scaled violations."""
     tables, gains = [np.zeros((0, WIDTH), np.int32)], [np.zeros(0)]
     if form.detour > -form.distance.mean():
         first, second = _seeds(mean, form)
@@ -136,7 +136,7 @@ def _seeds(mean: FloatArray, form: SplitForm) -> tuple[IntArray, IntArray]:
 
 
 def _unknown(known: Int32Array, found: Int32Array) -> IntArray:
-    """Which rows of ``found`` are not in ``known``, each once."""
+    """Return which rows of ``found`` are not in ``known``, each once."""
     _, first = np.unique(np.concatenate([known, found]), axis=0, return_index=True)
     out: IntArray = first[first >= len(known)] - len(known)
     return out

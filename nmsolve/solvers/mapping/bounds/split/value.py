@@ -49,7 +49,7 @@ class Evaluator:
 
 
 def lawler_costs(form: SplitForm, m: FloatArray, rows: Rows) -> tuple[np.ndarray, FloatArray]:
-    """(k, k-1) partners of every node in rising order of cost, and (k, k) least scalar products by node and core."""
+    """Return (k, k-1) partners of every node in rising order of cost, and (k, k) least scalar products by node and core."""
     left = form.traffic - m
     rows.subtract(left)
     np.fill_diagonal(left, np.inf)

@@ -92,7 +92,7 @@ class Decomposition:
         return Multipliers(share, tau, point.price.copy())
 
     def start(self) -> Multipliers:
-        """Every part of an edge gets the same share."""
+        """Give every part of an edge the same share."""
         share = (self.weight / np.diff(self.pair_ptr))[self.pair_of]
         return Multipliers(share, np.zeros(len(self.form.row)), np.zeros(len(self.form.near)))
 
@@ -247,7 +247,7 @@ class Climb:
             yield self.best
 
     def _next(self, upper: float) -> Multipliers:
-        """The point to evaluate next: part of the way to where the model is best."""
+        """Return the point to evaluate next: part of the way to where the model is best."""
         assert self.best is not None
         goal = self.best.total * (1 + DISTANT_GOAL)
         if np.isfinite(upper):
@@ -260,7 +260,7 @@ class Climb:
 
 
 def certificate(parts: Decomposition, found: Evaluation) -> dict[str, Any]:
-    """What a re-check needs: sets with their shares and costs, shares of the stars, metric rows, prices of the cores.
+    """Return what a re-check needs: sets with their shares and costs, shares of the stars, metric rows, prices of the cores.
 
     All numbers are whole, in ``1 / unit`` of weight and ``1 / scale`` of distance; parts that are 0 are left out.
     """
