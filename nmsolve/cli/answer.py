@@ -99,7 +99,12 @@ def hint(command: str = "") -> str:
 
 @contextmanager
 def explained(command: str) -> Iterator[None]:
-    """What is shown to be impossible before any search ends with a hint at ``explain``."""
+    """Add a hint at ``explain`` to what is shown to be impossible before any search.
+
+    Raises
+    ------
+    DoesNotFitError : the one raised inside, with the hint
+    """
     try:
         yield
     except DoesNotFitError as error:

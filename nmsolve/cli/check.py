@@ -42,7 +42,12 @@ def run_score(o: ScoreOptions) -> int:
 
 
 def run_verify(o: VerifyOptions) -> int:
-    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted."""
+    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+
+    Raises
+    ------
+    InputError : files that cannot be read, of different runs, or options that do not apply to them
+    """
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
 

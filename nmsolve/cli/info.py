@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 
 
 def run_info(o: InfoOptions) -> int:
-    """Print what a graph or model file holds."""
+    """Print what a graph or model file holds.
+
+    Raises
+    ------
+    InputError : a file that cannot be read, or options of models for a graph
+    """
     path = o.graph
     if path.suffix.lower() == ".json" and _is_cost_graph(path):
         return _info_cost_graph(path, o.json)

@@ -33,7 +33,12 @@ def certificates_text(problem: RoutingProblem, bounds: Mapping[str, Sequence[Bou
 
 
 def claims_of(path: Path) -> tuple[Path, dict[str, Any], list[ObjectivePart]] | None:
-    """Return the report beside the routes ``path``, and what it claims of their objectives; None without one."""
+    """Return the report beside the routes ``path``, and what it claims of their objectives; None without one.
+
+    Raises
+    ------
+    InputError : the report is no report of routes
+    """
     from nmsolve.cli.loading import read_object
 
     for name in ("route-report.json", "report.json"):

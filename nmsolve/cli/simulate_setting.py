@@ -44,7 +44,12 @@ class Setting:
     loaded: Loaded | None
 
     def traffic(self, load: float | None) -> Traffic | Trace:
-        """Return what runs at a load, or without one."""
+        """Return what runs at a load, or without one.
+
+        Raises
+        ------
+        InputError : a pattern without a load
+        """
         found = self.trace if load is None or self.traffic_at is None else self.traffic_at(load)
         if found is None:
             raise InputError("a pattern without a load", "--pattern", "--load FLITS, or --sweep")

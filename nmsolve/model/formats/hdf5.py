@@ -93,7 +93,12 @@ def _check(path: Path, name: str, dataset: Any, h5py: Any) -> None:
 
 @contextmanager
 def damage(path: Path) -> Iterator[None]:
-    """Whatever goes wrong in the block is the file's fault."""
+    """Whatever goes wrong in the block is the file's fault.
+
+    Raises
+    ------
+    InputError : instead of any other error inside
+    """
     try:
         yield
     except (InputError, RecursionError):

@@ -86,7 +86,12 @@ def is_number(x: Any) -> bool:
 
 
 def exact(x: Any) -> Any:
-    """Return a float as an integer or fraction, so that expressions stay free of decimals: 0.5 h is h / 2."""
+    """Return a float as an integer or fraction, so that expressions stay free of decimals: 0.5 h is h / 2.
+
+    Raises
+    ------
+    ValueError : the float is infinite or not a number
+    """
     if not isinstance(x, (float, np.floating)):
         return x
     if not np.isfinite(x):

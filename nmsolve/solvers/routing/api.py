@@ -133,7 +133,7 @@ class RoutingTask(Task[IntArray]):
 
         Raises
         ------
-        InputError : it is proved that some are missing in all routes
+        DoesNotFitError : it is proved that some are missing in all routes
         """
         incumbent, stage = run.incumbent, self.stage
         if self.objective != MISSING or incumbent.lifted is None or incumbent.objective <= 0:

@@ -103,7 +103,12 @@ class LocalSearch(ABC):
         return ()
 
     def large_moves(self, kind: str, rounds: int) -> float:
-        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost."""
+        """Try ``rounds`` large moves of one kind and keep those that gain; the change of cost.
+
+        Raises
+        ------
+        ValueError : this search has no tables, which large moves need
+        """
         raise ValueError(f"{kind}, {rounds} rounds: there are no large moves without tables")
 
     @abstractmethod

@@ -157,7 +157,12 @@ RULES: dict[str, Rule] = {}
 
 
 def rule(*kinds: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule of these kinds of operators."""
+    """Register a function as the rule of these kinds of operators.
+
+    Raises
+    ------
+    ValueError : a kind has a rule already
+    """
 
     def register(function: Rule) -> Rule:
         for kind in kinds:

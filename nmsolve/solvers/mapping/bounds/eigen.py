@@ -144,7 +144,12 @@ def bordered_eigenvalues(theta: FloatArray, residual: FloatArray, floor: float) 
 
 
 def largest_estimate(a: Operator, should_stop: Callable[[], bool]) -> float:
-    """Return a little above the largest eigenvalue, by Lanczos (an estimate is enough here)."""
+    """Return a little above the largest eigenvalue, by Lanczos (an estimate is enough here).
+
+    Raises
+    ------
+    StoppedError : ``should_stop`` said so
+    """
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
     n = len(a.shift)

@@ -68,7 +68,12 @@ def recheck_neighbours(problem: MappingProblem, certificate: Mapping[str, Any]) 
 
 
 def recheck_gilmore_lawler(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the sum over nodes of the least (cost on a core - its price), plus room x the sum of the prices, all prices <= 0."""
+    """Return the sum over nodes of the least (cost on a core - its price), plus room x the sum of the prices, all prices <= 0.
+
+    Raises
+    ------
+    CertificateError : the certificate lacks prices, or holds some that are positive or absurdly low
+    """
     expect(problem, "pairs", fewest=1)
     cores, w = usable_cores(problem), both_ways(problem)
     price = numbers(certificate, "dual", len(cores))

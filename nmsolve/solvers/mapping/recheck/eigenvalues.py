@@ -30,6 +30,10 @@ def spectrum(m: FloatArray, error: FloatArray | float) -> tuple[FloatArray, Floa
     """Ends of intervals, rising, that hold the i-th smallest eigenvalue of every symmetric matrix near ``m``.
 
     ``m`` (..., n, n) symmetric; ``error`` (...,) bounds the 2-norm of the differences to it.
+
+    Raises
+    ------
+    CertificateError : a matrix has numbers too large to decompose
     """
     n = m.shape[-1]
     with np.errstate(all="ignore"):
@@ -63,6 +67,10 @@ def projected(m: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Ends of the k - 1 eigenvalues, rising, of the symmetric ``m`` (k, k) on the complement of the vector of ones.
 
     P M P with P = I - ee'/k has them all, and 0 for e; e is moved above all others and left out.
+
+    Raises
+    ------
+    CertificateError : ``m`` has numbers too large to decompose
     """
     k = len(m)
     high = float(np.abs(m).sum(axis=1).max())

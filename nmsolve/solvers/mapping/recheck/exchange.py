@@ -18,7 +18,12 @@ from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, below, 
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns."""
+    """Return what the named bound proves for the traffic times distance, times the least price of prohibited turns.
+
+    Raises
+    ------
+    CertificateError : another objective, an unknown inner bound, a wrong certificate of it, or numbers too large
+    """
     if problem.objective != "reward":
         raise CertificateError("the bound is for the reward of method M1")
     inner = certificate.get("inner")

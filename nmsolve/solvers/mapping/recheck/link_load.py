@@ -35,7 +35,12 @@ INNER = {
 
 
 def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return what the named bound proves for the sum over the named links, divided by their number."""
+    """Return what the named bound proves for the sum over the named links, divided by their number.
+
+    Raises
+    ------
+    CertificateError : another objective, an unknown inner bound or set of links, a wrong certificate, or numbers too large
+    """
     if problem.objective != "max-link":
         raise CertificateError("the bound is for the load of links of a mesh or torus")
     inner, which = certificate.get("inner"), certificate.get("links")

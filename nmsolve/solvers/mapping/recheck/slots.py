@@ -54,7 +54,12 @@ class Sum(NamedTuple):
 
 
 def recheck_slots(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the slots bound at the given multipliers, rows and prices."""
+    """Return the slots bound at the given multipliers, rows and prices.
+
+    Raises
+    ------
+    CertificateError : too few or too many places, or a field that is missing or wrong
+    """
     expect(problem)
     room = room_of(problem)
     total = _sum(problem, certificate, room)

@@ -65,7 +65,12 @@ def moderate(values: FloatArray, name: str, scale: float) -> FloatArray:
 
 
 def recheck_projection(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the projection bound at the given diagonal shift: two enclosed spectra and two sorts."""
+    """Return the projection bound at the given diagonal shift: two enclosed spectra and two sorts.
+
+    Raises
+    ------
+    CertificateError : several nodes per core, or a shift that is missing, of wrong shape or too large
+    """
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the projection bound holds only for one node per core")
@@ -111,7 +116,12 @@ def projection_value(s: FloatArray, d: FloatArray, linear: bool = True) -> float
 
 
 def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """The partition-placement bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
+    """The partition-placement bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved.
+
+    Raises
+    ------
+    CertificateError : no mesh or torus, or a field that is missing, wrong, or cannot be confirmed
+    """
     expect(problem, "pairs")
     room = room_of(problem)
     if problem.machine.distance_matrix is not None:
@@ -144,7 +154,12 @@ def recheck_partition_placement(problem: MappingProblem, certificate: Mapping[st
 
 
 def recheck_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the parting bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved."""
+    """Return the parting bound at the given multipliers, with the stated eigenvalue bounds as far as they are proved.
+
+    Raises
+    ------
+    CertificateError : all nodes may fit on one core, or a field that is missing, wrong, or cannot be confirmed
+    """
     expect(problem)
     room = room_of(problem)
     if room >= problem.n:

@@ -35,7 +35,12 @@ Sides = Callable[[IntArray], tuple[FloatArray, FloatArray]]
 
 
 def recheck_split(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the split bound at the given multipliers, rows and prices."""
+    """Return the split bound at the given multipliers, rows and prices.
+
+    Raises
+    ------
+    CertificateError : several nodes per core, or a field that is missing or wrong
+    """
     expect(problem, "pairs")
     if not problem.one_per_core or room_of(problem) > 1:
         raise CertificateError("the split bound holds only for one node per core")

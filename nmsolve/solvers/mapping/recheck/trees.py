@@ -29,7 +29,12 @@ MAX_PULL = 1e6
 
 
 def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Return the bound at the given pulls, shift and rho, with the stated eigenvalue bounds as far as they are proved."""
+    """Return the bound at the given pulls, shift and rho, with the stated eigenvalue bounds as far as they are proved.
+
+    Raises
+    ------
+    CertificateError : all nodes may fit on one core, or a field that is missing, wrong, or cannot be confirmed
+    """
     expect(problem, "nets")
     room = room_of(problem)
     if room >= problem.n:

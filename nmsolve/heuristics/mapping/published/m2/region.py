@@ -24,6 +24,10 @@ def target_region(free: BoolArray, chip: tuple[int, int], parts: int) -> BoolArr
     Returns
     -------
     (rows, cols) bool with exactly ``parts`` entries set.
+
+    Raises
+    ------
+    ValueError : fewer free cores than parts
     """
     rows, cols = free.shape
     total = np.zeros((rows + 1, cols + 1), np.int64)
