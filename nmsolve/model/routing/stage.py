@@ -105,7 +105,7 @@ def leg_lengths(problem: RoutingProblem) -> IntArray:
 
     Raises
     ------
-    InputError : dead links leave no route to a target; names the pair
+    DoesNotFitError : dead links leave no route to a target; names the pair
     """
     flows = problem.flows
     goals, far = problem.distances
