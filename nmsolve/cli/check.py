@@ -76,7 +76,7 @@ def run_verify(o: VerifyOptions) -> int:
 
 
 def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
-    """Everything that one mapping and the report beside it can be checked for."""
+    """Return everything that one mapping and the report beside it can be checked for."""
     from nmsolve.cli.map_turns import own_turns
     from nmsolve.hw.verify import verify
     from nmsolve.model.mapping.problem import MappingProblem
@@ -127,7 +127,7 @@ def _route_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
 
 
 def _checks_of_routes(loaded: Loaded, path: Path, turns: str | None, bound: bool) -> list[CheckPart]:
-    """Checks of one flow-routes.json against the report beside it."""
+    """Return checks of one flow-routes.json against the report beside it."""
     from nmsolve.hw.turns import turn_set
     from nmsolve.hw.verify_routes import verify_flow_routes
 

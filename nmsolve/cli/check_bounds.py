@@ -184,7 +184,7 @@ class Proofs:
         self._steps: dict[str, float] = {}
 
     def take(self, stage: Stage, named: bool = False) -> list[CheckPart]:
-        """One check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
+        """Return one check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
         none: tuple[Any, Mapping[str, float]] = (None, {})
         inside = [m for m in self._known if _obeys(m[1], stage.ceilings)]
         least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=none)

@@ -138,7 +138,7 @@ def _steps(problem: PipelineProblem, method: str) -> float:
 def claim_checks(
     report: dict[str, Any], bounds: Sequence[Bound], checks: Sequence[CheckPart]
 ) -> list[CheckPart]:
-    """Gap, status and the bound of the report against its own figures and the certificates.
+    """Check gap, status and bound of the report against its own figures and the certificates.
 
     Parameters
     ----------

@@ -82,7 +82,7 @@ def draw_board(ax: Axes, machine: Machine) -> None:
 
 
 def core_heat(ax: Axes, machine: Machine, amount: FloatArray, top: float) -> AxesImage:
-    """Heat map of an amount (cores,) >= 0 from 0 to ``top``; grey where there is none."""
+    """Draw a heat map of an amount (cores,) >= 0 from 0 to ``top``; grey where there is none."""
     from matplotlib import colormaps
 
     grid = np.where(machine.usable & (amount > 0), amount, np.nan).reshape(machine.rows, machine.cols)
@@ -93,14 +93,14 @@ def core_heat(ax: Axes, machine: Machine, amount: FloatArray, top: float) -> Axe
 
 
 def board_size(machine: Machine) -> tuple[float, float]:
-    """Inches that suit the board's shape: the mesh takes what colour bar and labels leave."""
+    """Return the size in inches that suits the board's shape: the mesh takes what colour bar and labels leave."""
     bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
     inch = min(widest / machine.cols, highest / machine.rows)
     return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)
 
 
 def amounts(top: float) -> Formatter:
-    """Labels of an axis or colour bar up to ``top``: 12k and 3M for large amounts, plain figures else."""
+    """Return labels of an axis or colour bar up to ``top``: 12k and 3M for large amounts, plain figures else."""
     from matplotlib.ticker import EngFormatter, ScalarFormatter
 
     return EngFormatter(sep="") if top >= 1000 else ScalarFormatter()

@@ -147,7 +147,7 @@ def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Pat
 
 
 def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
-    """Options that a report holds by another name, in another form, or that say where the earlier run began."""
+    """Return options that a report holds by another name, in another form, or that say where the earlier run began."""
     if kind is PIPELINE:
         most = stated.get("core_memory")
         return {"core_memory": None if most is None else str(most)}

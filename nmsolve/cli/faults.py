@@ -212,7 +212,7 @@ def _mean(values: list[Any]) -> float:
 
 
 def _spread(values: list[Any]) -> dict[str, float]:
-    """Mean, median, 90th percentile and worst; empty without values."""
+    """Return mean, median, 90th percentile and worst; empty without values."""
     import numpy as np
 
     if not values:

@@ -38,7 +38,7 @@ def render_faults(machine: Machine, report: FaultReport, trials: list[Trial], we
 
 
 def repaired_cost(trials: list[Trial], before: dict[str, float]) -> str:
-    """Histograms of largest and total link load after the repair; the line is what it was before."""
+    """Draw histograms of largest and total link load after the repair; the line is what it was before."""
     figure, axes = new_panels(7.2, 2.8, 1, 2)
     for ax, name, values in (
         (axes[0], "max-link", [t.max_link for t in trials if t.max_link is not None]),
@@ -55,7 +55,7 @@ def repaired_cost(trials: list[Trial], before: dict[str, float]) -> str:
 
 
 def critical_links(machine: Machine, stuck: dict[tuple[int, int], int], fatal: set[tuple[int, int]]) -> str:
-    """Map of links, coloured by the flows that have no other way over the turns in use; red: no way at all."""
+    """Draw a map of links, coloured by the flows that have no other way over the turns in use; red: no way at all."""
     from matplotlib.collections import LineCollection
 
     figure, ax = new_figure(*board_size(machine))

@@ -71,7 +71,7 @@ class MapFront(MappingBounds):
         self.turns, self.title = turns, f"{problem.graph.name} on {problem.machine.name}"
 
     def about(self) -> dict[str, dict[str, str]]:
-        """Graph and machine."""
+        """Return graph and machine."""
         return {
             k: {"name": v.name, "hash": v.hash}
             for k, v in (("graph", self.problem.graph), ("machine", self.problem.machine))
@@ -171,7 +171,7 @@ class PlanFront:
         return self.problem.name
 
     def about(self) -> dict[str, dict[str, str]]:
-        """Layers, cores and rules."""
+        """Return layers, cores and rules."""
         return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
 
     def write(self, path: Path, solution: PipelinePlan) -> None:

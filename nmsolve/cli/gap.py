@@ -103,7 +103,7 @@ def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
 
 
 def _known(o: GapOptions, loaded: Loaded, problem: MappingProblem) -> list[Bound]:
-    """Bounds from before: those beside the mapping, and those of an earlier run into the same folder."""
+    """Return bounds from before: those beside the mapping, and those of an earlier run into the same folder."""
     known: list[Bound] = []
     beside = [loaded.folder] if loaded.report is not None else []
     for folder in dict.fromkeys([*(f.resolve() for f in beside), o.out.resolve()]):

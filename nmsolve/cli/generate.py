@@ -29,7 +29,7 @@ def run_generate(o: GenerateOptions) -> int:
 
 
 def _parameters(words: list[str]) -> dict[str, str]:
-    """``--name value`` and ``--name=value`` pairs."""
+    """Return ``--name value`` and ``--name=value`` pairs."""
     out: dict[str, str] = {}
     rest = iter(words)
     for word in rest:

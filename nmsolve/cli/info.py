@@ -124,7 +124,7 @@ def _info_cost_graph(path: Path, as_json: bool) -> int:
 
 
 def _neighbours(graph: LogicGraph) -> dict[str, float | int] | None:
-    """Mean and largest number of nodes that a node sends to or receives from; None for a graph on disk."""
+    """Return the mean and largest number of nodes that a node sends to or receives from; None for a graph on disk."""
     import numpy as np
 
     if graph.on_disk:

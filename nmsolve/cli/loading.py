@@ -216,7 +216,7 @@ def _siblings(path: Path) -> tuple[str, ...]:
 
 
 def load_certificates(path: Path) -> tuple[str, list[Bound]]:
-    """Hash of the problem that ``certificates.json`` is about, and its bounds.
+    """Return the hash of the problem that ``certificates.json`` is about, and its bounds.
 
     Raises
     ------
@@ -328,7 +328,7 @@ def _mapping_of(run: Path) -> Path:
 
 
 def _network(file: Path, machine: Machine, memory: int | None) -> tuple[LogicGraph, IntArray]:
-    """Graph and mapping of an earlier run; whatever else was on the machine then is said by its own run."""
+    """Return graph and mapping of an earlier run; whatever else was on the machine then is said by its own run."""
     from nmsolve.model.mapping.files import read_mapping
     from nmsolve.solvers.mapping.memory_estimate import load_within
 

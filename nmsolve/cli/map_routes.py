@@ -81,7 +81,7 @@ def mapping_time(o: MapOptions, limit: float) -> float:
 def routes_of_answer(
     run: Run, problem: MappingProblem, result: Result
 ) -> tuple[MappedRoutes | None, InputError | None]:
-    """Routes for a fixed mapping, or why there are none; a failure must not cost the mapping its files."""
+    """Return routes for a fixed mapping, or why there are none; a failure must not cost the mapping its files."""
     o = run.o
     if o.route not in AFTER or result.core is None:
         return None, None
@@ -101,7 +101,7 @@ def routes_of_answer(
 
 
 def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: float) -> MappedRoutes | None:
-    """Routes for the mapping ``core`` (n,); None if none were found in time.
+    """Return routes for the mapping ``core`` (n,); None if none were found in time.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def routes_after(run: Run, problem: MappingProblem, core: IntArray, seconds: flo
 
 
 def chosen_part(asked: RoutingProblem, found: Result[ChosenRoutes], scored: bool = False) -> MappedRoutes:
-    """Routes that were found by search, their values recomputed from them."""
+    """Return routes that were found by search, their values recomputed from them."""
     from nmsolve.hw.routing.values import routing_value
 
     assert found.solution is not None
@@ -146,7 +146,7 @@ def chosen_part(asked: RoutingProblem, found: Result[ChosenRoutes], scored: bool
 
 
 def _by_rule(problem: MappingProblem, flows: Flows, rule: str) -> MappedRoutes:
-    """Routes by a rule with a name, numbered if that is possible."""
+    """Return routes by a rule with a name, numbered if that is possible."""
     from nmsolve.hw.routing.lengths import extra_links
     from nmsolve.hw.routing.loads import route_loads
     from nmsolve.hw.routing.named import named_routes

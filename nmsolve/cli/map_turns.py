@@ -69,7 +69,7 @@ def own_turns(spec: str | None, route: str | None) -> str | None:
 
 
 def _that_obey(problem: MappingProblem, turns: TurnSet) -> str:
-    """Routes that do obey, as ``--route`` names them."""
+    """Return routes that do obey, as ``--route`` names them."""
     from nmsolve.hw.obey import obeying_rules, own_turn
 
     names = [f"--route {rule}" for rule in obeying_rules(problem.machine, turns)]

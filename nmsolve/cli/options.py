@@ -25,12 +25,12 @@ def shortened(text: str) -> str:
 
 
 def names(text: str | None) -> list[str] | None:
-    """``star, joint`` -> [star, joint]; None stays None."""
+    """Parse ``star, joint`` -> [star, joint]; None stays None."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def seconds(text: str) -> float:
-    """``90``, ``90s``, ``5m``, ``200ms`` -> seconds.
+    """Parse ``90``, ``90s``, ``5m``, ``200ms`` -> seconds.
 
     Raises
     ------
@@ -46,7 +46,7 @@ def seconds(text: str) -> float:
 
 
 def fraction(text: str | None) -> float | None:
-    """``0.05`` or ``5%`` -> 0.05; None stays None.
+    """Parse ``0.05`` or ``5%`` -> 0.05; None stays None.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def fraction(text: str | None) -> float | None:
 
 
 def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
-    """``4GiB`` or ``4000000000`` -> bytes; None stays None.
+    """Parse ``4GiB`` or ``4000000000`` -> bytes; None stays None.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def whole(path: Path | None) -> str | None:
 
 
 def machine(text: str | None) -> str | None:
-    """``--machine`` as a report keeps it: a file by its whole path."""
+    """Return ``--machine`` as a report keeps it: a file by its whole path."""
     return str(Path(text).resolve()) if text and Path(text).is_file() else text
 
 
 def chip_grid(text: str | None) -> tuple[int, int] | None:
-    """``3x4`` -> (3, 4); ``12`` -> the squarest grid of 12 chips, (3, 4); None stays None.
+    """Parse ``3x4`` -> (3, 4); ``12`` -> the squarest grid of 12 chips, (3, 4); None stays None.
 
     Raises
     ------

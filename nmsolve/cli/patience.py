@@ -125,7 +125,7 @@ class _Cut:
 
 
 def _imports(frame: FrameType | None) -> int:
-    """Frames of the import system that ``frame`` was called from."""
+    """Return frames of the import system that ``frame`` was called from."""
     count = 0
     while frame is not None:
         count += frame.f_code.co_filename.startswith("<frozen importlib")

@@ -31,7 +31,7 @@ VECTOR_LINKS = 3000
 
 
 def core_use(machine: Machine, used: FloatArray, label: str) -> str:
-    """Heat map of core use.
+    """Draw a heat map of core use.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def core_use(machine: Machine, used: FloatArray, label: str) -> str:
 def link_loads(
     machine: Machine, links: IntArray, loads: FloatArray, hottest: Sequence[int], label: str = LINK_LOAD
 ) -> str:
-    """Heat map of directed links; the two directions of a link lie side by side, drive-on-the-right.
+    """Draw a heat map of directed links; the two directions of a link lie side by side, drive-on-the-right.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def resource_use(
 def step_lines(
     lines: Mapping[str, tuple[FloatArray, FloatArray]], title: str, xlabel: str, ylabel: str, *, ratio: bool
 ) -> str:
-    """One step line per method, shares of 1 on the y axis.
+    """Draw one step line per method, shares of 1 on the y axis.
 
     Parameters
     ----------

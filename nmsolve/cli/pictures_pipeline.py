@@ -97,7 +97,7 @@ def layers_picture(work: FloatArray, stage: IntArray, cores: IntArray, label: st
 
 
 def use_picture(busy: FloatArray, computing: FloatArray) -> str:
-    """Part of the slowest stage's time in which each stage works, and in which it computes; both (K,) from 0 to 1."""
+    """Return the part of the slowest stage's time in which each stage works, and in which it computes; both (K,) from 0 to 1."""
     from matplotlib.ticker import PercentFormatter
 
     figure, (ax,) = new_panels(7.2, 2.1, 1, 1)

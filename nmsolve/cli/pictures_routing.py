@@ -96,7 +96,7 @@ def direction_loads(machine: Machine, loads: FloatArray, label: str) -> str:
 
 
 def core_map(machine: Machine, amount: FloatArray, label: str) -> str:
-    """Heat map of an amount (P,) >= 0 per core."""
+    """Draw a heat map of an amount (P,) >= 0 per core."""
     figure, ax = new_figure(*board_size(machine))
     top = float(amount.max(initial=0.0)) or 1.0
     image = core_heat(ax, machine, amount, top)
@@ -113,7 +113,7 @@ def latency_curve(
     estimate: tuple[Sequence[float], Sequence[float]],
     unit: str,
 ) -> str:
-    """Latency over load, up to saturation, whose interval is a grey band.
+    """Draw latency over load, up to saturation, whose interval is a grey band.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def latency_histogram(histogram: IntArray) -> str:
 
 
 def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
-    """Energy by part, one bar each, with its value and share."""
+    """Draw energy by part, one bar each, with its value and share."""
     figure, ax = new_figure(5.2, 0.7 + 0.33 * max(1, len(parts)))
     names, values = [name for name, _ in parts], [value for _, value in parts]
     total = sum(values) or 1.0
@@ -200,7 +200,7 @@ def energy_bars(parts: Sequence[tuple[str, float]], unit: str) -> str:
 
 
 def _panel_size(machine: Machine, across: int, down: int) -> tuple[float, float]:
-    """Inches of a picture of ``across * down`` small boards with two lines of title each."""
+    """Return the inches of a picture of ``across * down`` small boards with two lines of title each."""
     inch = min(2.1 / machine.cols, 2.6 / machine.rows)
     return across * (inch * machine.cols + 0.35), down * (inch * machine.rows + 0.75) + 0.3
 

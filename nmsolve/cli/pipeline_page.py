@@ -37,7 +37,7 @@ def render_pipeline_html(
 
 
 def plan_pictures(given: Given, plan: PipelinePlan, report: PipelineReport) -> dict[str, str]:
-    """``stages``, ``layers``, ``use`` and, where stages are in no circle and there are several, ``timetable``."""
+    """Return ``stages``, ``layers``, ``use`` and, where stages are in no circle and there are several, ``timetable``."""
     from nmsolve.hw.pipeline.batches import start_times
     from nmsolve.hw.pipeline.stages import stage_loads
 

@@ -162,7 +162,7 @@ def _stages(given: Given, result: Result[PipelinePlan]) -> list[StagePart]:
 
 
 def _baselines(given: Given, result: Result[PipelinePlan]) -> list[BaselinePart]:
-    """One group of all cores; stages of equal work, as many as the plan has and :data:`BY_HAND`."""
+    """Return one group of all cores; stages of equal work, as many as the plan has and :data:`BY_HAND`."""
     from nmsolve.heuristics.pipeline.baselines import equal_stages, one_group
     from nmsolve.hw.pipeline.stages import objective
     from nmsolve.model.pipeline.check import plan_complaint

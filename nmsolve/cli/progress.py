@@ -24,7 +24,7 @@ NOTHING: Standing = (None, None, "")
 
 
 def event_to_json(event: Event) -> dict[str, object]:
-    """One event as a flat JSON object; ``type`` is its kind, fields without a value are left out."""
+    """Return one event as a flat JSON object; ``type`` is its kind, fields without a value are left out."""
     out: dict[str, object] = {"type": event.kind, "seconds": round(event.seconds, 4), "engine": event.engine}
     if event.objective is not None:
         out["objective"] = event.objective

@@ -68,7 +68,7 @@ class CheckPart(msgspec.Struct, frozen=True):
 
 
 def check_parts(checks: Iterable[Check]) -> list[CheckPart]:
-    """Checks of rules and figures as reports hold them."""
+    """Return checks of rules and figures as reports hold them."""
     return [CheckPart(c.name, c.ok, c.text) for c in checks]
 
 

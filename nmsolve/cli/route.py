@@ -164,7 +164,7 @@ def routing_problem(o: RouteProblemOptions, loaded: Loaded, objective: str) -> R
 
 
 def turns_option(text: str, machine: Machine) -> TurnSet | None:
-    """``chosen`` -> None; anything that :func:`nmsolve.hw.turns.turn_set` reads -> that turn set."""
+    """Parse ``chosen`` -> None; anything that :func:`nmsolve.hw.turns.turn_set` reads -> that turn set."""
     from nmsolve.hw.turns import turn_set
 
     return None if text == "chosen" else turn_set(text, machine)

@@ -56,7 +56,7 @@ def routing_section(machine: Machine, flows: Flows, routes: Routes, turns: TurnS
 def route_sections(
     machine: Machine, flows: Flows, routes: Routes, turns: TurnSet | None, cost: ComputeEnergy | None
 ) -> dict[str, Any]:
-    """``routing`` and ``energy`` of a page about routes; ``cost``: what the cores themselves take in a step."""
+    """Return ``routing`` and ``energy`` of a page about routes; ``cost``: what the cores themselves take in a step."""
     from nmsolve.hw.routing.energy import energy_parts
 
     network = energy_parts(machine, flows, routes)
@@ -104,7 +104,7 @@ def hottest_rows(
 
 
 def place(machine: Machine, core: int) -> str:
-    """``(row, column)`` of a core."""
+    """Return ``(row, column)`` of a core."""
     return str(divmod(core, machine.cols))
 
 
@@ -174,7 +174,7 @@ def render_route_html(
 
 
 def _first_stage(result: Result[ChosenRoutes]) -> list[Any]:
-    """Events up to the second objective: those of different objectives cannot share an axis."""
+    """Return events up to the second objective: those of different objectives cannot share an axis."""
     starts = [i for i, e in enumerate(result.events) if e.kind == "start"]
     end = starts[1] if len(starts) > 1 else len(result.events)
     return list(result.events[:end])

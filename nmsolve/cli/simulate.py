@@ -75,7 +75,7 @@ def _runs(
 def _curve(
     o: SimulateOptions, setting: Setting, stable: float, deadline: float, say: Says, stop: Callable[[], bool]
 ) -> Runs:
-    """Runs at loads below saturation."""
+    """Return runs at loads below saturation."""
     from nmsolve.hw.noc import latency_curve
 
     left = deadline - time.monotonic()

@@ -175,7 +175,7 @@ def shown(runs: Runs) -> tuple[float | None, SimulationResult]:
 def energy_of(
     setting: Setting, load: float | None, result: SimulationResult
 ) -> tuple[EnergyParts, ComputeEnergy | None]:
-    """Energy of the network in the window, and what the cores of a mapping take per step (None without whole steps)."""
+    """Return energy of the network in the window, and what the cores of a mapping take per step (None without whole steps)."""
     from nmsolve.hw.routing.compute import compute_energy
     from nmsolve.hw.routing.energy import counts_energy
     from nmsolve.hw.routing.loads import tally
@@ -191,7 +191,7 @@ def energy_of(
 
 
 def steps_of(setting: Setting, result: SimulationResult) -> int:
-    """Steps of the network in a run of whole steps."""
+    """Return steps of the network in a run of whole steps."""
     return max(1, len(result.step_drain)) if setting.trace is not None else 1
 
 

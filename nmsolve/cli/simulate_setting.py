@@ -56,13 +56,13 @@ class Setting:
         return found
 
     def cycles_per_step(self, load: float) -> float:
-        """Cycles over which a step of the mapping is spread at a load (flits per cycle of the busiest core)."""
+        """Return cycles over which a step of the mapping is spread at a load (flits per cycle of the busiest core)."""
         assert self.flows is not None
         return float(np.bincount(self.flows.source, self.flows.rate).max()) * self.config.packet_flits / load
 
 
 def setting_of(o: SimulateOptions) -> Setting:
-    """Everything the options name, loaded.
+    """Return everything the options name, loaded.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def _of_trace(o: SimulateOptions, path: Path, config: RouterConfig) -> Setting:
 
 
 def _of_pattern(o: SimulateOptions, name: str, config: RouterConfig) -> Setting:
-    """Traffic of a pattern on a machine."""
+    """Return traffic of a pattern on a machine."""
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import pattern
     from nmsolve.hw.turns import turn_set
@@ -182,7 +182,7 @@ def _middle(machine: Machine) -> int:
 
 
 def _split(traffic: Any, routing: Routes | TurnSet) -> Any:
-    """One flow for every target where routers choose the way."""
+    """Return one flow for every target where routers choose the way."""
     from nmsolve.model.turns import TurnSet
 
     return traffic.unicast() if isinstance(routing, TurnSet) else traffic

@@ -60,7 +60,7 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
 
 
 def _curve(setting: Setting, report: SimulationReport) -> str:
-    """Latency over load; "" unless several loads were simulated."""
+    """Draw latency over load; "" unless several loads were simulated."""
     runs = [run for run in report.runs if run.load is not None]
     if len(runs) < 2:
         return ""

@@ -24,7 +24,7 @@ def unread(claim: str, how: str) -> CheckPart:
 
 
 def label(check: CheckPart) -> str:
-    """``FAILED``; ``ok``; ``word``: nothing speaks against it, and nothing but a word for it."""
+    """Return ``FAILED``; ``ok``; ``word``: nothing speaks against it, and nothing but a word for it."""
     return "FAILED" if not check.ok else "word" if check.word else "ok"
 
 

@@ -72,7 +72,7 @@ class Bandit:
         self._work[kind] = DISCOUNT * self._work[kind] + work
 
     def summary(self) -> str:
-        """One line for the events: choices, choices that gained and gain of every kind that was tried."""
+        """Return one line for the events: choices, choices that gained and gain of every kind that was tried."""
         parts = [
             f"{name} {t.tries}/{t.better}/{t.gain:.6g}"
             for name, t in zip(self.names, self.tallies, strict=True)

@@ -10,7 +10,7 @@ from nmsolve.model.machine import Figure, Machine
 
 
 def describe(machine: Machine) -> list[dict[str, object]]:
-    """Everything about a machine, in the order a person wants it: shape, capacities, energy, latency, the rest.
+    """Return everything about a machine, in the order a person wants it: shape, capacities, energy, latency, the rest.
 
     Every row has ``group``, ``name``, ``value`` (number, or text for the shape), ``unit``, ``source`` and
     ``verified`` (False marks a figure that was not read at its source).

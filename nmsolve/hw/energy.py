@@ -100,7 +100,7 @@ def step_value(machine: Machine, quantity: str) -> float:
 
 
 def unit_value(machine: Machine, quantity: str) -> float:
-    """One unit of distance on a machine given by a matrix: a router and a horizontal link; 1 for ``hops``."""
+    """Return one unit of distance on a machine given by a matrix: a router and a horizontal link; 1 for ``hops``."""
     if quantity == "hops":
         return 1.0
     table, units = _priced(machine, quantity)

@@ -125,7 +125,7 @@ def machine_from_table(table: Mapping[str, object], where: str) -> Machine:
 
 
 def _capacities(table: Mapping[str, Any], where: str) -> dict[str, Figure]:
-    """Figures that are whole numbers."""
+    """Return figures that are whole numbers."""
     out = _figures(table, where)
     for key, figure in out.items():
         if not 0 <= figure.value < 2**53 or figure.value != int(figure.value):  # beyond, it was rounded

@@ -46,7 +46,7 @@ def _traffic(problem: MappingProblem) -> float:
 
 
 def uncomputable(machine: Machine) -> dict[str, str]:
-    """Scores that cannot be computed on this machine, each with the reason.
+    """Return scores that cannot be computed on this machine, each with the reason.
 
     With dead links, routes of least energy (latency) go round them, and are arbitrary where a link costs nothing.
     """

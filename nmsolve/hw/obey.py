@@ -60,7 +60,7 @@ def obeying_rules(machine: Machine, turns: TurnSet) -> list[str]:
 
 
 def _direction(machine: Machine, a: AnyArray, b: AnyArray) -> AnyArray:
-    """Directions of travel from cores to neighbours (0 east, 1 west, 2 south, 3 north), also over the edge of a torus."""
+    """Return directions of travel from cores to neighbours (0 east, 1 west, 2 south, 3 north), also over the edge of a torus."""
     down, right = b // machine.cols - a // machine.cols, b % machine.cols - a % machine.cols
     west, north = (
         np.isin(right, (-1, max(2, machine.cols - 1))),

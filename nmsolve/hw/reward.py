@@ -35,7 +35,7 @@ MOST_RATIO = 500.0
 
 
 def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED) -> float:
-    """``sum over cores of horizontal * max(left, right) + vertical * max(up, down)`` (M1.7).
+    """Return ``sum over cores of horizontal * max(left, right) + vertical * max(up, down)`` (M1.7).
 
     ``left`` of a core is the traffic that it exchanges with cores to its left times their distance in columns; the other three
     the same with rows for up and down. On a torus the shorter way round counts, of two equal ones that of growing numbers.
@@ -62,7 +62,7 @@ def exchange_loss(machine: Machine, flows: Flows, terms: RewardTerms = PUBLISHED
 
 
 def multicast_channels(flows: Flows, routes: Routes) -> int:
-    """Channels that the trees of multicast flows take, each tree counted."""
+    """Return channels that the trees of multicast flows take, each tree counted."""
     length = np.diff(routes.indptr)
     return int(length[np.diff(flows.indptr) > 1].sum())
 
@@ -73,7 +73,7 @@ def deadlock_factor(turns: int, channels: int, weight: float = 1.0) -> float:
 
 
 def own_turns(machine: Machine) -> int:
-    """Turns that the machine's own routes must not take: those of XY; 0 with dead links, where routes keep no rule."""
+    """Return turns that the machine's own routes must not take: those of XY; 0 with dead links, where routes keep no rule."""
     return 0 if machine.faulty_links else turn_set("xy", machine).prohibited(machine)
 
 

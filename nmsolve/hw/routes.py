@@ -127,7 +127,7 @@ def working_links(machine: Machine) -> IntArray:
 
 
 def load_histogram(machine: Machine, loads: FloatArray, bins: int = 10) -> tuple[FloatArray, IntArray]:
-    """``bins`` equal steps from 0 to the largest load: edges (bins + 1,) and working links in each (bins,)."""
+    """Return ``bins`` equal steps from 0 to the largest load: edges (bins + 1,) and working links in each (bins,)."""
     used = loads[working_links(machine)]
     counts, edges = np.histogram(used, bins, (0.0, float(used.max(initial=0.0)) or 1.0))
     return edges, counts.astype(np.int64)

@@ -90,7 +90,7 @@ def _cost(ready: Prepared, rows: Rows, at: IntArray) -> float:
 
 
 def _pairwise(ready: Prepared, rows: Rows, skip: BoolArray, at: IntArray) -> float:
-    """Traffic times distance of the messages that are not in ``skip``."""
+    """Return traffic times distance of the messages that are not in ``skip``."""
     return float(
         pairwise_cost(rows.fixed, read_only(skip), at, ready.x_of_core, ready.y_of_core, ready.distance)
     )
@@ -164,7 +164,7 @@ class Latency:
 
 
 def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, float]:
-    """Everything that the evaluator computes for the mapping ``core`` (n,), by name; formulas in
+    """Return everything that the evaluator computes for the mapping ``core`` (n,), by name; formulas in
     docs/objectives.md.
 
     ``hops``, ``multicast-hops``, ``cut``, ``connectivity``, ``energy`` (pJ, or Jin et al.'s units),

@@ -96,7 +96,7 @@ def _core(name: int | str, machine: Machine, where: str) -> int:
 
 
 def _prohibited(spec: str | Sequence[str], where: str) -> tuple[list[tuple[int, int]], list[tuple[int, int]]]:
-    """Turns prohibited in even and in odd columns, as pairs of direction numbers."""
+    """Return turns prohibited in even and in odd columns, as pairs of direction numbers."""
     words = _words(spec)
     if len(words) == 1 and words[0].lower() in RULES:
         even, odd = RULES[words[0].lower()]

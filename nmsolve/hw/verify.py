@@ -250,7 +250,7 @@ def routed_scores(
 
 
 def _matrix_energy(machine: Machine) -> tuple[float, float, float]:
-    """Energy of router and link per unit of distance, and per message; Jin et al.'s units if not named."""
+    """Return the energy of router and link per unit of distance, and per message; Jin et al.'s units if not named."""
     named = {k: f.value for k, f in machine.energy.items()}
     if not any(v > 0 for v in named.values()):
         return 1.0, 0.1, 1.0
@@ -286,7 +286,7 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
 
 
 def _gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
-    """``|objective - bound| / |objective|`` against the report, and the bound below the objective."""
+    """Check ``|objective - bound| / |objective|`` against the report, and the bound below the objective."""
     if bound is not None and not (_number(bound) and bound >= 0):
         return Check(name, False, f"the bound is {_show(bound)}, not a number >= 0")
     expected = gap_of(value if _number(value) else None, bound)

@@ -58,7 +58,7 @@ def _add_ways(flows: list[tuple[Flow, float]], machine: Machine, sums: FloatArra
 
 
 def _flows(cores: BetweenCores, machine: Machine) -> dict[Flow, float]:
-    """Traffic by source core and set of remote target cores."""
+    """Return traffic by source core and set of remote target cores."""
     out: dict[Flow, float] = {}
     count = machine.size
     for rows in cores.blocks():
@@ -102,7 +102,7 @@ def _walked_channels(trees: list[tuple[int, tuple[int, ...]]], machine: Machine)
 
 
 def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
-    """Lines from ``a`` to ``b``; on a ring the shorter way, of two equal ones the growing one."""
+    """Return lines from ``a`` to ``b``; on a ring the shorter way, of two equal ones the growing one."""
     if not torus or length <= 2:
         return b - a
     ahead = (b - a) % length
@@ -110,7 +110,7 @@ def _ways(a: IntArray, b: IntArray, length: int, torus: bool) -> IntArray:
 
 
 def _vertical_to_horizontal(machine: Machine) -> int:
-    """Turns that XY prohibits: what came along a column may not go on along a row."""
+    """Return turns that XY prohibits: what came along a column may not go on along a row."""
     leads = mesh_links(machine, "hops").leads
     leaves = (leads >= 0).astype(int)
     enters = np.zeros_like(leaves)

@@ -68,7 +68,7 @@ def prohibited_turn(machine: Machine, turns: TurnSet, trees: Iterable[list[Link]
 
 
 def _next_links(links: Iterable[Link]) -> list[tuple[Link, Link]]:
-    """Pairs of links of one tree of which the second leaves the core that the first reaches."""
+    """Return pairs of links of one tree of which the second leaves the core that the first reaches."""
     out: dict[int, list[Link]] = defaultdict(list)
     mine = [(int(a), int(b)) for a, b in links]
     for link in mine:
@@ -121,7 +121,7 @@ def _allowed(machine: Machine, turns: TurnSet, a: int, at: int, b: int) -> bool:
 
 
 def _letter(machine: Machine, a: int, b: int) -> str:
-    """Direction of travel from core ``a`` to its neighbour ``b``; over the edge of a torus it goes on the same way."""
+    """Return the direction of travel from core ``a`` to its neighbour ``b``; over the edge of a torus it goes on the same way."""
     (row, col), (to_row, to_col) = divmod(a, machine.cols), divmod(b, machine.cols)
     if row == to_row:
         return "W" if to_col - col in (-1, max(2, machine.cols - 1)) else "E"

@@ -187,7 +187,7 @@ def _trees(file: FlowRoutes, ends: IntArray) -> list[list[tuple[int, int]]]:
 
 
 def _count_turns(file: FlowRoutes) -> int | None:
-    """Prohibited turns: of the stated set, else those along which the numbers do not grow; None without numbers."""
+    """Return prohibited turns: of the stated set, else those along which the numbers do not grow; None without numbers."""
     machine, v = file.problem.machine, file.problem.channels
     if file.problem.turns is not None:
         return prohibited_count(machine, file.problem.turns)

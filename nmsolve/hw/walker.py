@@ -94,7 +94,7 @@ def walk(b: MeshLinks, p: IntArray, q: IntArray) -> Iterator[tuple[IntArray, Int
 
 
 def _line(core: IntArray, axis: int, cols: int) -> IntArray:
-    """Column (axis 1) or row (axis 0) of cores."""
+    """Return the column (axis 1) or row (axis 0) of cores."""
     return core % cols if axis == 1 else core // cols
 
 

@@ -128,7 +128,7 @@ def atomic_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def mode_of(target: Path) -> int:
-    """Permissions of the file that is replaced, or what an ordinary new file would get."""
+    """Return permissions of the file that is replaced, or what an ordinary new file would get."""
     try:
         return target.stat().st_mode & 0o777
     except OSError:

@@ -83,7 +83,7 @@ def word_of(result: Result[S], recomputed: Collection[str]) -> str:
 
 
 def objective_names(text: str, known: Collection[str], where: str = "--objective") -> tuple[str, ...]:
-    """``hops,max-link`` -> names. InputError for one that is not ``known``, or repeated."""
+    """Parse ``hops,max-link`` -> names. InputError for one that is not ``known``, or repeated."""
     names = tuple(part.strip() for part in text.split(","))
     for name in names:
         if name not in known:
@@ -214,7 +214,7 @@ class _Search(Generic[S]):
         return min(inside, key=lambda p: p.values[0]).solution if inside else None
 
     def front(self) -> Front[S]:
-        """Points that no other one dominates, one for each pair of values, and the rest."""
+        """Return points that no other one dominates, one for each pair of values, and the rest."""
         kept: list[Point[S]] = []
         rest: list[Point[S]] = []
         for p in sorted(self.found, key=lambda p: (p.values, not p.proven)):

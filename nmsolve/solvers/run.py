@@ -213,7 +213,7 @@ def _raise_known(task: Task[S], run: Run) -> None:
 
 
 def _say_ending(incumbent: Incumbent, budget: Budget, portfolio: Portfolio) -> tuple[str, str]:
-    """Status and stop reason of a run, reported as its last event."""
+    """Return the status and stop reason of a run, reported as its last event."""
     status = "unknown" if incumbent.lifted is None else "optimal" if incumbent.optimal else "feasible"
     status = "infeasible" if incumbent.infeasible else status
     reason = _stop_reason(incumbent, budget, portfolio)

@@ -42,22 +42,22 @@ class Case:
         return known is not None and self.best is not None and self.best < known
 
     def gaps(self, method: str) -> list[float]:
-        """Gap to the best of every solved run."""
+        """Return the gap to the best of every solved run."""
         return [distance(r.objective, self.best or 0.0) for r in self.runs[method] if r.solved]
 
     def gaps_to_bound(self, method: str) -> list[float]:
-        """Gap to the best bound of every solved run; empty without a bound."""
+        """Return the gap to the best bound of every solved run; empty without a bound."""
         if self.bound is None:
             return []
         return [distance(r.objective, self.bound) for r in self.runs[method] if r.solved]
 
     def own_gaps(self, method: str) -> list[float]:
-        """Gap to its own bound of every solved run that proved one."""
+        """Return the gap to its own bound of every solved run that proved one."""
         return [distance(r.objective, r.bound) for r in self.runs[method] if r.solved and r.bound is not None]
 
 
 def collect(instance: Instance, methods: Sequence[str], found: Mapping[Key, Outcome]) -> Case:
-    """Everything that was ``found`` on an instance."""
+    """Return everything that was ``found`` on an instance."""
     rows = sorted(
         (k, o) for k, o in found.items() if (k.suite, k.instance) == (instance.suite, instance.name)
     )
@@ -72,7 +72,7 @@ def collect(instance: Instance, methods: Sequence[str], found: Mapping[Key, Outc
 def curves(
     cases: Sequence[Case], methods: Sequence[str], limit: float
 ) -> dict[str, dict[str, tuple[FloatArray, FloatArray]]]:
-    """Performance profiles by objective and by time to 1 %, and the mean gap over time."""
+    """Return performance profiles by objective and by time to 1 %, and the mean gap over time."""
     value = _matrix(
         cases, methods, lambda o, best: o.objective if o.solved and o.objective is not None else math.inf
     )

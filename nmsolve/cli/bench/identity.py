@@ -16,7 +16,7 @@ KERNELS = re.compile(rb"^from nmsolve\.model\.compiled import", re.M)
 
 
 def version() -> str:
-    """Version with a hash of the package's source files: other code, other runs."""
+    """Return the version with a hash of the package's source files: other code, other runs."""
     h = hashlib.sha256()
     root = Path(next(iter(nmsolve.__path__)))
     for path in sorted(root.rglob("*.py")):
@@ -50,7 +50,7 @@ def cores() -> int:
 
 
 def machine() -> str:
-    """Processor and number of cores."""
+    """Return processor and number of cores."""
     name = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()

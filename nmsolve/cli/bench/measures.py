@@ -20,7 +20,7 @@ Trajectory = Sequence[tuple[float, float]]
 
 
 def distance(value: float | None, reference: float) -> float:
-    """``(value - reference) / value`` for a value >= reference >= 0, the gap of Berthold (2013): from 0 to 1.
+    """Return ``(value - reference) / value`` for a value >= reference >= 0, the gap of Berthold (2013): from 0 to 1.
 
     1 where there is no value, 0 where both are equal (0 included) or the value is the better one.
     """
@@ -32,7 +32,7 @@ def distance(value: float | None, reference: float) -> float:
 
 
 def primal_integral(trajectory: Trajectory, reference: float, limit: float) -> float:
-    """Area under the gap to ``reference`` over wall time up to ``limit``, in seconds (Berthold 2013).
+    """Return the area under the gap to ``reference`` over wall time up to ``limit``, in seconds (Berthold 2013).
 
     The gap is 1 before the first solution and stays at its last value to the end of the limit.
     """
@@ -55,7 +55,7 @@ def gap_at(trajectory: Trajectory, reference: float, times: FloatArray) -> Float
 
 
 def shifted_geometric_mean(values: Sequence[float], shift: float) -> float | None:
-    """``exp(mean(log(value + shift))) - shift`` of values >= 0; None of nothing."""
+    """Return ``exp(mean(log(value + shift))) - shift`` of values >= 0; None of nothing."""
     if not values:
         return None
     return shift * math.expm1(math.fsum(math.log1p(v / shift) for v in values) / len(values))
@@ -73,7 +73,7 @@ def interval(values: Sequence[float], shift: float) -> tuple[float, float] | Non
 
 
 def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
-    """Performance profiles of Dolan and Moré (2002), one per method.
+    """Return performance profiles of Dolan and Moré (2002), one per method.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def profile(costs: FloatArray) -> list[tuple[FloatArray, FloatArray]]:
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Two-sided p-value of these numbers of wins and losses if both were equally likely; ties are left out."""
+    """Return the two-sided p-value of these numbers of wins and losses if both were equally likely; ties are left out."""
     count = wins + losses
     tail = sum(math.comb(count, k) for k in range(min(wins, losses) + 1))
     return min(1.0, 2.0 * float(tail) / 2.0**count)

@@ -81,7 +81,7 @@ def html(head: Head, summaries: Sequence[Summary]) -> str:
 def _pictures(
     curves: Mapping[str, Mapping[str, tuple[FloatArray, FloatArray]]],
 ) -> list[tuple[str, str, str]]:
-    """``(title, SVG, caption)`` of every picture that has something to show."""
+    """Return ``(title, SVG, caption)`` of every picture that has something to show."""
     out = []
     for name, (title, x, y, ratio, caption) in PICTURES.items():
         if curves[name]:

@@ -117,7 +117,7 @@ def _flows(side: int, make: Callable[[int], LogicGraph], **options: Any) -> Make
 
 
 def _pattern(name: str, side: int) -> LogicGraph:
-    """One message per step from every core, to where the pattern says (Dally and Towles, 3.2)."""
+    """Return one message per step from every core, to where the pattern says (Dally and Towles, 3.2)."""
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import CONFIG_SPIKE, pattern
     from nmsolve.model.graph import LogicGraph
@@ -143,7 +143,7 @@ def layered(side: int, seed: int = SEED) -> LogicGraph:
 
 
 def _spiking(side: int) -> LogicGraph:
-    """Neurons of a layered spiking network, which multicast."""
+    """Return neurons of a layered spiking network, which multicast."""
     from nmsolve.model.generators import generate
 
     return generate("snn", seed=SEED, nodes=400, synapses=2400, layers=4, directed=1)

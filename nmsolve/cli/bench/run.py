@@ -79,7 +79,7 @@ def _stated(o: BenchOptions) -> dict[str, Any]:
 
 
 def _methods(text: str, sources: Sequence[Source]) -> list[str]:
-    """``auto,anneal,tabu+projection`` as a list, every engine known for every suite.
+    """Return ``auto,anneal,tabu+projection`` as a list, every engine known for every suite.
 
     Raises
     ------

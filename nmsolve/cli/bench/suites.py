@@ -141,7 +141,7 @@ def _instance(source: Source, name: str, options: Mapping[str, Any], best_known:
 
 
 def _best_known(path: Path) -> dict[str, float]:
-    """``best_known`` of every instance, from a table with columns ``name`` (or ``instance``) and ``best_known``.
+    """Return ``best_known`` of every instance, from a table with columns ``name`` (or ``instance``) and ``best_known``.
 
     Raises
     ------

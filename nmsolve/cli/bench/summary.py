@@ -83,7 +83,7 @@ def summarise(
 
 
 def _methods(cases: Sequence[Case], methods: Sequence[str]) -> Table:
-    """One row per method: how many solved, and the mean gaps of those."""
+    """Return one row per method: how many solved, and the mean gaps of those."""
     rows = []
     for m in methods:
         runs = [o for c in cases for o in c.runs[m]]
@@ -113,7 +113,7 @@ def _methods(cases: Sequence[Case], methods: Sequence[str]) -> Table:
 
 
 def _instances(cases: Sequence[Case], methods: Sequence[str]) -> Table:
-    """One row per instance: what is known, and every method's mean gap with how often it reached the best."""
+    """Return one row per instance: what is known, and every method's mean gap with how often it reached the best."""
     rows = []
     for c in cases:
         problem, best = c.instance.problem, c.best
@@ -140,7 +140,7 @@ def _instances(cases: Sequence[Case], methods: Sequence[str]) -> Table:
 
 
 def _duels(cases: Sequence[Case], methods: Sequence[str]) -> Table:
-    """Wins, ties and losses of the row's method against the column's, by the median objective on each instance."""
+    """Return wins, ties and losses of the row's method against the column's, by the median objective on each instance."""
     middle = {
         (m, i): median([o.objective if o.solved and o.objective is not None else math.inf for o in c.runs[m]])
         for m in methods
@@ -179,7 +179,7 @@ def _unsolved(cases: Sequence[Case], methods: Sequence[str]) -> Table:
 
 
 def _times(cases: Sequence[Case], methods: Sequence[str], limit: float) -> Table:
-    """One row per method: when it had its best solution, primal integral, and what the runs cost."""
+    """Return one row per method: when it had its best solution, primal integral, and what the runs cost."""
     rows = []
     for m in methods:
         solved = [(o, c.best) for c in cases for o in c.runs[m] if o.solved and c.best is not None]

@@ -156,7 +156,7 @@ def _sweep(search: Search, power: int, part: float) -> int:
 
 
 def price_now(search: Search, power: int, part: float) -> Price:
-    """Prices by the load that the hottest link has now, or by the ceiling."""
+    """Return prices by the load that the hottest link has now, or by the ceiling."""
     rate = float(search.nets.rate.mean())
     scale = max(search.hottest, rate) if np.isinf(search.ceiling) else search.ceiling
     hot = 2.0**power * rate / scale

@@ -44,7 +44,7 @@ class Cap:
 def caps(
     machine: Machine, routing: Routes | TurnSet, traffic: Traffic, config: RouterConfig
 ) -> tuple[Cap, ...]:
-    """One cap of every kind that the traffic uses."""
+    """Return one cap of every kind that the traffic uses."""
     p, v, cores = config.packet_flits, config.virtual_channels, machine.size
     rate, size = traffic.rate * p, np.diff(traffic.indptr)
     groups, channel, flow = _channels(machine, routing, traffic)

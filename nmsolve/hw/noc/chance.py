@@ -30,7 +30,7 @@ def below(chance: AnyArray, count: int) -> int:
 
 @piece
 def gap(chance: AnyArray, probability: float) -> int:
-    """Trials up to and including the next success (>= 1) of a Bernoulli process; ``NEVER`` for probability 0."""
+    """Return trials up to and including the next success (>= 1) of a Bernoulli process; ``NEVER`` for probability 0."""
     if probability >= 1.0:
         return 1
     if probability <= 0.0:

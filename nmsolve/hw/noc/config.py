@@ -66,7 +66,7 @@ class RouterConfig:
         return self.routing + self.vc_allocation + self.switch_allocation + self.switch_traversal + self.link
 
     def zero_load(self, hops: float) -> float:
-        """Latency of one packet over ``hops`` links inside a chip in an empty network, in cycles.
+        """Return the latency of one packet over ``hops`` links inside a chip in an empty network, in cycles.
 
         ``hop * (hops + 1) + (link + 1) + (packet_flits - 1)``: the packet passes one router more than links, comes over
         the link from its core, and its last flit follows the first (the formula that BookSim's latencies fit).

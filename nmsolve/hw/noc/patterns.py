@@ -27,7 +27,7 @@ def pattern(
     hotspots: Sequence[int] = (),
     share: float = 0.5,
 ) -> Traffic:
-    """Traffic in which every usable core sends ``load`` flits per cycle.
+    """Return traffic in which every usable core sends ``load`` flits per cycle.
 
     ``uniform``: to all usable cores alike, itself included (as BookSim does). ``bit-complement``: to the core with all
     bits of the number inverted (the number of cores must be a power of two; so too for ``bit-reverse`` and ``shuffle``, which
@@ -55,7 +55,7 @@ def pattern(
 def matrix(
     machine: Machine, rates: FloatArray, load: float, config: RouterConfig, name: str = "matrix"
 ) -> Traffic:
-    """Traffic in proportion to a matrix from row to column; the busiest core sends ``load`` flits per cycle.
+    """Return traffic in proportion to a matrix from row to column; the busiest core sends ``load`` flits per cycle.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def _check_load(load: float, config: RouterConfig) -> None:
 
 
 def _spread(machine: Machine, name: str, hotspots: Sequence[int], share: float) -> FloatArray:
-    """Rates of uniform and hotspot traffic."""
+    """Return rates of uniform and hotspot traffic."""
     usable = machine.usable.astype(np.float64)
     rates: FloatArray = np.outer(usable, usable) / usable.sum()
     if name == "uniform":

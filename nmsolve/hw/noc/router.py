@@ -177,7 +177,7 @@ def allocate_channels(router: int, o: int, state: FlitState) -> None:
 
 @piece
 def input_ports(sends: int, v_count: int) -> int:
-    """Input ports (bits) that have one of these input virtual channels."""
+    """Return input ports (bits) that have one of these input virtual channels."""
     if v_count == 1:
         return sends
     every = (1 << v_count) - 1

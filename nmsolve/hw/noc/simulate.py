@@ -117,7 +117,7 @@ def _tables(
     order: IntArray,
     config: RouterConfig,
 ) -> Tables:
-    """Routes as the kernels want them; flows in ``order``."""
+    """Return routes as the kernels want them; flows in ``order``."""
     require_links(machine)
     cores = np.append(traffic.source, traffic.targets)
     if len(cores) and not 0 <= cores.min() <= cores.max() < machine.size:
@@ -217,7 +217,7 @@ def _result(
 
 
 def _through(machine: Machine, link_flits: IntArray, injected: IntArray) -> IntArray:
-    """Flits that entered every router."""
+    """Return flits that entered every router."""
     ends = link_ends(machine)
     used = ends >= 0
     entered: IntArray = injected + np.bincount(ends[used], link_flits[used], len(injected)).astype(np.int64)
@@ -225,7 +225,7 @@ def _through(machine: Machine, link_flits: IntArray, injected: IntArray) -> IntA
 
 
 def _drain_times(state: FlitState, traffic: Traffic | Trace) -> IntArray:
-    """Cycles every step of a trace needed, -1 where packets of it are still under way."""
+    """Return the cycles that every step of a trace needed, -1 where packets of it are still under way."""
     out = state.drained.copy()
     if isinstance(traffic, Trace) and len(out):
         wanted = np.diff(traffic.indptr)[traffic.flow] * traffic.count
@@ -238,7 +238,7 @@ def _drain_times(state: FlitState, traffic: Traffic | Trace) -> IntArray:
 
 
 def _late(state: FlitState, traffic: Trace) -> IntArray:
-    """Entries from the cycle of the oldest packet not delivered on."""
+    """Return entries from the cycle of the oldest packet not delivered on."""
     packets = state.packets
     alive = np.ones(len(packets), bool)
     free = int(state.tally[at.FREE_SLOT])

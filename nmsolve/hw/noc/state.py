@@ -158,7 +158,7 @@ def _sources(
     machine: Machine, traffic: Traffic | Trace, order: IntArray, start: IntArray, config: RouterConfig, window: tuple[int, int],
     tally: IntArray, chance: AnyArray,
 ) -> tuple[AnyArray, ...]:  # fmt: skip
-    """Sources, their credits, which are busy, their calendar, and where their packets come from."""
+    """Return sources, their credits, which are busy, their calendar, and where their packets come from."""
     cores = machine.size
     source = traffic.source[order]
     flow_start = np.searchsorted(source, np.arange(cores + 1)).astype(np.int64)

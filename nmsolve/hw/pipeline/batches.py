@@ -89,7 +89,7 @@ def start_times(
 
 
 def _edges(problem: PipelineProblem, plan: PipelinePlan) -> set[tuple[int, int]]:
-    """Stages that send something, and those they send it to."""
+    """Return stages that send something, and those they send it to."""
     cross = crossings(problem, plan)
     return set(zip(cross.source.tolist(), cross.target.tolist(), strict=True))
 
@@ -109,7 +109,7 @@ def _before(edges: set[tuple[int, int]]) -> dict[int, list[int]]:
 
 
 def _topological(k: int, edges: set[tuple[int, int]]) -> list[int] | None:
-    """Stages in an order that every edge goes along, or None."""
+    """Return stages in an order that every edge goes along, or None."""
     waits = [0] * k
     for _, b in edges:
         waits[b] += 1

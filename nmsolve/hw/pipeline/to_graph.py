@@ -130,7 +130,7 @@ def overlaps(a: int, b: int) -> tuple[IntArray, IntArray, FloatArray]:
 def _rows(
     cross: Crossings, volume: FloatArray, cores: IntArray, first: IntArray
 ) -> list[tuple[int, IntArray, float]]:
-    """Multicast messages (tile, tiles that need it, bytes), one per tensor and tile of the stage that makes it."""
+    """Return multicast messages (tile, tiles that need it, bytes), one per tensor and tile of the stage that makes it."""
     out = []
     begins = np.flatnonzero(np.diff(cross.tensor, prepend=-1)).tolist()
     for i, j in pairwise([*begins, len(cross.tensor)]):

@@ -55,7 +55,7 @@ def turn_dependencies(machine: Machine, turns: TurnSet, dateline: str | None = N
 
 
 def _with_channels(machine: Machine, before: AnyArray, after: AnyArray, dateline: str) -> ChannelGraph:
-    """Dependencies of links spread over the virtual channels; those that no message can enter are not in use."""
+    """Return dependencies of links spread over the virtual channels; those that no message can enter are not in use."""
     count, closing = dateline_channels(machine, dateline), closing_links(machine)
     out: list[IntArray] = []
     turned = before % 4 // 2 != after % 4 // 2

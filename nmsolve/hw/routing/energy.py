@@ -108,7 +108,7 @@ def counts_energy(machine: Machine, messages: FloatArray, links: FloatArray) -> 
 
 
 def _figures(machine: Machine) -> dict[str, float]:
-    """Energy of every part, 0 if not named; Jin et al.'s units if none is."""
+    """Return the energy of every part, 0 if not named; Jin et al.'s units if none is."""
     if has_energy(machine):
         return {name: machine.energy[name].value if name in machine.energy else 0.0 for name in PARTS}
     link = UNIT_ENERGY["link"]

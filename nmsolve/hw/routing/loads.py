@@ -90,7 +90,7 @@ def check_rule(machine: Machine, rule: str) -> None:
 
 
 def _strict(machine: Machine, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Positions of columns and rows that really grow; links may cost no energy, but a route has to know its direction."""
+    """Return positions of columns and rows that really grow; links may cost no energy, but a route has to know its direction."""
     out = []
     for line in (x, y):
         tiny = 1e-6 * (float(line[-1]) or 1.0) / max(len(line), 1)

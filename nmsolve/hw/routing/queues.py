@@ -22,7 +22,7 @@ FULL = 1 - 1e-9
 def waits(
     bars: Crossbars, config: RouterConfig, scale: float = 1.0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Mean waits of ``scale`` times the traffic and how busy everything is.
+    """Return the mean waits of ``scale`` times the traffic and how busy everything is.
 
     Returns (P, 5) the wait in the input buffer of every port, (P, 5, 5) the wait at its front for an output (from, to), and
     (P, 5) the share of time that every input buffer is held, or, with several virtual channels, the link into it or its

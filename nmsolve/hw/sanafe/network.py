@@ -68,7 +68,7 @@ class Senders:
         self._nodes = graph.n
 
     def names(self) -> list[str]:
-        """``nodes.i`` or ``more.j`` for every neuron."""
+        """Return ``nodes.i`` or ``more.j`` for every neuron."""
         extra = len(self.node) - self._nodes
         return [f"nodes.{i}" for i in range(self._nodes)] + [f"more.{j}" for j in range(extra)]
 

@@ -105,7 +105,7 @@ def _check_amount(value: float, where: str) -> None:
 
 
 def _numbers(graph: _CostGraph, path: str) -> dict[int, int]:
-    """Layer of every node id; checks the nodes on the way."""
+    """Return the layer of every node id; checks the nodes on the way."""
     numbers: dict[int, int] = {}
     for k, node in enumerate(graph.nodes):
         where = f"{path}: $.nodes[{k}]"
@@ -165,7 +165,7 @@ def _check_direction(
 
 
 def _tensors(graph: _CostGraph, source: IntArray, target: IntArray, path: str) -> Tensors:
-    """One tensor per node with outgoing edges; its volume is the largest ``size`` of these edges."""
+    """Return one tensor per node with outgoing edges; its volume is the largest ``size`` of these edges."""
     edge = np.lexsort((target, source))
     edge = edge[np.r_[True, (np.diff(source[edge]) != 0) | (np.diff(target[edge]) != 0)][: len(edge)]]
     first = np.flatnonzero(np.r_[True, np.diff(source[edge]) != 0][: len(edge)])

@@ -71,7 +71,7 @@ def stream(path: Path) -> Network | None:
 
 
 def _header(lines: IntegerLines) -> tuple[int, int, int]:
-    """``nets, n, fmt``, checked against the size of the file before anything is allocated."""
+    """Return ``nets, n, fmt``, checked against the size of the file before anything is allocated."""
     head = lines.line(0).tolist() if lines.lines else []
     if not 2 <= len(head) <= 3:
         raise InputError(f"the header has {len(head)} numbers", lines.where(0), "nets, nodes [, format]")

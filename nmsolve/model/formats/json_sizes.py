@@ -135,7 +135,7 @@ def _objects(nodes: list[Node], where: str) -> list[dict[str, Any]]:
 
 
 def _listed(attributes: dict[str, Any], keys: set[str], where: str) -> list[str] | None:
-    """``graph.resources``, or None; every name must be there, and a top-level ``neurons`` be among them."""
+    """Return ``graph.resources``, or None; every name must be there, and a top-level ``neurons`` be among them."""
     listed = attributes.get("resources")
     if listed is None:
         return None
@@ -153,7 +153,7 @@ def _listed(attributes: dict[str, Any], keys: set[str], where: str) -> list[str]
 def _top_keys(
     nodes: list[Node], keys: set[str], listed: list[str] | None, known: set[str], where: str
 ) -> list[str]:
-    """Top-level keys that are resources: ``graph.resources`` if given, else known and whole-number ones."""
+    """Return top-level keys that are resources: ``graph.resources`` if given, else known and whole-number ones."""
     if listed is not None:
         for name in listed:
             if name not in keys and not any(name in node.get("sizes", ()) for node in nodes):

@@ -79,7 +79,7 @@ def amounts(
 
 
 def whole(value: Any, where: str) -> int:
-    """``value`` if it is a whole number from 0 to 2^62; 32.0 is one, true and "32" are none.
+    """Return ``value`` if it is a whole number from 0 to 2^62; 32.0 is one, true and "32" are none.
 
     Raises
     ------

@@ -86,7 +86,7 @@ def _header(data: bytes, path: Path) -> Header:
 
 
 def _size_line(data: bytes, path: Path) -> tuple[list[bytes], int, int]:
-    """Words of the first line that is neither comment nor blank, the byte after it, and its number."""
+    """Return words of the first line that is neither comment nor blank, the byte after it, and its number."""
     begin, number = 0, 0
     while begin < len(data):
         end = data.find(b"\n", begin)
@@ -125,7 +125,7 @@ def _bad_number(body: bytes, before: int, path: Path) -> InputError:
 
 
 def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, FloatArray]:
-    """Entries of an array, stored column by column (from the diagonal down if symmetric); zeros are left out."""
+    """Return entries of an array, stored column by column (from the diagonal down if symmetric); zeros are left out."""
     n = header.size
     if header.symmetric:
         col, row = np.triu_indices(n)
@@ -136,7 +136,7 @@ def _dense(values: FloatArray, header: Header) -> tuple[IntArray, IntArray, Floa
 
 
 def _coordinates(values: FloatArray, header: Header, path: Path) -> tuple[IntArray, IntArray, FloatArray]:
-    """Entries of a coordinate list; of a symmetric one each pair must be listed once."""
+    """Return entries of a coordinate list; of a symmetric one each pair must be listed once."""
     table = values.reshape(header.entries, 2 if header.pattern else 3)
     at = table[:, :2]
     bad = np.flatnonzero(~((at >= 1) & (at <= header.size) & (at == np.rint(at))).all(axis=1))

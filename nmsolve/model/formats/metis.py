@@ -63,7 +63,7 @@ def load(path: Path) -> LogicGraph:
 
 
 def _header(lines: IntegerLines) -> tuple[int, int, str, int]:
-    """``n, m, fmt, ncon`` of the first line, checked against the size of the file before allocating."""
+    """Return ``n, m, fmt, ncon`` of the first line, checked against the size of the file before allocating."""
     head = lines.line(0).tolist() if lines.lines else []
     if not 2 <= len(head) <= 4:
         raise InputError(

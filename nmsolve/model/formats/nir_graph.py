@@ -148,7 +148,7 @@ class _Flat:
 
 
 def _expanded(graph: _Flat) -> Reply:
-    """One node per element of every population, and what is connected."""
+    """Return one node per element of every population, and what is connected."""
     populations = [node for node in graph.nodes if graph.sends(node)]
     between = _order(graph, [node for node in graph.nodes if not graph.sends(node)])
     first, n = {}, 0

@@ -94,7 +94,7 @@ def _weights(node: Any, shape: Shape) -> AnyArray:
 
 
 def _places(window: _Window, offset: Shape, size: Shape, out: Shape) -> tuple[IntArray, IntArray]:
-    """Places in the outgoing plane, and what an ``offset`` in the window reads there, where that is inside."""
+    """Return places in the outgoing plane, and what an ``offset`` in the window reads there, where that is inside."""
     y = np.arange(out[0]) * window.stride[0] - window.low[0] + offset[0] * window.dilation[0]
     x = np.arange(out[1]) * window.stride[1] - window.low[1] + offset[1] * window.dilation[1]
     inside = ((y >= 0) & (y < size[0]))[:, None] & ((x >= 0) & (x < size[1]))[None, :]
@@ -129,7 +129,7 @@ def _window(node: Any, shape: Shape) -> _Window:
 
 
 def _padding(padding: Any, reach: IntArray) -> tuple[IntArray, IntArray]:
-    """Zeros before and behind; ``same`` puts the smaller half before, as PyTorch does."""
+    """Return zeros before and behind; ``same`` puts the smaller half before, as PyTorch does."""
     if isinstance(padding, bytes | str):
         word = padding.decode() if isinstance(padding, bytes) else padding
         if word not in ("same", "valid"):

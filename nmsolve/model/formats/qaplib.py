@@ -103,7 +103,7 @@ def _bad_number(data: bytes, n: int, path: Path) -> InputError:
 
 
 def mesh_shape(matrix: FloatArray) -> tuple[int, int] | None:
-    """``(rows, columns)`` if ``matrix`` is exactly the Manhattan distance of that row-major mesh, else None.
+    """Return ``(rows, columns)`` if ``matrix`` is exactly the Manhattan distance of that row-major mesh, else None.
 
     The number of columns is the place in row 0 where the distance falls back to 1 (a single row if it never does).
     """

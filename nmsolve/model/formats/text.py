@@ -73,12 +73,12 @@ class IntegerLines:
         return self.tokens[self.start[k] : self.start[k + 1]]
 
     def where(self, k: int) -> str:
-        """``file:line`` of line ``k``, counted from 1 with comments, as an editor does."""
+        """Return ``file:line`` of line ``k``, counted from 1 with comments, as an editor does."""
         return f"{self.path}:{_file_line(self.text, k)}"
 
 
 def _file_line(text: bytes, k: int) -> int:
-    """Line number in the file (from 1) of the ``k``-th line (from 0) that is not a comment."""
+    """Return the line number in the file (from 1) of the ``k``-th line (from 0) that is not a comment."""
     if b"%" not in text:
         return k + 1
     seen = -1
@@ -154,7 +154,7 @@ def _bad_token(text: bytes, path: str) -> InputError:
 
 
 def integer_text(rows: list[list[int]]) -> bytes:
-    """One line per row, numbers separated by blanks (written by the JSON encoder, which is ten times as fast)."""
+    """Return one line per row, numbers separated by blanks (written by the JSON encoder, which is ten times as fast)."""
     import msgspec
 
     if not rows:

@@ -22,7 +22,7 @@ def layered(
     synapses: int = 256,
     seed: int = 1,
 ) -> Network:
-    """``2**exponent`` clusters in ``layers`` layers of nearly equal width; each feeds a band of the next layer.
+    """Return ``2**exponent`` clusters in ``layers`` layers of nearly equal width; each feeds a band of the next layer.
 
     A cluster at relative position x of its layer sends to the ``fan`` clusters around position x of the next layer
     (to all, if the layer is no wider). Directed, multicast; a cluster's rate is ``neurons`` times a log-normal

@@ -58,7 +58,7 @@ def random_targets(nodes: int = 1000, side: int = 0, seed: int = 1) -> LogicGrap
 
 
 def communities(nodes: int = 256, side: int = 0, seed: int = 1) -> LogicGraph:
-    """Communities of eight, densely joined inside, with links to the next community and few skips.
+    """Return communities of eight, densely joined inside, with links to the next community and few skips.
 
     Weights are whole numbers; ids are shuffled; every edge leads from the lower to the higher id.
     """

@@ -88,7 +88,7 @@ def _blocks(neurons: IntArray, synapses: IntArray, seed: int) -> Iterator[Connec
 def _population(
     rng: np.random.Generator, senders: int, first: IntArray, counts: IntArray, synapses: IntArray
 ) -> tuple[IntArray, Int32Array]:
-    """Receivers of all synapses of a source population, sender by sender (rows ``indptr``).
+    """Return receivers of all synapses of a source population, sender by sender (rows ``indptr``).
 
     For each target population all senders are drawn, then all receivers. The numbers are drawn twice: to count how many
     synapses each sender has, and to put them in their place. Four bytes per synapse are all that is kept.

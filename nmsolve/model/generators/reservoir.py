@@ -18,7 +18,7 @@ PER_CELL = 2
 def reservoir(
     nodes: int = 16384, fan: float = 100.0, sigma: float = 0.05, far: float = 0.05, seed: int = 1
 ) -> Network:
-    """Neurons uniform in the unit square (a torus), with Poisson fan-out.
+    """Return neurons uniform in the unit square (a torus), with Poisson fan-out.
 
     A local synapse goes to a neuron in the grid cell that lies a Gaussian displacement away, a far one to any
     neuron. Directed, multicast; rates are log-normal with median 1 Hz and coefficient of variation 2. Several
@@ -65,7 +65,7 @@ def reservoir(
 
 
 def _begins(rng: np.random.Generator, synapses: int, nodes: int, far: float) -> list[np.random.Generator]:
-    """Generators at the beginning of the four arrays that are drawn per synapse; ``rng`` is moved behind them."""
+    """Return generators at the beginning of the four arrays that are drawn per synapse; ``rng`` is moved behind them."""
     aim = skip(rng, lambda r, k: r.normal(0.0, 1.0, (k, 2)), synapses)
     pick = skip(rng, lambda r, k: r.random(k), synapses)
     is_far, jumps = mark(rng), 0
@@ -100,7 +100,7 @@ class _Grid:
 
 
 def _cell(place: FloatArray, side: int) -> IntArray:
-    """Cell number of every point of the unit square on a ``side`` x ``side`` grid."""
+    """Return the cell number of every point of the unit square on a ``side`` x ``side`` grid."""
     xy = np.minimum((place * side).astype(np.int64), side - 1)
     out: IntArray = xy[:, 1] * side + xy[:, 0]
     return out

@@ -25,7 +25,7 @@ def snn(
     directed: int = 0,
     seed: int = 1,
 ) -> Network:
-    """Traffic of ``layers`` square sheets of neurons.
+    """Return traffic of ``layers`` square sheets of neurons.
 
     Every neuron has ``synapses // nodes`` outputs: 80 % to the next sheet, 12 % to its own, 5 % skip one, 3 % go
     back; each lands around the same place of the sheet (Gaussian, ``sigma`` of the side, wrapping round), 5 %

@@ -63,7 +63,7 @@ def axon_limits(graph: LogicGraph, machine: Machine) -> dict[str, int]:
 def axon_usage(
     graph: LogicGraph, cores: int, core: IntArray, inner: BoolArray | None = None
 ) -> tuple[IntArray, IntArray]:
-    """Entries that a mapping takes in every core's tables: ``(incoming, outgoing)``, each (cores,) int64.
+    """Return entries that a mapping takes in every core's tables: ``(incoming, outgoing)``, each (cores,) int64.
 
     Parameters
     ----------

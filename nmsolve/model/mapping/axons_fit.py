@@ -44,7 +44,7 @@ _NAMES = (AXONS_IN, AXONS_OUT)
 
 
 def _alone(groups: Groups, need: IntArray, limit: int, name: str, verb: str) -> list[str]:
-    """Groups that need more entries than any core has, the worst by name."""
+    """Return groups that need more entries than any core has, the worst by name."""
     over = np.flatnonzero(need > limit)
     if not len(over):
         return []
@@ -57,7 +57,7 @@ def _alone(groups: Groups, need: IntArray, limit: int, name: str, verb: str) -> 
 
 
 def _needs(problem: MappingProblem, count: int) -> tuple[IntArray, IntArray, int]:
-    """Distinct messages that every group receives, entries that those it sends need at least, and their total."""
+    """Return distinct messages that every group receives, entries that those it sends need at least, and their total."""
     group, graph = problem.group_of, problem.graph
     share = problem.sizes[:, :] / np.maximum(problem.capacity.max(axis=0, initial=1), 1)
     received, sent, total = np.zeros(count, np.int64), np.zeros(count, np.int64), 0

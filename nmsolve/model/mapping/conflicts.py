@@ -14,7 +14,7 @@ MOST_EXPLAINED = 200
 
 
 def constraint_conflicts(problem: MappingProblem) -> list[str]:
-    """Contradictions that do not depend on sizes, one line each.
+    """Return contradictions that do not depend on sizes, one line each.
 
     ``together`` against ``apart``; pins, regions and forbids that leave a node (or a ``together`` group) no core;
     ``apart`` sets whose nodes cannot all be on different cores.
@@ -45,7 +45,7 @@ def _together_apart(problem: MappingProblem) -> list[str]:
 
 
 def _chain(problem: MappingProblem, u: int, v: int) -> list[SideConstraint]:
-    """Shortest chain of ``together`` constraints that joins nodes ``u`` and ``v``."""
+    """Return the shortest chain of ``together`` constraints that joins nodes ``u`` and ``v``."""
     together = [c for c in problem.constraints if c.kind == "together"]
     reached: dict[int, list[SideConstraint]] = {u: []}
     frontier = [u]
@@ -65,7 +65,7 @@ def _chain(problem: MappingProblem, u: int, v: int) -> list[SideConstraint]:
 
 
 def _no_core(groups: Groups) -> list[str]:
-    """Groups without any allowed core, one line per set of constraints that is to blame."""
+    """Return groups without any allowed core, one line per set of constraints that is to blame."""
     problem = groups.problem
     empty = np.flatnonzero(~groups.masks.any(axis=1))
     if not len(empty):
@@ -99,7 +99,7 @@ def _no_core(groups: Groups) -> list[str]:
 
 
 def _fits(problem: MappingProblem, size: IntArray) -> BoolArray:
-    """Usable cores that hold ``size`` (R,) alone."""
+    """Return usable cores that hold ``size`` (R,) alone."""
     return problem.machine.usable & (problem.capacity >= size).all(axis=1)
 
 
@@ -126,7 +126,7 @@ def _allowed(problem: MappingProblem, constraints: list[SideConstraint]) -> Bool
 
 
 def _too_few_cores(groups: Groups) -> list[str]:
-    """``apart`` sets whose groups cannot be matched to different allowed cores."""
+    """Return ``apart`` sets whose groups cannot be matched to different allowed cores."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 

@@ -70,7 +70,7 @@ def load_constraints(path: str | Path, graph: LogicGraph, machine: Machine) -> t
 
 
 def _nodes(entry: ConstraintEntry, graph: LogicGraph, where: str) -> tuple[int, ...]:
-    """Node indices; several different ones where the kind is about several."""
+    """Return node indices; several different ones where the kind is about several."""
     least = 2 if entry.kind in ("together", "apart") else 1
     if len(entry.nodes) < least:
         raise InputError(f"{len(entry.nodes)} nodes", f"{where}.nodes", f"at least {least}")

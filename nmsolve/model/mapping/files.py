@@ -85,7 +85,7 @@ def write_mapping(
 
 
 def board_hash(machine: Machine) -> str:
-    """Content hash of the machine as if every core and link were healthy and free."""
+    """Return the content hash of the machine as if every core and link were healthy and free."""
     return replace(machine, faulty_cores=(), taken_cores=(), faulty_links=(), held={}).hash
 
 
@@ -141,7 +141,7 @@ def _check_identity(what: str, stated: Identity, name: str, value: str, path: st
 
 
 def _nodes(ids: list[int | str], graph: LogicGraph, path: str | Path) -> IntArray:
-    """Node index of every id; each node exactly once."""
+    """Return the node index of every id; each node exactly once."""
     try:
         node = np.fromiter(map(graph.index_of.__getitem__, ids), np.int64, len(ids))
     except KeyError:

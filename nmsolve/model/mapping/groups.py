@@ -28,7 +28,7 @@ class Groups:
     mask_of: IntArray
 
     def label(self, g: int) -> str:
-        """``node 'a'`` or ``nodes 'a', 'b', 'c' (together 't')``."""
+        """Return ``node 'a'`` or ``nodes 'a', 'b', 'c' (together 't')``."""
         nodes = self.members(g)
         if len(nodes) == 1:
             return f"node {self.problem.graph.node_id(nodes[0])!r}"
@@ -47,7 +47,7 @@ class Groups:
 
 
 def make_groups(problem: MappingProblem) -> Groups:
-    """Sizes and allowed cores of every group."""
+    """Return sizes and allowed cores of every group."""
     group = problem.group_of
     k = int(group.max()) + 1
     if k == problem.n:
@@ -70,7 +70,7 @@ def make_groups(problem: MappingProblem) -> Groups:
 
 
 def quoted(names: list[str]) -> str:
-    """``'a'``, ``'a' and 'b'``, ``'a', 'b' and 'c'``; long lists are cut."""
+    """Return ``'a'``, ``'a' and 'b'``, ``'a', 'b' and 'c'``; long lists are cut."""
     shown = [repr(n) for n in names[:5]]
     if len(names) > 5:
         return ", ".join(shown) + f" and {len(names) - 5} more"
@@ -78,7 +78,7 @@ def quoted(names: list[str]) -> str:
 
 
 def listed_nodes(problem: MappingProblem, nodes: list[int]) -> str:
-    """``node 'a'`` or ``nodes 'a' and 'b'`` by the user's ids."""
+    """Return ``node 'a'`` or ``nodes 'a' and 'b'`` by the user's ids."""
     ids = [problem.graph.node_id(u) for u in nodes]
     shown = ", ".join(repr(v) for v in ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
     return f"node{'s' * (len(ids) > 1)} {shown}"

@@ -10,7 +10,7 @@ from nmsolve.model.types import IntArray
 
 
 def migration_misfit(problem: MappingProblem) -> list[str]:
-    """One line if more nodes must move than the migration budget allows; empty if none was shown."""
+    """Return one line if more nodes must move than the migration budget allows; empty if none was shown."""
     if problem.migration is None:
         return []
     least = least_moves(problem)
@@ -37,7 +37,7 @@ def least_moves(problem: MappingProblem) -> int:
 
 
 def homes_of(problem: MappingProblem) -> tuple[IntArray, IntArray]:
-    """``(home, stay)``, both (n,) int64: the allowed core that held most members of a node, and how many.
+    """Return ``(home, stay)``, both (n,) int64: the allowed core that held most members of a node, and how many.
 
     Where two cores held most, or none may hold the node, its home is -1 (``stay`` is then the most on one core, or 0).
     """

@@ -49,7 +49,7 @@ def _a_core(groups: Groups) -> str:
 
 
 def _total(groups: Groups, limit: IntArray, room: IntArray, hopeless: bool) -> list[str]:
-    """Totals above what all usable cores hold, with the smallest machine of the kind that would do."""
+    """Return totals above what all usable cores hold, with the smallest machine of the kind that would do."""
     problem = groups.problem
     usable = int(problem.machine.usable.sum())
     needs = groups.sizes.sum(axis=0, dtype=object)
@@ -91,7 +91,7 @@ def _cores_needed(sizes: IntArray, limit: IntArray) -> tuple[int, int]:
 
 
 def _smallest_machine(machine: Machine, least: int, enough: int) -> str:
-    """Advice: the smallest machine of this kind with at least this many cores."""
+    """Return advice: the smallest machine of this kind with at least this many cores."""
     if machine.distance_matrix is not None:
         return f"at least {least} such cores are needed"
     if machine.n_chips == 1 and machine.name.startswith("mesh"):
@@ -121,7 +121,7 @@ def _mesh(cores: int) -> str:
 
 
 def _regions(groups: Groups) -> list[str]:
-    """Sets of cores (pins, regions) that cannot hold all the groups that may be nowhere else."""
+    """Return sets of cores (pins, regions) that cannot hold all the groups that may be nowhere else."""
     out = []
     counts = groups.masks.sum(axis=1)
     need = np.zeros((len(groups.masks), groups.sizes.shape[1]))
@@ -151,7 +151,7 @@ def _contained(masks: BoolArray) -> BoolArray:
 
 
 def _names(groups: Groups, rows: IntArray) -> list[str]:
-    """Constraints that confine the groups with those rows of masks."""
+    """Return constraints that confine the groups with those rows of masks."""
     problem = groups.problem
     confined = np.isin(groups.mask_of, rows)
     return [

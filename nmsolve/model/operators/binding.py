@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def parse_bindings(text: str | None) -> dict[str, int]:
-    """``"batch=8,seq=128"`` as a dictionary.
+    """Return ``"batch=8,seq=128"`` as a dictionary.
 
     Raises
     ------

@@ -16,7 +16,7 @@ SHAPE_ONLY = frozenset({"Shape", "Size"})
 
 
 def tensor_class(tensor: Tensor) -> str:
-    """``"scalar"`` or ``"tensor"``.
+    """Return ``"scalar"`` or ``"tensor"``.
 
     Scalar are single numbers of any type, and whole or truth numbers of at most ``SCALAR_ELEMENTS`` elements whatever the
     symbols mean: shapes, axes, indices, conditions, loop counts. Everything else is data.
@@ -29,7 +29,7 @@ def tensor_class(tensor: Tensor) -> str:
 
 
 def operator_class(graph: OperatorGraph, operator: Operator) -> str:
-    """``"scalar"`` or ``"tensor"``.
+    """Return ``"scalar"`` or ``"tensor"``.
 
     Scalar are control flow (its bodies are classed operator by operator), and operators that read and make scalar tensors only;
     ``Shape`` and ``Size`` read no element of their input.

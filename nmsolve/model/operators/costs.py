@@ -119,7 +119,7 @@ class _Walk:
         )
 
     def _new_parameters(self, weights: Sequence[Tensor]) -> Count | None:
-        """Parameters that were not counted before."""
+        """Return parameters that were not counted before."""
         new = [w for w in parameters_in(weights) if id(w) not in self.counted]
         self.counted.update(id(w) for w in new)
         return total(elements_of(w) for w in new)

@@ -116,7 +116,7 @@ class _Inference:
     def _operator(
         self, graph: OperatorGraph, op: Operator, facts: list[Fact], outer: Mapping[str, int]
     ) -> tuple[Sequence[Fact], Operator]:
-        """Facts of an operator's outputs, and the operator with its bodies inferred."""
+        """Return facts of an operator's outputs, and the operator with its bodies inferred."""
         bodies: list[OperatorGraph | None] = [None] * len(op.bodies)
         run_body = partial(self._body, op, bodies, facts, outer)
         call = Call(

@@ -138,7 +138,7 @@ def _split(
 def _tensors(
     graph: OperatorGraph, kept: Sequence[int], weights: Weights, bindings: Mapping[str, int]
 ) -> Tensors:
-    """Tensors between layers in order of their makers; each user once."""
+    """Return tensors between layers in order of their makers; each user once."""
     layer = {number: k for k, number in enumerate(kept)}
     users = _users(graph, layer, weights)
     source, targets, volume, indptr = [], [], [], [0]

@@ -74,7 +74,7 @@ def _matmul_bits(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: 
 
 
 def _einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> Count | None:
-    """Product of the lengths of all letters, once for every operand after the first."""
+    """Return the product of the lengths of all letters, once for every operand after the first."""
     words = str(attributes.get("equation", "")).replace(" ", "").split("->")[0].split(",")
     if len(words) != len(inputs):
         return None
@@ -102,7 +102,7 @@ def _recurrent(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Ma
 def _attention(
     inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
 ) -> Count | None:
-    """Scores and weighted values: every element of Q and of the result meets all keys, past ones included."""
+    """Return scores and weighted values: every element of Q and of the result meets all keys, past ones included."""
     past = len(inputs) > 4 and bool(inputs[4])
     if len(inputs[1]) < 2 or (past and len(inputs[4]) < 2):
         return None
@@ -150,7 +150,7 @@ WINDOW = frozenset({"MaxPool", "AveragePool", "LpPool"})
 def elements_worked(
     kind: str, inputs: Sequence[Shape | None], outputs: Sequence[Shape | None], attributes: Mapping[str, Any]
 ) -> Count | None:
-    """Elements that an operator without MACs computes or moves, as in docs/operators.md; None if not known."""
+    """Return elements that an operator without MACs computes or moves, as in docs/operators.md; None if not known."""
     if kind in FREE or kind in RULES:
         return 0
     if kind in READING:

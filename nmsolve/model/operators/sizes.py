@@ -25,7 +25,7 @@ BITS = {
 
 
 def product(shape: Iterable[Count]) -> Count:
-    """Product of lengths; 1 for no axes."""
+    """Return the product of lengths; 1 for no axes."""
     known, others = 1, []
     for dim in shape:
         if isinstance(dim, int):

@@ -61,7 +61,7 @@ class Names:
 
 
 def plain(x: Any) -> Any:
-    """``x`` as Python ``int``, ``float`` or ``bool`` if it is a number, else as it is."""
+    """Return ``x`` as Python ``int``, ``float`` or ``bool`` if it is a number, else as it is."""
     if type(x) is int:
         return x
     if isinstance(x, (bool, np.bool_)):
@@ -105,7 +105,7 @@ def exact(x: Any) -> Any:
 
 
 def product(dims: Iterable[Any]) -> Any:
-    """Product of lengths, 1 of none."""
+    """Return the product of lengths, 1 of none."""
     number, rest = 1, []
     for d in dims:
         if type(d) is int:

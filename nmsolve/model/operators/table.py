@@ -128,7 +128,7 @@ def _rows(
 
 
 def _weights_in_use(graph: OperatorGraph) -> list[Tensor]:
-    """Parameters that an operator reads; one that a body takes from outside counts outside."""
+    """Return parameters that an operator reads; one that a body takes from outside counts outside."""
     inside = {name for operator in graph.operators for name in captured_names(operator)}
     captured = set(graph.captured)
     read = {k for operator in graph.operators for k in operator.inputs}

@@ -101,7 +101,7 @@ def _numbered(group: IntArray, before: IntArray, after: IntArray) -> IntArray:
 
 
 def _pairs(u: IntArray, v: IntArray) -> tuple[IntArray, IntArray]:
-    """Distinct pairs with two different ends, sorted."""
+    """Return distinct pairs with two different ends, sorted."""
     pairs = np.unique(np.stack([u, v], axis=1)[u != v], axis=0).reshape(-1, 2)
     return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 

@@ -140,7 +140,7 @@ def flows_of(graph: Messages, core: AnyArray, cores: int) -> Flows:
 
 
 def _summed(key: IntArray, weight: FloatArray, cores: int) -> tuple[IntArray, FloatArray]:
-    """Distinct keys with positive sums, rising, and their sums."""
+    """Return distinct keys with positive sums, rising, and their sums."""
     if cores**2 <= DENSE:
         total: FloatArray = np.bincount(key, weight, cores**2).astype(np.float64, copy=False)
         used: IntArray = np.flatnonzero(total > 0)

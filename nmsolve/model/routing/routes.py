@@ -61,7 +61,7 @@ class Routes:
 
     @classmethod
     def of_paths(cls, paths: Sequence[Sequence[int]], channels: int = 1) -> Routes:
-        """Routes of unicast flows from lists of channels in order of travel."""
+        """Return routes of unicast flows from lists of channels in order of travel."""
         indptr = np.concatenate([[0], np.cumsum([len(p) for p in paths])]).astype(np.int64)
         channel = np.fromiter((c for p in paths for c in p), np.int64, int(indptr[-1]))
         parent = np.arange(-1, len(channel) - 1, dtype=np.int64)

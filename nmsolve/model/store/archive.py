@@ -31,7 +31,7 @@ DAMAGE = (zipfile.BadZipFile, struct.error, EOFError, ValueError, RuntimeError, 
 
 
 def deflate(data: bytes, level: int) -> bytes:
-    """``data`` as a raw deflate stream, as zip members hold it."""
+    """Return ``data`` as a raw deflate stream, as zip members hold it."""
     packer = zlib.compressobj(level, zlib.DEFLATED, -15, 9)
     return packer.compress(data) + packer.flush()
 
@@ -192,7 +192,7 @@ def _inflate(packed: bytes, size: int, where: str) -> tuple[bytes, bool]:
 
 
 def _pread(fd: int, size: int, at: int, where: str) -> bytes:
-    """``size`` bytes from position ``at``."""
+    """Return ``size`` bytes from position ``at``."""
     parts: list[bytes] = []
     while size and (part := _one_pread(fd, min(size, 2**30), at, where)):
         parts.append(part)

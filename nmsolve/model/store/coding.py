@@ -111,6 +111,6 @@ def pack_numbers(values: AnyArray) -> bytes:
 
 
 def unpack_numbers(raw: bytes, count: int) -> tuple[int, AnyArray]:
-    """Status and (count,) uint64 numbers, see :func:`nmsolve.model.store.varint.decode_numbers`."""
+    """Return the status and (count,) uint64 numbers, see :func:`nmsolve.model.store.varint.decode_numbers`."""
     values = np.empty(count, np.uint64)
     return decode_numbers(np.frombuffer(raw, np.uint8), values), values

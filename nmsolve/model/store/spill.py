@@ -108,7 +108,7 @@ def packed(columns: dict[str, AnyArray]) -> AnyArray:
 
 
 def _narrow(column: AnyArray) -> AnyArray:
-    """``column`` (numbers >= 0) in the smallest type that holds it exactly."""
+    """Return ``column`` (numbers >= 0) in the smallest type that holds it exactly."""
     largest = column.max(initial=0)
     for kind in (np.uint8, np.uint16):
         if largest <= np.iinfo(kind).max:

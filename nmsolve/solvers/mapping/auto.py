@@ -200,7 +200,7 @@ def outdone(name: str, problem: MappingProblem) -> str | None:
 
 
 def _neighbours(problem: MappingProblem) -> float:
-    """Mean number of nodes that a node sends to or receives from."""
+    """Return the mean number of nodes that a node sends to or receives from."""
     n, source, target = problem.n, problem.graph.edge_source.astype(np.int64), problem.graph.targets
     pairs = np.unique(np.minimum(source, target) * n + np.maximum(source, target))
     return 2.0 * len(pairs) / n

@@ -45,7 +45,7 @@ class MappingObjectives:
 
 
 def objective_names(text: str, where: str = "--objective") -> tuple[str, ...]:
-    """``hops,max-link`` -> names. InputError for an unknown or repeated one, or one that must stand alone."""
+    """Parse ``hops,max-link`` -> names. InputError for an unknown or repeated one, or one that must stand alone."""
     names = multi_objective.objective_names(text, OBJECTIVES, where)
     alone = [name for name in names if OBJECTIVES[name].alone]
     if alone and len(names) > 1:

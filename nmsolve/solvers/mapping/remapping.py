@@ -50,7 +50,7 @@ def repaired_start(problem: MappingProblem, wish: IntArray, seconds: float) -> I
 def fewest_moves(
     problem: MappingProblem, start: IntArray | None, seconds: float
 ) -> tuple[IntArray | None, int]:
-    """``(core, least)``: a mapping that moves few nodes from the reference, and a number that none can undercut.
+    """Return ``(core, least)``: a mapping that moves few nodes from the reference, and a number that none can undercut.
 
     A model over classes of nodes that are alike and were on the same core (:mod:`nmsolve.solvers.mapping.explain.model`).
     ``core`` is None if no mapping was found; ``least`` is 0 where the model would be too large.

@@ -56,7 +56,7 @@ class MappingTask(Task[IntArray]):
         self.first = None if warm_start is None else np.asarray(warm_start)
 
     def words(self, seed: int) -> str:
-        """Sizes, objective and seed."""
+        """Return sizes, objective and seed."""
         return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.problem.objective}, seed {seed}"
 
     def reserve(self, time_limit: float) -> float:
@@ -106,7 +106,7 @@ class MappingTask(Task[IntArray]):
         return lifted, score(self.problem.graph, self.problem.machine, lifted)
 
     def provers(self, seconds: float) -> list[str]:
-        """Bounds as registered, then exact engines where they have a chance to prove something (as in automatic mode).
+        """Return bounds as registered, then exact engines where they have a chance to prove something (as in automatic mode).
 
         Raises
         ------

@@ -68,7 +68,7 @@ class PipelineTask(Task[PipelinePlan]):
         self.first = None if warm_start is None else self._packed(warm_start)
 
     def words(self, seed: int) -> str:
-        """Sizes and seed."""
+        """Return sizes and seed."""
         problem = self.problem
         hosts = f", {problem.hosts} hosts" if problem.hosts else ""
         return (

@@ -104,7 +104,7 @@ class PipelineData:
         return out
 
     def covers(self, least: AnyArray, most: float) -> list[tuple[int, int]]:
-        """``(n, k)``: of the n largest items no more than k fit into a group whose load is at most ``most``.
+        """Return ``(n, k)``: of the n largest items no more than k fit into a group whose load is at most ``most``.
 
         Cover inequalities from times ``least`` (I,); of those with one k only that with the most items.
         """

@@ -121,7 +121,7 @@ class PipelineLimits(Limits[PipelinePlan]):
 
 
 def _classes(problem: PipelineProblem) -> list[Limit]:
-    """Classes of layers that must share a stage, where each can be lifted by itself."""
+    """Return classes of layers that must share a stage, where each can be lifted by itself."""
     if problem.together is None or problem.backward is not None:
         return []
     out = []

@@ -181,7 +181,7 @@ def _layer_number(problem: PipelineProblem, certificate: Mapping[str, Any]) -> i
 
 
 def _work(problem: PipelineProblem, rate: float) -> float:
-    """``sum min(a_l, r h_l) / (N + r H)``, see :func:`.bounds.work_bound`."""
+    """Return ``sum min(a_l, r h_l) / (N + r H)``, see :func:`.bounds.work_bound`."""
     hosts = problem.hosts if problem.host_time is not None else 0
     total = Fraction(0)
     for layer in range(problem.count):

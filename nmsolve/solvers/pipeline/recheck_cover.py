@@ -173,7 +173,7 @@ def _blocks(
 
 
 def _whole(values: list[Fraction], factor: Fraction) -> tuple[list[int], Fraction]:
-    """``factor`` times the values in whole numbers, and how much all of them together are too large."""
+    """Return ``factor`` times the values in whole numbers, and how much all of them together are too large."""
     out, excess = [], Fraction(0)
     for value in values:
         scaled = value * factor
@@ -197,7 +197,7 @@ def _most_hosted(items: list[tuple[int, int]], problem: PipelineProblem, ceiling
 
 
 def _memory(problem: PipelineProblem, stored: list[Fraction]) -> tuple[list[int], int | None]:
-    """Storage and the memory of the largest group, in whole numbers that let no block be left out."""
+    """Return storage and the memory of the largest group, in whole numbers that let no block be left out."""
     total = sum(stored, Fraction(0))
     if problem.memory is None or not math.isfinite(problem.memory) or total == 0:
         return [0] * len(stored), None
@@ -256,7 +256,7 @@ class _Search:
     def _tighten(
         self, low: FloatArray, high: FloatArray, multipliers: FloatArray
     ) -> tuple[FloatArray, FloatArray, bool]:
-        """Bounds without values that no block of the price has; True if none is left."""
+        """Return bounds without values that no block of the price has; True if none is left."""
         rest = self.gain - self.rows.T @ multipliers
         best = np.where(rest > 0, high * rest, low * rest)
         value = float(multipliers @ self.limit + best.sum())

@@ -284,7 +284,7 @@ class _Run:
 
 
 def routes_along(problem: RoutingProblem, before: Int32Array) -> Routes:
-    """Routes of all flows along the trees ``before`` (P, P) of their source cores; cycles of channels are possible."""
+    """Return routes of all flows along the trees ``before`` (P, P) of their source cores; cycles of channels are possible."""
     flows = problem.flows
     link_of = {(k // 4, int(end)): k for k, end in enumerate(link_ends(problem.machine).tolist()) if end >= 0}
     flow, channel = [], []

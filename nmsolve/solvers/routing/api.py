@@ -229,7 +229,7 @@ class _Stages:
         return result
 
     def result(self, solution: IntArray | None) -> Result[ChosenRoutes]:
-        """Everything that is known at the end; the figures are recomputed from the routes."""
+        """Return everything that is known at the end; the figures are recomputed from the routes."""
         names, found = self.problem.objective, None
         scores: dict[str, float] = {}
         if solution is not None:

@@ -188,6 +188,6 @@ def best_ratio(stage: RoutingStage, context: Context, name: str) -> None:
 
 
 def _counts(stage: RoutingStage, solution: IntArray) -> tuple[int, int]:
-    """Prohibited turns and channels of multicast trees."""
+    """Return prohibited turns and channels of multicast trees."""
     routes, number = stage.unpack(solution)
     return prohibited_turns(stage.problem, number), multicast_channels(stage.problem.flows, routes)

@@ -63,7 +63,7 @@ class PriceBound:
 
 
 def _turned_loads(problem: RoutingProblem, load: FloatArray) -> FloatArray:
-    """Loads (4 * P,) of the mirrored machine's links as loads of the machine's."""
+    """Return loads (4 * P,) of the mirrored machine's links as loads of the machine's."""
     back = mirror(problem)[:: problem.channels] // problem.channels
     out: FloatArray = np.where(back >= 0, load[back], 0.0)
     return out

@@ -185,7 +185,7 @@ def _whole_number(value: Any, what: str) -> int:
 
 
 def _parts(mine: Any, goals: list[int], length: list[int]) -> list[Lengths]:
-    """Shares as one mapping per target, after a look that no link is shared out more than once."""
+    """Return shares as one mapping per target, after a look that no link is shared out more than once."""
     if not isinstance(mine, list) or len(mine) != len(goals):
         raise BadCertificate("a multicast flow has shares for another number of targets")
     used: dict[int, int] = {}
@@ -235,7 +235,7 @@ def _least_total(problem: RoutingProblem) -> Fraction:
 
 
 def _squares(problem: RoutingProblem) -> int:
-    """Cycles of four links round four neighbouring cores, counted both ways."""
+    """Return cycles of four links round four neighbouring cores, counted both ways."""
     works, ends = link_works(problem.machine), link_ends(problem.machine)
     count = 0
     for ways in ((0, 2, 1, 3), (0, 3, 1, 2)):

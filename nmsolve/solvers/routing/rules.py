@@ -213,7 +213,7 @@ def measure(rows: Rows, stage: RoutingStage, data: RouteData, v: Variables, name
 
 
 def prohibited(data: RouteData, v: Variables) -> Any:
-    """Prohibited turns: those that are given, or all that are not in order."""
+    """Return prohibited turns: those that are given, or all that are not in order."""
     if data.problem.turns is not None:
         return data.problem.turns.prohibited(data.problem.machine)
     return len(data.turns) - sum(v.order[ab] for ab in data.turns)

@@ -18,7 +18,7 @@ Worth = Callable[[IntArray], float]
 
 
 def within(context: Context) -> dict[str, Any]:
-    """Seed, workers, time and signal to stop of an engine, as solvers take them."""
+    """Return seed, workers, time and signal to stop of an engine, as solvers take them."""
     return {
         "seed": context.seed,
         "workers": context.workers,

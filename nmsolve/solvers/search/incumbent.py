@@ -286,7 +286,7 @@ class Incumbent:
 
 
 def judge(referee: Referee, candidate: IntArray) -> tuple[str | None, IntArray, float]:
-    """``(complaint, lifted solution, objective)`` of a solution in the engines' terms; inf where it is infeasible."""
+    """Return ``(complaint, lifted solution, objective)`` of a solution in the engines' terms; inf where it is infeasible."""
     if candidate.shape != (referee.size,) or candidate.dtype.kind not in "iu":
         return f"an array of shape {candidate.shape} and type {candidate.dtype}", candidate, math.inf
     lifted = np.array(referee.lift(candidate.astype(np.int64)))

@@ -233,7 +233,7 @@ class Portfolio:
         self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
 
     def _even(self, left: float) -> float:
-        """Time left on a grid (0.25 s, less in short runs): small delays must not change how much work engines plan."""
+        """Return time left on a grid (0.25 s, less in short runs): small delays must not change how much work engines plan."""
         grid = min(0.25, (self._budget.deadline - self._budget.started) / 20)
         return left // grid * grid if 0 < grid < left else left
 

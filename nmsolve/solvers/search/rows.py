@@ -44,7 +44,7 @@ class CpSatRows:
     def amounts(
         self, name: str, index: Iterable[K], low: float, high: float, whole: bool = True
     ) -> dict[K, Any]:
-        """Variables from ``low`` to ``high`` by index: whole numbers, in a MIP only where ``whole`` says so."""
+        """Return variables from ``low`` to ``high`` by index: whole numbers, in a MIP only where ``whole`` says so."""
         return {k: self.model.new_int_var(int(low), int(high), f"{name}[{_text(k)}]") for k in index}
 
     def add(self, row: Any) -> None:
@@ -57,7 +57,7 @@ class CpSatRows:
         self.model.add(low <= high).only_enforce_if(on)
 
     def dot(self, weights: Iterable[Any], terms: Iterable[Any]) -> Any:
-        """``sum_k weights[k] * terms[k]`` without a chain of additions; a number where no variable is left."""
+        """Return ``sum_k weights[k] * terms[k]`` without a chain of additions; a number where no variable is left."""
         from ortools.sat.python import cp_model
 
         kept = [(int(w), t) for w, t in zip(weights, terms, strict=True) if w]
@@ -68,7 +68,7 @@ class CpSatRows:
         return cp_model.LinearExpr.weighted_sum([t for _, t in free], [w for w, _ in free]) + fixed
 
     def total(self, terms: Iterable[Any]) -> Any:
-        """``sum_k terms[k]``, as :meth:`dot` with all weights 1."""
+        """Return ``sum_k terms[k]``, as :meth:`dot` with all weights 1."""
         listed = list(terms)
         return self.dot([1] * len(listed), listed)
 
@@ -119,7 +119,7 @@ class MipRows:
         return MipRows(name, block)
 
     def per(self, whole: Any, unit: float) -> Any:
-        """``whole / unit``."""
+        """Return ``whole / unit``."""
         return whole / unit
 
     def binary(self, name: str, index: Iterable[K], implied: bool = False) -> dict[K, Any]:
@@ -227,5 +227,5 @@ class Built:
 
 
 def _text(index: object) -> str:
-    """``(1, 2)`` as ``1,2``."""
+    """Return ``(1, 2)`` as ``1,2``."""
     return ",".join(map(str, index)) if isinstance(index, tuple) else str(index)

@@ -47,7 +47,7 @@ class Scale:
         return int(np.ceil(bound * self.factor * (1 - 1e-9) - 1e-6))
 
     def ceiling_row(self, most: float) -> int:
-        """``model <= value`` that every mapping within a ceiling obeys."""
+        """Return ``model <= value`` that every mapping within a ceiling obeys."""
         return int(np.floor(most * self.factor * (1 + 1e-9) + 1e-6))
 
 

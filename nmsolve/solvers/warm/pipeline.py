@@ -34,7 +34,7 @@ def warm_pipeline(until_compiled: Callable[[Callable[[], object]], None]) -> lis
 
 
 def _problems() -> dict[str, PipelineProblem]:
-    """Groups of cores and single cores, with and without hosts, memory and layers that belong together."""
+    """Return groups of cores and single cores, with and without hosts, memory and layers that belong together."""
     single, group = _problem(1), replace(_problem(4), cores=6)
     rich = replace(
         single, memory=8.0, hosts=1, host_time=np.full(LAYERS, 20.0), together=np.arange(LAYERS) // 2,

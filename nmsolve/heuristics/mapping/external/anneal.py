@@ -49,7 +49,7 @@ class Run:
         return swept
 
     def work(self, level: Level) -> float:
-        """Work units (about nanoseconds of one thread) of a sweep."""
+        """Return work units (about nanoseconds of one thread) of a sweep."""
         width = len(self.cores.lines_x) + len(self.cores.lines_y)
         node = 150.0 if self.cut else 200.0 + 8.0 * width
         work = (5.0 if self.cut else 6.0) * level.source.arcs + node * level.n

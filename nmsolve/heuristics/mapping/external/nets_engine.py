@@ -195,7 +195,7 @@ class _Offers:
         self.context, self.best, self.took, self.next = context, math.inf, 0.0, math.inf
 
     def seconds(self) -> float:
-        """Time left for the search: all but one evaluation."""
+        """Return the time left for the search: all but one evaluation."""
         return self.context.time_left() - 1.5 * self.took
 
     def __call__(self, core: Callable[[], IntArray], cost: float, last: bool) -> None:
@@ -253,7 +253,7 @@ def _board_order(
     nodes: IntArray,
     seconds: Callable[[], float],
 ) -> IntArray:
-    """``nodes`` with whole cores moved about, if that is better; ``level`` is any level."""
+    """Return ``nodes`` with whole cores moved about, if that is better; ``level`` is any level."""
     rate = sampled(messages.rate, plan.seed)
     tables = empty_tables(problem, level.vertices, messages.rate)
     with Sweeper(tables, level.lists, level.source, plan.seed, plan.workers, plan.should_stop) as sweeper:

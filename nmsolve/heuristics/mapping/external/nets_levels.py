@@ -89,7 +89,7 @@ def level_of(
 def grouped(
     problem: MappingProblem, messages: Messages, level: NetLevel, plan: Plan, core: AnyArray | None = None
 ) -> tuple[Int32Array, int]:
-    """Clusters of the vertices of ``level``, (n,), within the cores of mapping ``core`` (n,) if there is one."""
+    """Return clusters of the vertices of ``level``, (n,), within the cores of mapping ``core`` (n,) if there is one."""
     sizes = level.vertices.sizes
     limit = np.minimum(GROWTH * sizes.mean(axis=0), CORE_SHARE * problem.capacity.max(axis=0, initial=0))
     return clusters(
@@ -101,7 +101,7 @@ def grouped(
 def coarsen(
     problem: MappingProblem, messages: Messages, finest: NetLevel, plan: Plan, nodes: IntArray
 ) -> list[NetLevel]:
-    """Levels of ever larger clusters within the cores of mapping ``nodes`` (nodes,); the first is ``finest``."""
+    """Return levels of ever larger clusters within the cores of mapping ``nodes`` (nodes,); the first is ``finest``."""
     levels = [finest]
     while levels[-1].vertices.n > LEAST_PER_CORE * problem.cores and not plan.should_stop():
         vertices = levels[-1].vertices

@@ -160,7 +160,7 @@ def descend(
 
 
 def glance(level: Level, run: Run) -> float:
-    """Work units of making a placement fit and scoring it."""
+    """Return work units of making a placement fit and scoring it."""
     reading = READING * level.source.arcs if isinstance(level.source, Streamed) else 0.0
     return run.scoring + reading + EARLY_ARC * level.source.arcs + EARLY_NODE * level.n
 

@@ -183,7 +183,7 @@ def bearable(net: Net, s: State, highest: float, rise: float, bench: Bench) -> f
 
 
 def line_step(board: Board, s: State) -> float:
-    """Median over the nodes of what one column or row to the side changes: the unit of temperature."""
+    """Return the median over the nodes of what one column or row to the side changes: the unit of temperature."""
     w, h = len(board.lines_x), len(board.lines_y)
     every = np.arange(0, len(s.pos), max(1, len(s.pos) // 5000))
     col, row = board.col[s.pos[every]], board.row[s.pos[every]]

@@ -86,7 +86,7 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
 
 
 def _healthy_lines(problem: MappingProblem) -> tuple[FloatArray, FloatArray, float, float]:
-    """Positions of columns and rows in hops, and circumferences, as if no link were dead."""
+    """Return positions of columns and rows in hops, and circumferences, as if no link were dead."""
     machine = problem.machine
     wx, wy = machine.line_weights(1), machine.line_weights(0)
     x = np.concatenate([[0.0], np.cumsum(wx[: machine.cols - 1])])

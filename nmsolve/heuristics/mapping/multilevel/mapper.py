@@ -142,7 +142,7 @@ class _Best:
 
 
 def _project(levels: Levels, pos: Int32Array) -> Int32Array:
-    """Placement of the coarsest level -> of the finest."""
+    """Turn a placement of the coarsest level into one of the finest."""
     for label in reversed(levels.labels):
         pos = pos[label]
     return pos

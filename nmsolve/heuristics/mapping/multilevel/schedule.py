@@ -36,7 +36,7 @@ class Budget:
     stopped: bool = field(default=False)
 
     def done(self) -> float:
-        """Share of the run that is over, 0 to 1 and beyond."""
+        """Return the share of the run that is over, 0 to 1 and beyond."""
         return max(self.spent / self.total, self.elapsed())
 
     def stop(self) -> bool:
@@ -46,7 +46,7 @@ class Budget:
 
 
 def work_of(board: Board, visits: int, draws: int, moves: int, touched: int) -> float:
-    """Work units of visits, draws of another core, accepted moves and neighbours told about them."""
+    """Return work units of visits, draws of another core, accepted moves and neighbours told about them."""
     width = len(board.lines_x) + len(board.lines_y)
     return visits * (12.0 + 1.1 * width) + draws * 80.0 + moves * 90.0 + touched * (1.5 + 0.25 * width)
 

@@ -65,7 +65,7 @@ class Nets(NamedTuple):
 
 
 def nets_of(problem: MappingProblem) -> Nets:
-    """One net per row charged by its route union, one per edge of every other row; free ones left out."""
+    """Return one net per row charged by its route union, one per edge of every other row; free ones left out."""
     graph = problem.graph
     by_tree, length = _by_tree(problem), np.diff(graph.indptr)
     whole = by_tree & (length > 0) & (graph.rate > 0)
@@ -86,7 +86,7 @@ def _by_tree(problem: MappingProblem) -> BoolArray:
 
 
 def state_bytes(problem: MappingProblem) -> int:
-    """Estimated memory of a state, in bytes."""
+    """Return the estimated memory of a state, in bytes."""
     graph, machine = problem.graph, problem.machine
     length = np.diff(graph.indptr)
     if problem.aim.reach:

@@ -92,7 +92,7 @@ class LocalSearch(ABC):
                     return
 
     def _descent_reach(self) -> int:
-        """Lines to either side that a descent looks at: the whole board up to 2,000 cores or without geometry."""
+        """Return how many lines to either side that a descent looks at: the whole board up to 2,000 cores or without geometry."""
         data = self.data
         if data.cores <= 2000 or (data.rows == 1 and not data.separable):
             return max(data.rows, data.cols)
@@ -264,5 +264,5 @@ def _neighbour_bits(data: PlacementData) -> IntArray:
 
 
 def search_cost(search: LocalSearch) -> float:
-    """Exact cost of where the search is."""
+    """Return the exact cost of where the search is."""
     return placement_cost(search.data, search.core())

@@ -20,7 +20,7 @@ SMOOTHING = 0.2
 
 
 def temperature_scale(data: PlacementData) -> float:
-    """Mean traffic of a node times the mean step between lines: about what one move by one line changes."""
+    """Return the mean traffic of a node times the mean step between lines: about what one move by one line changes."""
     traffic = float(data.weights.sum()) / data.n
     if data.separable:
         far = max(float(data.dx.max()), float(data.dy.max()))

@@ -127,7 +127,7 @@ def dense_problem(data: PlacementData) -> Dense:
 
 
 def dense_matrices(data: PlacementData) -> tuple[FloatArray, FloatArray]:
-    """``(flow, dist)`` over the usable cores, both (P, P) float64.
+    """Return ``(flow, dist)`` over the usable cores, both (P, P) float64.
 
     The cost is ``sum over ordered pairs of flow[i, j] * dist[seat i, seat j]``, half of it if ``data.symmetric``.
     """

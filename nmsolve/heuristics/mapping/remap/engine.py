@@ -101,7 +101,7 @@ class _Search:
         self.gain[:] = change, change, self.margin
 
     def typical(self) -> float:
-        """Mean rise of the objective by a random change: the unit of temperature."""
+        """Return the mean rise of the objective by a random change: the unit of temperature."""
         rises, before = [], 0.0
         self.begin_at(0.0)
         for _ in range(SAMPLES // 10):

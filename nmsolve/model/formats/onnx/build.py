@@ -225,7 +225,7 @@ class _Builder:
 
 
 def _body_dtypes(kind: str, bodies: Sequence[OperatorGraph], dtypes: list[str]) -> list[str]:
-    """Types of what control flow makes: those of its body's outputs."""
+    """Return types of what control flow makes: those of its body's outputs."""
     inner = [bodies[0].tensors[k].dtype for k in bodies[0].outputs]
     if kind == "Loop":
         return inner[1:]

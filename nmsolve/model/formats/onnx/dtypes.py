@@ -27,7 +27,7 @@ LIKE_INPUT = frozenset({"EyeLike", "RandomNormalLike", "RandomUniformLike", "Ber
 def output_dtypes(
     kind: str, domain: str, version: int, attributes: Mapping[str, Any], inputs: Sequence[str], outputs: int
 ) -> list[str]:
-    """Types of the outputs, empty where they are not known."""
+    """Return types of the outputs, empty where they are not known."""
     stated = None if domain else _stated(kind, attributes, inputs)
     if stated is not None:
         return stated
@@ -50,7 +50,7 @@ def output_dtypes(
 
 
 def _stated(kind: str, attributes: Mapping[str, Any], inputs: Sequence[str]) -> list[str] | None:
-    """Types by the attributes of standard operators; None: of these operators they say nothing."""
+    """Return types by the attributes of standard operators; None: of these operators they say nothing."""
 
     def given(name: str) -> str:
         return dtype_name(attributes.get(name, 0))
@@ -113,7 +113,7 @@ def _definition(kind: str, domain: str, version: int) -> tuple[tuple[str, ...], 
 
 
 def _parsed(text: str) -> str:
-    """``tensor(int64)`` as ``int64``; empty for the name of a constraint."""
+    """Return ``tensor(int64)`` as ``int64``; empty for the name of a constraint."""
     if text.startswith(("seq(", "optional(", "map(")):
         return "sequence"
     inner = text[7:-1] if text.startswith("tensor(") else ""

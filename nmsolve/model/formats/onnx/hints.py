@@ -51,12 +51,12 @@ def inferred_graph(model: Any, where: str) -> tuple[Any, tuple[str, ...]]:
 
 
 def stated_dtypes(graph: Any) -> dict[str, str]:
-    """Data types written in a graph and its bodies, by name of tensor."""
+    """Return data types written in a graph and its bodies, by name of tensor."""
     return {info.name: dtype for info in _infos(graph) if (dtype := type_of(info)[0])}
 
 
 def stated_shapes(graph: Any, names: Names) -> dict[str, tuple[Any, ...]]:
-    """Shapes written in a graph and its bodies, by name: numbers and symbols of the inputs, None for other lengths."""
+    """Return shapes written in a graph and its bodies, by name: numbers and symbols of the inputs, None for other lengths."""
 
     def length(d: int | str | None) -> Any:
         if isinstance(d, str):

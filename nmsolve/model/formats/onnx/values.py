@@ -68,7 +68,7 @@ def type_of(info: Any) -> tuple[str, Any]:
 
 
 def attributes_of(node: Any) -> dict[str, Any]:
-    """Settings of a node as plain Python values; subgraphs are left out."""
+    """Return settings of a node as plain Python values; subgraphs are left out."""
     from onnx import AttributeProto as A
 
     out: dict[str, Any] = {}
@@ -98,7 +98,7 @@ def attributes_of(node: Any) -> dict[str, Any]:
 
 
 def dims_of(shape: Any) -> list[int | str | None]:
-    """Lengths of a shape message: numbers, names, or None."""
+    """Return lengths of a shape message: numbers, names, or None."""
     out: list[int | str | None] = []
     for d in shape.dim:
         which = d.WhichOneof("value")
@@ -110,7 +110,7 @@ def dims_of(shape: Any) -> list[int | str | None]:
 
 
 def input_shapes(dims: dict[str, list[int | str | None]], names: Names) -> dict[str, tuple[Any, ...]]:
-    """Shapes of all inputs together. A length without a name gets that of its tensor and axis.
+    """Return shapes of all inputs together. A length without a name gets that of its tensor and axis.
 
     A name such as ``past + 1`` is an expression if another input has the length ``past``.
     """

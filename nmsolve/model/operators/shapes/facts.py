@@ -66,7 +66,7 @@ class Call:
     name: str = ""
 
     def fact(self, k: int) -> Fact | None:
-        """Input ``k``, None if it is left out."""
+        """Return input ``k``, None if it is left out."""
         return self.inputs[k] if k < len(self.inputs) else None
 
     def shape(self, k: int) -> Lengths:

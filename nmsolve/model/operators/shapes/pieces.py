@@ -152,7 +152,7 @@ def _agreed(lengths: list[Any]) -> Any:
 
 
 def _elements(call: Call, k: int) -> AnyArray | None:
-    """Elements of a small integer input as symbols named after it."""
+    """Return elements of a small integer input as symbols named after it."""
     (count,) = call.shape(k)
     if type(count) is not int or count > 8:
         return None

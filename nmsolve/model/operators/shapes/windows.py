@@ -12,7 +12,7 @@ from nmsolve.model.operators.symbols import ceil_div, exact, floor_div, minimum,
 
 
 def window(call: Call, image: Lengths, kernel: Sequence[Any], ceil_mode: bool = False) -> Lengths:
-    """Lengths after a window of ``kernel`` went over ``image``, by strides, dilations and pads."""
+    """Return lengths after a window of ``kernel`` went over ``image``, by strides, dilations and pads."""
     rank = len(image)
     strides = call.attributes.get("strides", (1,) * rank)
     dilations = call.attributes.get("dilations", (1,) * rank)
@@ -148,7 +148,7 @@ def _resizing(call: Call) -> tuple[list[Any] | None, list[Any] | None]:
 
 
 def _kept_aspect(call: Call, lengths: list[Any], sizes: list[Any]) -> list[Any]:
-    """Sizes after all axes got one scale, as ``keep_aspect_ratio_policy`` asks; halves are rounded up."""
+    """Return sizes after all axes got one scale, as ``keep_aspect_ratio_policy`` asks; halves are rounded up."""
     policy = call.attributes.get("keep_aspect_ratio_policy", "stretch")
     if policy == "stretch":
         return sizes

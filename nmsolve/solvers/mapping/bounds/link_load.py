@@ -142,6 +142,6 @@ def sum_bounds(
 
 
 def _until(should_stop: ShouldStop, seconds: float) -> ShouldStop:
-    """``should_stop``, or this many CPU seconds from now."""
+    """Return ``should_stop``, or this many CPU seconds from now."""
     began = process_time()
     return lambda: should_stop() or process_time() - began > seconds

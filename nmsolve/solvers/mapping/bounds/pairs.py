@@ -165,7 +165,7 @@ def _traffic_is_symmetric(graph: LogicGraph) -> bool:
 
 
 def _lattice(weights: FloatArray, distance: CoreDistance) -> float:
-    """Greatest step that divides every cost: gcd of the pair weights times gcd of the distances; 0 if not whole."""
+    """Return the greatest step that divides every cost: gcd of the pair weights times gcd of the distances; 0 if not whole."""
     values = [distance.matrix.ravel(), distance.x, distance.y]
     values.append(np.array([distance.wrap_x, distance.wrap_y, distance.step]))
     d = np.concatenate(values)
@@ -213,7 +213,7 @@ def room_of_rows(
 
 
 def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray:
-    """Running sums of ``values`` sorted inside every CSR row."""
+    """Return running sums of ``values`` sorted inside every CSR row."""
     if len(values) and values.min() < values.max():
         values = values[np.lexsort((values, row))]
     total = np.cumsum(values)

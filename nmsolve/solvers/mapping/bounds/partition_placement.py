@@ -56,7 +56,7 @@ class Sizes:
     n: int
 
     def grams(self) -> tuple[FloatArray, FloatArray]:
-        """Eigenvalues (v, lines), falling, of G(m), and (v,) n |c(m)|^2, of all vertices."""
+        """Return eigenvalues (v, lines), falling, of G(m), and (v,) n |c(m)|^2, of all vertices."""
         sigma, drift, rows = [], [], self.vertices
         for m in np.array_split(rows, max(1, len(rows) * self.codes.shape[1] ** 2 // 2_000_000)):
             gram = np.einsum("vp,pi,pj->vij", m, self.codes, self.codes, optimize=True)

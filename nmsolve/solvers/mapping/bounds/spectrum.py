@@ -118,7 +118,7 @@ def distance_spectrum(form: PairForm) -> FloatArray:
 
 
 def project(a: FloatArray) -> FloatArray:
-    """``V' a V`` (k-1, k-1) for the orthonormal complement V of (1..1) that a Householder reflection gives."""
+    """Return ``V' a V`` (k-1, k-1) for the orthonormal complement V of (1..1) that a Householder reflection gives."""
     k = len(a)
     v = np.full(k, 1 / np.sqrt(k))
     v[0] += 1.0

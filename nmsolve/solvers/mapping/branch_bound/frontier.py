@@ -73,7 +73,7 @@ class Frontier:
         self._widen(np.full(n, -1, np.int64), tree.domain[0].copy(), FIRST_STEPS, 0)
 
     def low(self) -> int:
-        """Doubled bound on every mapping below the limit."""
+        """Return the doubled bound on every mapping below the limit."""
         lows = [int(self.tree.state[LIMIT])]
         lows += [item[0] for item in [*self.heap[:1], *self.stack]]
         if self.unfinished is not None:

@@ -108,7 +108,7 @@ class _Repairs:
         )
 
     def choose(self, kind: str, core: IntArray) -> IntArray:
-        """Different nodes to set free, as many as the last repairs suggest."""
+        """Return different nodes to set free, as many as the last repairs suggest."""
         n, size = len(core), min(self._size, len(core))
         first = int(self._rng.integers(n))
         if kind == "anywhere":

@@ -122,7 +122,7 @@ class ExactData:
         return total + sum(net.rate * self._net_length(net, core) for net in self.nets)
 
     def _net_length(self, net: Net, core: IntArray) -> int:
-        """``step * remote cores + length of the XY-route union`` of one net."""
+        """Return ``step * remote cores + length of the XY-route union`` of one net."""
         home, far = int(core[net.source]), {int(core[v]) for v in net.targets}
         length = self.step * len(far - {home})
         if not self.spans:
@@ -181,7 +181,7 @@ def _closing(position: FloatArray, wrap: float) -> FloatArray:
 
 
 def _pairs(problem: MappingProblem, routed: bool, symmetric: bool) -> tuple[IntArray, IntArray, FloatArray]:
-    """Pairs charged by distance: ``(tail, head, weight)``, parallel ones summed."""
+    """Return pairs charged by distance: ``(tail, head, weight)``, parallel ones summed."""
     graph = problem.graph
     row = np.repeat(np.arange(graph.rows), np.diff(graph.indptr))
     pays = np.ones(graph.rows, bool)

@@ -92,7 +92,7 @@ def least_distance(data: ExactData) -> int:
 
 
 def triangles(data: ExactData) -> tuple[IntArray, int]:
-    """Pairs that form triangles of mutually apart nodes, and the least perimeter of three different cores.
+    """Return pairs that form triangles of mutually apart nodes, and the least perimeter of three different cores.
 
     Returns (T, 3) pair numbers, empty where the perimeter says no more than three least distances (on a mesh
     of unit links it does: 4 instead of 3, as the mesh is bipartite), and the perimeter.

@@ -53,7 +53,7 @@ class Variables:
 
 
 def places(rows: Rows, n: int, cores: int) -> list[list[Any]]:
-    """``x[u][p]``: node u is on core p."""
+    """Return ``x[u][p]``: node u is on core p."""
     x = rows.binary("x", [(u, p) for u in range(n) for p in range(cores)])
     return [[x[u, p] for p in range(cores)] for u in range(n)]
 
@@ -71,7 +71,7 @@ def hint_places(rows: Rows, x: list[list[Any]], core: IntArray) -> None:
 
 
 def pairs_apart(rows: Rows, data: ExactData) -> list[Any] | None:
-    """``apart[e]``: the pair is on different cores; None where that is never asked."""
+    """Return ``apart[e]``: the pair is on different cores; None where that is never asked."""
     return list(rows.binary("apart", range(data.edges), implied=True).values()) if wants_links(data) else None
 
 
@@ -334,7 +334,7 @@ def net_length(rows: Rows, data: ExactData, nv: NetVariables) -> Any:
 
 
 def total_cost(rows: Rows, data: ExactData, v: Variables) -> Any:
-    """Traffic times distance, plus the nets: ``sum_e w_e d_e + sum_i rate_i (step (sum_p present_i[p] - 1) + length_i)``.
+    """Return traffic times distance, plus the nets: ``sum_e w_e d_e + sum_i rate_i (step (sum_p present_i[p] - 1) + length_i)``.
 
     For CP-SAT in whole numbers, for a MIP in the user's units; the weights and their rounding are stated in
     :mod:`nmsolve.solvers.search.scaling`, so that both state the same problem.

@@ -75,7 +75,7 @@ def recheck_conflict(problem: MappingProblem, certificate: Mapping[str, Any], se
 def _overfull(
     problem: MappingProblem, groups: Groups, items: BoolArray, limits: Sequence[Limit]
 ) -> str | None:
-    """``region 'a' leaves 3 cores x 2 nodes = 6 places for 7 nodes``, if these are too few; else None."""
+    """Return ``region 'a' leaves 3 cores x 2 nodes = 6 places for 7 nodes``, if these are too few; else None."""
     open_to = groups.masks[np.unique(groups.mask_of[items])].any(axis=0)
     cores = int(open_to.sum())
     for r, name in enumerate(problem.resources):

@@ -89,7 +89,7 @@ def _solve(
 
 
 def place_variables(model: Any, classes: Classes, cores: int) -> list[list[Any]]:
-    """``y[k][p]`` with ``sum_p y[k][p] = count[k]``."""
+    """Return ``y[k][p]`` with ``sum_p y[k][p] = count[k]``."""
     out = []
     for k, count in enumerate(classes.count.tolist()):
         row = [model.new_int_var(0, count, f"y[{k},{p}]") for p in range(cores)]

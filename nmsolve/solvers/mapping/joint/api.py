@@ -95,7 +95,7 @@ class JointTask(Task[RoutedMapping]):
         self.two_phase: float | None = None
 
     def words(self, seed: int) -> str:
-        """Sizes and objective."""
+        """Return sizes and objective."""
         return f"{self.problem.n} nodes, {self.problem.cores} cores, {self.objective}, routes free"
 
     def start(self, run: Run) -> list[Step]:

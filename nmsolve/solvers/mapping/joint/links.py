@@ -35,7 +35,7 @@ class LinkData:
 
 
 def link_data(problem: MappingProblem) -> LinkData:
-    """Data of the routed objectives among the objective and the ceilings of ``problem``."""
+    """Return data of the routed objectives among the objective and the ceilings of ``problem``."""
     joint = JointProblem(problem)
     names = [k for k in dict.fromkeys([problem.objective, *(k for k, _ in problem.ceilings)]) if k in ROUTED]
     many, links = len(joint.messages), len(joint.link)

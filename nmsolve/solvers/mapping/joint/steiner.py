@@ -49,7 +49,7 @@ def refuses_trees(machine: Machine) -> str | None:
 
 
 def best_trees(machine: Machine, quantity: str) -> Trees:
-    """Tables for ``hops`` (link weights) or ``energy``; links cost the same both ways."""
+    """Return tables for ``hops`` (link weights) or ``energy``; links cost the same both ways."""
     size = machine.size
     ends, weights = link_ends(machine), link_weights(machine, quantity)
     pairs = {(v // 4, int(ends[v])): float(weights[v]) for v in np.flatnonzero(np.isfinite(weights)).tolist()}

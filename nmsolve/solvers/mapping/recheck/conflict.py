@@ -50,7 +50,7 @@ def _status(problem: MappingProblem, seconds: float) -> str:
 
 
 def _axon_pairs(problem: MappingProblem) -> int:
-    """Variables of :func:`_axon_tables`."""
+    """Return variables of :func:`_axon_tables`."""
     return problem.graph.rows * problem.cores**2 if problem.axon_limits else 0
 
 

@@ -34,7 +34,7 @@ MOST_PRICE = 10.0
 
 
 def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: FloatArray) -> FloatArray:
-    """Traffic of node u by slot when its partners sit as near as they fit, heaviest first."""
+    """Return traffic of node u by slot when its partners sit as near as they fit, heaviest first."""
     sizes, limit = problem.sizes[partners], limit_of(problem)
     own = fits_with(sizes, limit, problem.sizes[u])
     other = max(1, fits_with(sizes, limit, np.zeros_like(limit)))
@@ -46,7 +46,7 @@ def _slot_weights(problem: MappingProblem, u: int, partners: IntArray, weight: F
 
 
 def recheck_neighbours(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
-    """Half the sum over nodes of (traffic, falling) x (least distance of each slot over the node's domain, rising)."""
+    """Return half the sum over nodes of (traffic, falling) x (least distance of each slot over the node's domain, rising)."""
     expect(problem, "pairs", fewest=1)
     cores, w = usable_cores(problem), both_ways(problem)
     rows = slot_rows(distances(problem, down=True))

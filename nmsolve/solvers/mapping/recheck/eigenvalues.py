@@ -59,7 +59,7 @@ def spectrum(m: FloatArray, error: FloatArray | float) -> tuple[FloatArray, Floa
 
 
 def _norm(m: FloatArray) -> FloatArray:
-    """Frobenius norms of matrices (..., n, n), never below the exact ones by more than ``SAFE`` allows for."""
+    """Return Frobenius norms of matrices (..., n, n), never below the exact ones by more than ``SAFE`` allows for."""
     return np.asarray(np.sqrt((m * m).sum(axis=(-1, -2))) + np.sqrt(UNDERFLOW))
 
 

@@ -73,7 +73,7 @@ def _price(problem: MappingProblem) -> float:
 
 
 def _turns_from_column_to_row(machine: Machine) -> int:
-    """Turns that XY prohibits, router by router: entered along the column, left along the row."""
+    """Return turns that XY prohibits, router by router: entered along the column, left along the row."""
     total = 0
     for p in range(machine.size):
         near = machine.neighbours(p)

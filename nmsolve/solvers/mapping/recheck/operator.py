@@ -78,7 +78,7 @@ class Operator:
         return np.asarray(out)
 
     def apply(self, x: FloatArray) -> FloatArray:
-        """Product with vectors (n,) or (n, m), without ``rho``, which is easier to round as a sum in blocks."""
+        """Return the product with vectors (n,) or (n, m), without ``rho``, which is easier to round as a sum in blocks."""
         y = self.base @ x
         if self.pulls is not None:
             inner = self.pulls @ x

@@ -302,7 +302,7 @@ def risen(value: float, step: float) -> float:
 
 
 def _divisor(values: FloatArray) -> int:
-    """Greatest common divisor of whole numbers; 0 for none."""
+    """Return the greatest common divisor of whole numbers; 0 for none."""
     return gcd(*(int(v) for v in np.unique(values)))
 
 

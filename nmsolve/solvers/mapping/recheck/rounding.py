@@ -25,7 +25,7 @@ UNDERFLOW = 2.0**-1000
 
 
 def gamma(roundings: int) -> float:
-    """Relative error of this many roundings in a row or of a sum of this many terms, rounded up; inf from 2^52 on."""
+    """Return the relative error of this many roundings in a row or of a sum of this many terms, rounded up; inf from 2^52 on."""
     part = roundings * ROUNDOFF
     return inf if part >= 0.5 else SAFE * part / (1 - part)
 

@@ -163,7 +163,7 @@ def _spans(problem: MappingProblem, certificate: Mapping[str, Any], room: int) -
 
 
 def _right_sides(table: IntArray, d: FloatArray, room: int, flat: bool) -> tuple[FloatArray, FloatArray]:
-    """Right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
+    """Return right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
     count = table.shape[1]
     clique = (table > 0).all(axis=1)
     if not (clique | ((np.sign(table).sum(axis=1) == 1) & (flat or count == 3))).all():

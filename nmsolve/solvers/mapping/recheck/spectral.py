@@ -224,7 +224,7 @@ def rising(certificate: Mapping[str, Any], most: int) -> FloatArray:
 
 
 def _codes(d: CoreDistance, problem: MappingProblem) -> FloatArray:
-    """One row per usable core; squared distances of rows are the distances of cores; all rows equally long."""
+    """Return one row per usable core; squared distances of rows are the distances of cores; all rows equally long."""
     cores = usable_cores(problem)
     columns: list[FloatArray] = []
     for at, wrap, index in ((d.x, d.wrap_x, cores % d.cols), (d.y, d.wrap_y, cores // d.cols)):

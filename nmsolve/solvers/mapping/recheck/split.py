@@ -122,7 +122,7 @@ def _rows(
 
 
 def _right_sides(table: IntArray, form: CoreDistance, d: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
+    """Return right-hand sides and orientations of rows of one size; raises CertificateError where a row is not valid here."""
     count = table.shape[1]
     clique = (table > 0).all(axis=1)
     if not (clique | (np.sign(table).sum(axis=1) == 1)).all():

@@ -126,7 +126,7 @@ def _both(n: int, u: IntArray, v: IntArray, value: IntArray) -> csr_array:
 
 
 def _capacity(problem: MappingProblem, certificate: Mapping[str, Any], traffic: csr_array) -> csr_array:
-    """Traffic after the metric rows ``d(u, via) + d(via, v) >= d(u, v)`` have moved it."""
+    """Return traffic after the metric rows ``d(u, via) + d(via, v) >= d(u, v)`` have moved it."""
     u, v, value = _triples(problem, certificate, "metric")
     via = _nodes(problem, certificate, "metric_via", len(u))
     if (via == u).any() or (via == v).any():
@@ -146,7 +146,7 @@ def _capacity(problem: MappingProblem, certificate: Mapping[str, Any], traffic: 
 def _sets(
     problem: MappingProblem, certificate: Mapping[str, Any]
 ) -> tuple[list[tuple[IntArray, IntArray, IntArray]], list[IntArray], list[int]]:
-    """Shares (as positions in the set), nodes and claimed cost of every set; shares keep node numbers for the sums."""
+    """Return shares (as positions in the set), nodes and claimed cost of every set; shares keep node numbers for the sums."""
     size = whole_numbers(certificate, "set_size", least=1)
     count = whole_numbers(certificate, "share_count", len(size), 0)
     claims = whole_numbers(certificate, "set_cost", len(size), 0)
@@ -203,7 +203,7 @@ def _star_value(
     stars: tuple[IntArray, IntArray, IntArray],
     d: FloatArray,
 ) -> int:
-    """``sum_u min_p (least cost of u's star from core p - price_p) + sum_p price_p``."""
+    """Return ``sum_u min_p (least cost of u's star from core p - price_p) + sum_p price_p``."""
     k = len(usable_cores(problem))
     price = whole_numbers(certificate, "price", k)
     if problem.n < k and price.max(initial=0) > 0:

@@ -62,7 +62,7 @@ def recheck_tree_parts(problem: MappingProblem, certificate: Mapping[str, Any]) 
 
 
 def messages(problem: MappingProblem) -> tuple[csr_array, csr_array, FloatArray]:
-    """Symmetric weights of pairs that are paid once if parted; (nets, n) pattern of longer messages; their rates.
+    """Return symmetric weights of pairs that are paid once if parted; (nets, n) pattern of longer messages; their rates.
 
     Entries of the pattern are in the order of the graph: the sender, then its targets.
     """

@@ -28,7 +28,7 @@ ROUNDS = 200
 
 
 def tries_for(top: Level) -> int:
-    """Repetitions of M2.2 and M2.3: 8, falling to 4 (the source's range) where a pass takes seconds."""
+    """Return repetitions of M2.2 and M2.3: 8, falling to 4 (the source's range) where a pass takes seconds."""
     return 8 if top.connections <= 2_000_000 else 4
 
 

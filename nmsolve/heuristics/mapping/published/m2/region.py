@@ -48,7 +48,7 @@ def target_region(free: BoolArray, chip: tuple[int, int], parts: int) -> BoolArr
 
 
 def _chips_spanned(height: int, width: int, chip: tuple[int, int]) -> int:
-    """Fewest chips a rectangle of this size can touch."""
+    """Return the fewest chips a rectangle of this size can touch."""
     return -(-height // chip[0]) * -(-width // chip[1])
 
 

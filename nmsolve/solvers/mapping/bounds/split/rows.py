@@ -100,7 +100,7 @@ class Rows:
         return Rows.of(np.concatenate([self.table, more]), tau, form)
 
     def paid(self) -> float:
-        """``sum tau_k rhs_k``."""
+        """Return ``sum tau_k rhs_k``."""
         return float(self.tau @ self.rhs)
 
 
@@ -120,7 +120,7 @@ def _violated(form: SplitForm, mean: FloatArray) -> tuple[Int32Array, FloatArray
 
 
 def _seeds(mean: FloatArray, form: SplitForm) -> tuple[IntArray, IntArray]:
-    """Pairs (a < b) farthest above, or nearest below, what a detour over a third node allows."""
+    """Return pairs (a < b) farthest above, or nearest below, what a detour over a third node allows."""
     open_diagonal = mean.copy()
     np.fill_diagonal(open_diagonal, np.inf)
     worth = np.full((form.k, form.k), -np.inf)

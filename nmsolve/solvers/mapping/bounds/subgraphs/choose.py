@@ -10,7 +10,7 @@ from nmsolve.solvers.mapping.bounds.subgraphs.form import Form
 
 
 def grown_sets(form: Form, size: int, times: int, rng: np.random.Generator) -> list[list[int]]:
-    """Different sets of ``size`` nodes: from every node ``times`` a connected set that adds the most attached.
+    """Return different sets of ``size`` nodes: from every node ``times`` a connected set that adds the most attached.
 
     The attachment is blurred by up to half, so that repeated growth finds other neighbours.
     """
