@@ -63,10 +63,10 @@ class _Blocks:
             return False
         if self.memory is not None and sum(self.storage[g] for g in inside) > self.memory:
             return False
-        return sum(self.price[g] for g in inside) >= self.least and self._in_one_piece(inside)
+        return sum(self.price[g] for g in inside) >= self.least and self._is_convex(inside)
 
-    def _in_one_piece(self, inside: set[int]) -> bool:
-        """No way along the order leaves the block and comes back."""
+    def _is_convex(self, inside: set[int]) -> bool:
+        """Return whether no way along the order leaves the block and comes back."""
         ahead, behind = dict[int, list[int]](), dict[int, list[int]]()
         for a, b in self.order:
             ahead.setdefault(a, []).append(b)

@@ -185,7 +185,7 @@ def room_per_core(problem: MappingProblem) -> int:
     return int((smallest <= limit).sum(axis=0).min())
 
 
-class Room(NamedTuple):
+class RowRoom(NamedTuple):
     """How many of the others of every row fit on the core of its node beside it, and on another core; both int64."""
 
     own: IntArray
@@ -194,14 +194,14 @@ class Room(NamedTuple):
 
 def room_of_rows(
     problem: MappingProblem, node: IntArray | Int32Array, indptr: IntArray, others: Int32Array
-) -> Room:
-    """Return the room of the CSR rows ``indptr`` (rows + 1,), ``others`` (entries,) of ``node`` (rows,).
+) -> RowRoom:
+    """Return the room of CSR rows ``indptr`` (rows + 1,), ``others`` (entries,) of ``node`` (rows,).
 
     Counted with the smallest others, resource by resource: never too few. ``other`` is at least 1 (a node fits somewhere if the
     problem is feasible at all).
     """
     degree = np.diff(indptr)
-    room = Room(degree.copy(), degree.copy())
+    room = RowRoom(degree.copy(), degree.copy())
     row = np.repeat(np.arange(len(degree)), degree)
     for r in range(len(problem.resources)):
         size, limit = problem.sizes[:, r], problem.capacity[:, r].max()
@@ -209,7 +209,7 @@ def room_of_rows(
         for fits, beside in ((room.own, size[node[row]]), (room.other, 0)):
             here = np.bincount(row, taken + beside <= limit, len(degree)).astype(np.int64)
             np.minimum(fits, here, out=fits)
-    return Room(room.own, np.maximum(room.other, 1))
+    return RowRoom(room.own, np.maximum(room.other, 1))
 
 
 def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray:
@@ -223,7 +223,7 @@ def _running_sums(values: IntArray, row: IntArray, indptr: IntArray) -> IntArray
 
 
 def slots_by_weight(
-    indptr: IntArray, weights: FloatArray, room: Room
+    indptr: IntArray, weights: FloatArray, room: RowRoom
 ) -> tuple[IntArray, FloatArray, IntArray]:
     """Return (row, weight, slot), each (nnz,), of all CSR entries if the heaviest of every row sit as close as they fit.
 

@@ -10,7 +10,7 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.mapping.exact import cut_lines, positions
 from nmsolve.solvers.mapping.exact.rules import HINTS, MEASURES, hint_places, placed, star_rows
-from nmsolve.solvers.mapping.joint.rules import Stated, pruned, state
+from nmsolve.solvers.mapping.joint.rules import RoutedModel, pruned, state
 from nmsolve.solvers.search.rows import Built, CpSatRows, MipRows, Rows, Value
 from nmsolve.solvers.search.scaling import Scale
 
@@ -45,7 +45,7 @@ def build(
     return Built(rows.model, claim, partial(_read, stated, free))
 
 
-def _read(stated: Stated, free: bool, value: Value) -> IntArray:
+def _read(stated: RoutedModel, free: bool, value: Value) -> IntArray:
     """Return (n,) cores, or with ``free`` routes a whole solution of the joint problem."""
     core, joint = placed(stated.x, value), stated.links.joint
     if not free:
@@ -54,7 +54,7 @@ def _read(stated: Stated, free: bool, value: Value) -> IntArray:
     return joint.join(core, pruned(joint, used.reshape(len(joint.messages), len(joint.link)), core))
 
 
-def _lines_crossed(rows: Rows, stated: Stated) -> None:
+def _lines_crossed(rows: Rows, stated: RoutedModel) -> None:
     """Whatever way it goes, a tree leaves every half of the board that holds its source and not all its targets.
 
     For every pair of neighbouring lines a link across where source and a target are apart: valid rows.
@@ -75,7 +75,7 @@ def _lines_crossed(rows: Rows, stated: Stated) -> None:
                 rows.add(across >= here - rows.total(x[t][p] for p in inside))
 
 
-def _hint(rows: Rows, stated: Stated, start: IntArray, free: bool) -> None:
+def _hint(rows: Rows, stated: RoutedModel, start: IntArray, free: bool) -> None:
     """Hint cores and used links of a known solution, moved to where the symmetry row allows it.
 
     CP-SAT also gets numbers of links; HiGHS completes what is left open.

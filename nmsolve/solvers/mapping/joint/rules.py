@@ -38,7 +38,7 @@ class RouteVariables:
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class RoutedModel:
     """A model with all rows.
 
     Attributes
@@ -64,7 +64,7 @@ def state(
     break_symmetry: bool,
     variables: Callable[[Any, ExactData, list[list[Any]]], Any],
     measures: Sequence[Callable[[Any, ExactData, Any], None]],
-) -> Stated:
+) -> RoutedModel:
     """State ``problem`` with its ceilings; ``free``: routes are chosen, else the machine's own.
 
     Parameters
@@ -111,7 +111,7 @@ def state(
     symmetry = route_symmetry(problem, names, free) if break_symmetry else None
     if symmetry is not None:
         rules.heaviest_node_in_one_part(rows, x, symmetry.board)
-    return Stated(links, x, v, scale, unit, symmetry)
+    return RoutedModel(links, x, v, scale, unit, symmetry)
 
 
 def routed(problem: MappingProblem, name: str, free: bool) -> bool:
