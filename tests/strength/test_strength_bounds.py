@@ -1,4 +1,5 @@
-"""Floors of bounds on mappings. Every test names the mutation that it must fail under (mutants.py).
+"""Floors of bounds on mappings. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
 
 Ascents are stopped after a number of steps. Where sums of floating point numbers steer them, a floor leaves a little room.
 """
@@ -65,6 +66,11 @@ def test_split() -> None:
     at_least(proved(Split(), DENSE, stops=250, upper=1913), 1760)
 
 
+def test_split_starts() -> None:
+    """Fails if it starts with all traffic on the spectral side only."""
+    at_least(proved(Split(), SPARSE, stops=150, upper=612), 500)
+
+
 def test_subgraphs() -> None:
     """Fails if the climb makes a few steps only."""
     at_least(proved(Subgraphs(), SPARSE, stops=40, upper=612), 560)
@@ -100,6 +106,11 @@ def test_exchange() -> None:
     at_least(proved(Exchange(), placement(dense(25), board(5, 5), "reward"), stops=200), 1645)
 
 
+def test_exchange_channels() -> None:
+    """Fails if prohibited turns cost nothing where messages must take some."""
+    at_least(proved(Exchange(), placement(casts(25, 4), board(5, 5), "reward"), stops=100), 541.8)
+
+
 def test_cover() -> None:
     """Fails if the ascent ends after five rounds."""
     at_least(proved(CoreTraffic(), FEW, stops=120, upper=217), 98)
@@ -119,3 +130,13 @@ def test_cover_pricing() -> None:
 def test_branch_bound() -> None:
     """Fails if the symmetries of the board are not used: the proof then takes more slices."""
     at_least(proved(BranchBound(), placement(dense(12, 2), board(3, 4)), stops=1), 208)
+
+
+def test_branch_bound_open() -> None:
+    """Fails if the bound of a search that is not through is 10 % weaker."""
+    at_least(proved(BranchBound(), placement(dense(20, 2), board(4, 5)), stops=1), 654)
+
+
+def test_branch_bound_best_first() -> None:
+    """Fails without the best-first search on split bounds."""
+    at_least(proved(BranchBound(), placement(dense(18, 2), board(4, 5)), stops=150, start=np.arange(18)), 576)

@@ -1,4 +1,6 @@
-"""Floors of the engines that put many nodes on a core. Every test names the mutation that it must fail under (mutants.py)."""
+"""Floors of the engines that put many nodes on a core. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +26,7 @@ GRID = MappingProblem(grid(32, 32), board(4, 4), "hops", (), 66)
 POINTS = MappingProblem(near(600, 6), board(4, 4), "hops", (), 40)
 DEEP = MappingProblem(near(1200, 6), board(2, 2), "hops", (), 320)
 CASTS = MappingProblem(casts(400, 5), board(3, 3), "multicast-hops", (), 48)
+REACH = MappingProblem(casts(1500, 6), board(4, 4), "connectivity", (), 100)
 
 
 def test_first_fit() -> None:
@@ -41,9 +44,36 @@ def test_multilevel_cycles() -> None:
     at_most(found(Multilevel(), POINTS, 3, seconds=0.05), 1295)
 
 
+def test_multilevel_descent() -> None:
+    """Fails without the descent after the annealing of a level."""
+    at_most(found(Multilevel(), POINTS, 4, seconds=0.01), 1400)
+
+
 def test_external() -> None:
     """Fails if levels finer than the coarsest are not refined."""
     at_most(found(External(), DEEP, 3, seconds=0.1), 655)
+
+
+def test_external_again() -> None:
+    """Fails if the best of several starts is not annealed again."""
+    at_most(found(External(), GRID, 3, seconds=0.1), 430)
+
+
+def test_external_messages_start() -> None:
+    """Fails without a start from pairs of nodes, or if whole cores do not change places."""
+    at_most(found(External(), CASTS, 3, seconds=0.1), 625)
+
+
+def test_external_messages_levels() -> None:
+    """Fails if messages are not coarsened."""
+    start = np.random.default_rng(1).permutation(1500) % 16
+    at_most(found(External(), REACH, 3, seconds=0.05, start=start), 4600)
+
+
+def test_external_messages_heat() -> None:
+    """Fails if levels are cold from the start."""
+    start = np.random.default_rng(1).permutation(1500) % 16
+    at_most(found(External(), REACH, 2, seconds=0.2, start=start), 2500)
 
 
 def test_external_on_messages() -> None:

@@ -1,4 +1,6 @@
-"""Floors of the engines for pipelines. Every test names the mutation that it must fail under (mutants.py)."""
+"""Floors of the engines for pipelines. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
 
 from __future__ import annotations
 
@@ -72,6 +74,16 @@ def test_counting() -> None:
     at_least(run(CountingBounds(), network(40, 20, 1, "any")).bound(), 102.9)
 
 
+def test_work() -> None:
+    """Fails without the bound by all work."""
+    at_least(run(CountingBounds(), CHAIN).bound(), 86.9)
+
+
+def test_downsets_bound() -> None:
+    """Fails without its bound, or if that is 10 % weaker."""
+    at_least(run(Downsets(), ORDERED).bound(), 277)
+
+
 def test_downsets() -> None:
     """Fails if only one order of the layers is searched."""
     at_most(run(Downsets(), ORDERED).value, 277)
@@ -86,6 +98,12 @@ def test_orders() -> None:
     """Fails if there is only the first generation."""
     long = network(80, 8, 1, "contiguous")
     at_most(float(np.mean([run(Orders(), long, seed=s, stops=600).value for s in (1, 2, 3)])), 373)
+
+
+def test_orders_bred() -> None:
+    """Fails if children are random, or the elite does not stay."""
+    wide = network(60, 12, 1, "contiguous")
+    at_most(float(np.mean([run(Orders(), wide, seed=s, stops=1500).value for s in (1, 2, 3, 4)])), 232.5)
 
 
 def test_groups_local() -> None:

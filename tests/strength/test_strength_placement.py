@@ -1,9 +1,11 @@
-"""Floors of the engines for one node per core. Every test names the mutation that it must fail under (mutants.py)."""
+"""Floors of the engines for one node per core. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
 
 from __future__ import annotations
 
 from counted import Counted
-from strength_cases import at_most, board, found, mapped, near, placement
+from strength_cases import at_most, board, found, grid, mapped, near, placement
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.heuristics.mapping.placement.data import placement_data
@@ -26,6 +28,21 @@ LARGE = placement(near(100, 4), board(10, 10))
 def test_anneal() -> None:
     """Fails if only its first stage runs."""
     at_most(found(Anneal(), LARGE, 3, seconds=0.1, stops=800), 1790)
+
+
+def test_anneal_spectral() -> None:
+    """Fails without spectral starts."""
+    at_most(found(Anneal(), placement(grid(16, 16), board(16, 16)), 3, seconds=0.2, stops=800), 590)
+
+
+def test_anneal_heat() -> None:
+    """Fails if every stage is cold from the start, or never cools."""
+    at_most(found(Anneal(), placement(grid(12, 12), board(12, 12)), 3, seconds=0.2, stops=800), 330)
+
+
+def test_anneal_empty_cores() -> None:
+    """Fails if nodes only change places."""
+    at_most(found(Anneal(), placement(near(80, 4), board(10, 10)), 3, seconds=0.1, stops=800), 1390)
 
 
 def test_tabu() -> None:

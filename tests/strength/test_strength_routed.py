@@ -1,4 +1,5 @@
-"""Floors of placement and routes in turns. Every test names the mutation that it must fail under (mutants.py).
+"""Floors of placement and routes in turns. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
 
 The clock goes by when it is looked at, and routes of the first placement are the best rule's: both would else depend on the
 time that a run in this process has.

@@ -1,4 +1,6 @@
-"""Floors of the engines for routes. Every test names the mutation that it must fail under (mutants.py)."""
+"""Floors of the engines for routes. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
 
 from __future__ import annotations
 

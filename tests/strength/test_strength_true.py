@@ -1,4 +1,5 @@
-"""Floors of local search on objectives as they are stated. Every test names the mutation that it must fail under (mutants.py).
+"""Floors of local search on objectives as they are stated. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
 
 The clock of these runs counts looks at it, so a cooling schedule has the same slices, with the same tries, on any machine.
 """
@@ -18,6 +19,7 @@ from nmsolve.solvers.mapping.cpsat_lns.engine import CpSatLns
 
 CASTS = MappingProblem(casts(120, 4), board(3, 3), "multicast-hops", (), 16)
 SMALL = np.random.default_rng(2).permutation(36)
+FREE = np.random.default_rng(2).permutation(64)
 
 
 def test_nets() -> None:
@@ -31,10 +33,29 @@ def test_links() -> None:
     at_most(found(Links(), problem, 3, seconds=4.0, tick=0.05, slow_start=6, start=SMALL), 21.5)
 
 
+def test_links_heat() -> None:
+    """Fails if it only descends, sees sharp from the start, only moves nodes, or only exchanges them."""
+    problem, start = placement(near(50, 5, 1), board(8, 8), "max-link"), FREE[:50]
+    at_most(found(Links(), problem, 4, seconds=4.0, tick=0.05, slow_start=12, start=start), 21)
+
+
 def test_reward() -> None:
     """Fails without descent: if every move is taken, whatever it costs."""
     problem = placement(casts(36, 3), board(6, 6), "reward")
     at_most(found(Reward(), problem, 3, seconds=4.0, tick=0.05, slow_start=6, start=SMALL), 2700)
+
+
+def test_reward_heat() -> None:
+    """Fails if it only descends, only moves nodes, or only exchanges them."""
+    problem, start = placement(near(28, 4), board(6, 6), "reward"), SMALL[:28]
+    at_most(found(Reward(), problem, 3, seconds=4.0, tick=0.05, slow_start=12, start=start), 930)
+
+
+def test_remap_heat() -> None:
+    """Fails if it only descends."""
+    old = np.random.default_rng(3).permutation(200) % 16
+    problem = MappingProblem(near(200, 4), board(4, 4), "hops", (), 15, Migration(old, 80, np.arange(200)))
+    at_most(found(Remap(), problem, 3, seconds=0.2, start=old), 2200)
 
 
 def test_remap() -> None:
