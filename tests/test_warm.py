@@ -80,8 +80,18 @@ def test_kernels_older_than_what_they_call_are_found(tmp_path: Path) -> None:
 
 #: Ways to compile a kernel (``model/compiled.py``), and those that leave it without what Python calls.
 WAYS, CALLEES = (
-    {"kernel", "plain", "callee", "plain_callee", "inlined", "compiled", "piece"},
-    {"callee", "plain_callee"},
+    {
+        "kernel",
+        "plain",
+        "callee",
+        "plain_callee",
+        "embedded",
+        "embedded_callee",
+        "inlined",
+        "compiled",
+        "piece",
+    },
+    {"callee", "plain_callee", "embedded_callee", "piece"},
 )
 
 

@@ -40,6 +40,7 @@ def compiled(**options: object) -> Callable[[Callable[..., Any]], Any]:
         "no_cfunc_wrapper": True,
         "error_model": "python",
         "fastmath": False,
+        "forceinline": False,
         **options,
     }
 
@@ -60,5 +61,8 @@ plain = compiled(_nrt=False)
 #: Like ``kernel`` and ``plain``, but only kernels may call it; a call from Python would crash.
 callee = compiled(_nrt=True, no_cpython_wrapper=True)
 plain_callee = compiled(_nrt=False, no_cpython_wrapper=True)
-#: A few lines that are put in where they are called.
+#: A few lines that become part of the machine code of those that call them: as fast as ``inlined``, and typed only once.
+embedded = compiled(_nrt=False, forceinline=True)
+embedded_callee = compiled(_nrt=False, forceinline=True, no_cpython_wrapper=True)
+#: A few lines that are put in where they are called before types are known: for what takes most of its callers' state.
 inlined = compiled(inline="always")

@@ -6,20 +6,17 @@ import math
 
 import numpy as np
 
-from nmsolve.hw.noc.kernel import piece
+from nmsolve.hw.noc.kernel import kernel, piece
 from nmsolve.hw.noc.layout import NEVER
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray
 
 
 @piece
 def uniform(chance: AnyArray) -> float:
     """Return a float64 in [0, 1): SplitMix64 (Steele et al. 2014). ``chance`` is (1,) uint64."""
-    chance[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = chance[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    chance[0] += STEP
+    return float(mix(chance[0]) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @piece
@@ -28,7 +25,7 @@ def below(chance: AnyArray, count: int) -> int:
     return int(uniform(chance) * count)
 
 
-@piece
+@kernel
 def gap(chance: AnyArray, probability: float) -> int:
     """Return trials up to and including the next success (>= 1) of a Bernoulli process; ``NEVER`` for probability 0."""
     if probability >= 1.0:

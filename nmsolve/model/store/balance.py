@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.compiled import inlined, plain
+from nmsolve.model.compiled import plain
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 _U = np.uint64
@@ -30,16 +31,8 @@ def imbalance(
             many = _U(size[c]) if len(size) else _U(1)
             out = kind & _U(1) == _U(0)
             pair = (here << _U(32)) | there if out else (there << _U(32)) | here
-            h = _mix(pair)
-            h = _mix(h ^ (((kind >> _U(1)) << _U(32)) | many))
-            h = _mix(h ^ code[c])
+            h = mix(pair + STEP)
+            h = mix((h ^ (((kind >> _U(1)) << _U(32)) | many)) + STEP)
+            h = mix((h ^ code[c]) + STEP)
             total = total + h if out else total - h
     return total
-
-
-@inlined
-def _mix(x: np.uint64) -> np.uint64:
-    x += _U(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> _U(30))) * _U(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> _U(27))) * _U(0x94D049BB133111EB)
-    return x ^ (x >> _U(31))

@@ -81,8 +81,8 @@ def _goal(
     count = a.in_ptr[u + 1] - a.in_ptr[u]
     way = below(rng, 4)
     if way == 0:
-        return np.int64(below(rng, a.used.shape[1])), np.int64(-1)  # numba unifies signed numbers only
-    v = np.int64(below(rng, len(a.core)))
+        return below(rng, a.used.shape[1]), np.int64(-1)  # numba unifies signed numbers only
+    v = below(rng, len(a.core))
     if way > 1 and count > 0:
         e = a.in_row[a.in_ptr[u] + below(rng, count)]
         length = pin_ptr[e + 1] - pin_ptr[e]

@@ -38,11 +38,11 @@ def partner(s: Places, u: int, rng: AnyArray) -> np.int64:
     rows = s.row_ptr[u + 1] - s.row_ptr[u]
     if rows == 0 or uniform(rng) < ANYWHERE:
         return np.int64(below(rng, len(s.room.core)))
-    i = s.rows[s.row_ptr[u] + np.int64(below(rng, rows))]
+    i = s.rows[s.row_ptr[u] + below(rng, rows)]
     pins = s.nets.indptr[i + 1] - s.nets.indptr[i]
     if s.nets.source[i] != u or pins == 0:
         return np.int64(s.nets.source[i])
-    return np.int64(s.nets.targets[s.nets.indptr[i] + np.int64(below(rng, pins))])
+    return np.int64(s.nets.targets[s.nets.indptr[i] + below(rng, pins)])
 
 
 @plain_callee
@@ -52,7 +52,7 @@ def goal(s: Places, u: int, rng: AnyArray) -> np.int64:
         return np.int64(below(rng, len(s.room.capacity)))
     q = s.room.core[partner(s, u, rng)]
     if uniform(rng) < 0.5:
-        near = s.links.ends[4 * q + np.int64(below(rng, 4))]
+        near = s.links.ends[4 * q + below(rng, 4)]
         if near >= 0:
             return np.int64(near)
     return np.int64(q)
@@ -65,7 +65,7 @@ def some_change(s: Places, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]
     The node is -1 if none was found. What it has to change with is the head of a ring, which turns.
     """
     room = s.room
-    u = np.int64(below(rng, len(room.core)))
+    u = below(rng, len(room.core))
     p, q, v = room.core[u], np.int64(goal(s, u, rng)), np.int64(-1)
     if q == p:
         return np.int64(-1), q, v

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import inlined, plain, plain_callee
+from nmsolve.model.compiled import embedded, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -54,7 +54,7 @@ def room_of(problem: MappingProblem, core: IntArray | None = None) -> Room:
     return room
 
 
-@inlined
+@embedded
 def fits(s: Room, u: int, p: int, without: int) -> bool:
     """True if node ``u`` may go to core ``p`` once node ``without`` (-1: nobody) has left it."""
     if not s.domains[s.domain_of[u], p]:
@@ -72,7 +72,7 @@ def fits(s: Room, u: int, p: int, without: int) -> bool:
     return clear
 
 
-@inlined
+@embedded
 def put(s: Room, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from another, or from nowhere); rules are not asked."""
     q = s.core[u]

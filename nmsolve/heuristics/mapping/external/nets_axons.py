@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.external.nets_state import NetTables, Work
-from nmsolve.model.compiled import inlined, plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, Int32Array, IntArray
 
@@ -67,7 +67,7 @@ def count_entries(t: NetTables) -> None:
             t.excess[0] += max(0, used[table, p] - t.most[table])
 
 
-@inlined
+@embedded_callee
 def _book(t: NetTables, table: int, p: int, by: int) -> None:
     """A table of core ``p`` gets ``by`` entries more."""
     old = t.used[table, p]
@@ -75,7 +75,7 @@ def _book(t: NetTables, table: int, p: int, by: int) -> None:
     t.excess[0] += max(0, old + by - t.most[table]) - max(0, old - t.most[table])
 
 
-@inlined
+@embedded_callee
 def book_row(t: NetTables, row: int, p: int, by: int) -> None:
     """No destination of ``row`` is left on core ``p`` (``by`` -1), or the first one came (1)."""
     o = t.origin[row]
@@ -84,7 +84,7 @@ def book_row(t: NetTables, row: int, p: int, by: int) -> None:
         _book(t, OUT, o, by)
 
 
-@inlined
+@embedded_callee
 def book_source(t: NetTables, row: int, p: int, q: int) -> None:
     """The source of ``row`` goes from core ``p`` to ``q``."""
     leaves = t.inner[row] and t.hits[row, p] == 0
@@ -136,7 +136,7 @@ def entries(t: NetTables, v: int, q: int, rows: Int32Array) -> tuple[int, int, i
     return gone, left, new, sent, aside
 
 
-@inlined
+@embedded_callee
 def rise(t: NetTables, table: int, p: int, by: int) -> int:
     """How many more entries are too many if a table of core ``p`` gets ``by`` more."""
     over: int = t.used[table, p] - t.most[table]

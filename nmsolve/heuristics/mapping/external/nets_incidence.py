@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import inlined, plain
+from nmsolve.model.compiled import embedded_callee, plain
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.store.varint import put
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
@@ -159,7 +159,7 @@ def _walk(
     return True
 
 
-@inlined
+@embedded_callee
 def gap_bytes(gap: int) -> int:
     """Bytes that a gap takes in a list."""
     size = 1
@@ -195,7 +195,7 @@ def _list(
     return many
 
 
-@inlined
+@embedded_callee
 def next_gap(data: AnyArray, k: int) -> tuple[int, int]:
     """The gap that begins at byte ``k``, and where the next one begins; nothing is checked."""
     byte = int(data[k])

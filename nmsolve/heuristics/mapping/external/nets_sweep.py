@@ -38,7 +38,8 @@ from nmsolve.heuristics.mapping.external.nets_state import (
     new_work,
     reset,
 )
-from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, kernel, plain, plain_callee
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
 #: A batch has about this many (vertex, row) pairs, and at most this share of the level's vertices.
@@ -47,18 +48,11 @@ BATCH, SHARE = 400_000, 0.01
 PARTNERS = 2
 
 
-@inlined
+@embedded_callee
 def draw(key: int, v: int, turn: int) -> float:
     """Random number in [0, 1) that depends on ``key`` (seed and pass), vertex and turn alone (splitmix64)."""
-    z = (
-        np.uint64(key)
-        + np.uint64(v) * np.uint64(0x9E3779B97F4A7C15)
-        + np.uint64(turn) * np.uint64(0xD1B54A32D192ED03)
-    )
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    z = z ^ (z >> np.uint64(31))
-    return float(z >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+    bits = mix(np.uint64(key) + np.uint64(v) * STEP + np.uint64(turn) * np.uint64(0xD1B54A32D192ED03))
+    return float(bits >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @kernel
@@ -356,7 +350,7 @@ class Sweeper:
         piece = self.lists.read(*self.lists.pieces()[0])
         end = min(piece.last, piece.first + sample)
 
-        def rise(heat: float) -> float:
+        def growth(heat: float) -> float:
             self.propose(piece, piece.first, end, heat, self.seed)
             going = self.wants.goal[piece.first : end] >= 0
             return float(self.wants.change[piece.first : end][going].sum())
@@ -364,7 +358,7 @@ class Sweeper:
         share = self.cost / max(1, self.lists.n)
         high = share
         for _ in range(20):
-            if rise(high) <= 0.0 or self.should_stop():
+            if growth(high) <= 0.0 or self.should_stop():
                 break
             high *= 0.5
         else:
@@ -372,5 +366,5 @@ class Sweeper:
         low, high = high, 2.0 * high
         for _ in range(3):
             middle = (low * high) ** 0.5
-            low, high = (middle, high) if rise(middle) <= 0.0 else (low, middle)
+            low, high = (middle, high) if growth(middle) <= 0.0 else (low, middle)
         return low

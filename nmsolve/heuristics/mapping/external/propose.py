@@ -20,6 +20,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.external.accept import Placement
 from nmsolve.heuristics.mapping.external.levels import RUN, Arcs
 from nmsolve.model.compiled import compiled, inlined
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Cores that cost this many T more than the best one are never drawn (their probability is below 1e-5).
@@ -62,11 +63,8 @@ class Drawing(NamedTuple):
 
 @inlined
 def hashed(key: int, u: int) -> Any:
-    """64 random bits of node ``u`` in the pass ``key`` (splitmix64's output function)."""
-    z = np.uint64(key) + np.uint64(u) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    """64 random bits of node ``u`` in the pass ``key`` (splitmix64)."""
+    return mix(np.uint64(key) + np.uint64(u) * STEP)
 
 
 @inlined

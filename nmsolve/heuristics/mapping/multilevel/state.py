@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.multilevel.levels import Board, Net
-from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
@@ -91,7 +91,7 @@ def fill_lines(net: Net, board: Board, s: State, begin: int, end: int) -> None:
                     s.lines[u, w + j] += in_row[r] * board.lines_y[r, j]
 
 
-@inlined
+@embedded_callee
 def fits(net: Net, s: State, u: int, p: int) -> bool:
     """True if core ``p`` has room for node ``u``."""
     for r in range(s.load.shape[1]):  # noqa: SIM110 (numba)
@@ -100,7 +100,7 @@ def fits(net: Net, s: State, u: int, p: int) -> bool:
     return True
 
 
-@inlined
+@embedded_callee
 def swap_fits(net: Net, s: State, u: int, v: int) -> bool:
     """True if ``u`` and ``v`` (on different cores) can change places under all capacities."""
     p, q = s.pos[u], s.pos[v]

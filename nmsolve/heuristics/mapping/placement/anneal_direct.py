@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix, put
+from nmsolve.heuristics.mapping.placement.proposals import allowed, line_near, put
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
 from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import FloatArray, Int32Array, IntArray
 
 

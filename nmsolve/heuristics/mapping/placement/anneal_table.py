@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, line_near, mix
+from nmsolve.heuristics.mapping.placement.proposals import allowed, line_near
 from nmsolve.heuristics.mapping.placement.tables import (
     Grid,
     Net,
@@ -15,6 +15,7 @@ from nmsolve.heuristics.mapping.placement.tables import (
     pair_weight,
 )
 from nmsolve.model.compiled import kernel
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import FloatArray, IntArray
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import STEP, allowed, mix
+from nmsolve.heuristics.mapping.placement.proposals import allowed
 from nmsolve.heuristics.mapping.placement.tables import (
     Grid,
     Net,
@@ -21,6 +21,7 @@ from nmsolve.heuristics.mapping.placement.tables import (
     pair_weight,
 )
 from nmsolve.model.compiled import callee, kernel
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 #: Swaps of one round, block move and repair together; a round that needs more is undone.

@@ -8,23 +8,12 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
 from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
 
 #: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
 #: is Metropolis' rule without a logarithm in the loop.
 QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
-
-
-#: The kernels count splitmix64 steps (see common/rng.py) in a local variable, which keeps it in a register.
-STEP = np.uint64(0x9E3779B97F4A7C15)
-
-
-@callee
-def mix(z: Any) -> Any:
-    """Output function of splitmix64: 64 random bits of a counter."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
 
 
 @callee

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import STEP, mix
 from nmsolve.model.compiled import callee, compiled, kernel, plain_callee
+from nmsolve.model.splitmix import STEP, mix
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Price of a swap that a side constraint forbids, or of two empty cores; absorbs every update.

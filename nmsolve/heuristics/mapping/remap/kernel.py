@@ -76,7 +76,7 @@ def anneal(
 def _some_node(s: RemapState, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
-    return np.int64(below(rng, len(s.room.core)))  # type: ignore[return-value]
+    return below(rng, len(s.room.core))  # type: ignore[no-any-return]
 
 
 @plain_callee
@@ -88,9 +88,9 @@ def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArra
     degree = arcs.indptr[u + 1] - arcs.indptr[u]
     if degree == 0 or uniform(rng) >= NEIGHBOUR:
         return rules.places[below(rng, len(rules.places))]  # type: ignore[no-any-return]
-    p = s.room.core[arcs.other[arcs.indptr[u] + np.int64(below(rng, degree))]]
+    p = s.room.core[arcs.other[arcs.indptr[u] + below(rng, degree)]]
     if rules.mesh and uniform(rng) < BESIDE:
-        side = np.int64(below(rng, 4))
+        side = below(rng, 4)
         row, col = p // rules.cols, p % rules.cols
         row += (side == 0) - (side == 1)
         col += (side == 2) - (side == 3)

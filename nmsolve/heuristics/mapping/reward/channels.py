@@ -7,6 +7,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
 from nmsolve.hw.kernels import goes_up
 from nmsolve.model.compiled import plain_callee
+from nmsolve.model.splitmix import STEP, mix
 
 
 @plain_callee
@@ -63,12 +64,7 @@ def _new_links(s: RewardState, p: int, q: int, stamp: int) -> int:
 @plain_callee
 def _mix(value: int, salt: int) -> int:
     """64 bits that look random (splitmix64); sums of them over sets of cores collide about once in 2^64."""
-    z = (np.uint64(2) * value + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + salt * np.uint64(
-        0xD1B54A32D192ED03
-    )
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))  # type: ignore[return-value]
+    return mix((np.uint64(2) * value + np.uint64(1)) * STEP + salt * np.uint64(0xD1B54A32D192ED03))  # type: ignore[no-any-return]
 
 
 @plain_callee

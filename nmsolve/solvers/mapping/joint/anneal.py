@@ -84,10 +84,10 @@ def anneal(
     n, cores = len(s.room.core), len(s.room.capacity)
     for i in range(tries):
         heat = hot * (cold / hot) ** (i / tries)
-        u, v = np.int64(below(rng, n)), np.int64(below(rng, n))
+        u, v = below(rng, n), below(rng, n)
         p, q = s.room.core[u], s.room.core[v]
         if uniform(rng) < 0.5:
-            q, v = np.int64(below(rng, cores)), np.int64(-1)
+            q, v = below(rng, cores), np.int64(-1)
         if q == p:
             continue
         if v < 0 and not fits(s.room, u, q, -1):

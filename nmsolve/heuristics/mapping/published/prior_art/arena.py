@@ -14,7 +14,7 @@ import numpy as np
 from nmsolve.heuristics.rng import below
 from nmsolve.hw.cost import CoreDistance, core_distance, pair_distance
 from nmsolve.hw.deltas import Arcs, arcs, pair_move_delta, pair_swap_delta
-from nmsolve.model.compiled import inlined, kernel, plain, plain_callee
+from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -107,7 +107,7 @@ def partner(a: Arena, m: Mapping, u: int, q: int, rng: AnyArray) -> int:
     if fits(a, m, u, q, -1):
         return -1
     n = len(m.core)
-    v = pick(rng, n)
+    v = below(rng, n)
     for _ in range(n):
         if m.core[v] == q and fits(a, m, u, q, v) and fits(a, m, v, p, u):
             return int(v)
@@ -139,18 +139,12 @@ def send(a: Arena, m: Mapping, u: int, q: int, v: int, delta: float) -> None:
     m.cost[0] += delta
 
 
-@inlined
-def pick(rng: AnyArray, end: int) -> int:
-    """Random whole number in [0, end), signed, so that it may meet -1."""
-    return int(np.int64(below(rng, end)))
-
-
 @plain_callee
 def step_of(a: Arena, m: Mapping, rng: AnyArray) -> tuple[int, int, int]:
     """A random step ``(u, q, partner)``: half of them exchange two random nodes, half aim at a random core."""
-    u = pick(rng, len(m.core))
+    u = below(rng, len(m.core))
     if below(rng, 2) == 0:
-        v = pick(rng, len(m.core))
+        v = below(rng, len(m.core))
         p, q = m.core[u], m.core[v]
         if p == q or not (fits(a, m, u, q, v) and fits(a, m, v, p, u)):
             return u, q, -2

@@ -14,11 +14,10 @@ from nmsolve.heuristics.mapping.published.prior_art.arena import (
     change,
     copied,
     partner,
-    pick,
     send,
     shake,
 )
-from nmsolve.heuristics.rng import uniform
+from nmsolve.heuristics.rng import below, uniform
 from nmsolve.model.compiled import plain
 from nmsolve.model.types import AnyArray
 
@@ -72,7 +71,7 @@ class ParticleSwarm:
 def _follow(a: Arena, m: Mapping, leader: Mapping, confidence: float, rng: AnyArray) -> None:
     """Make every exchange that leads to ``leader`` with probability ``confidence``, beginning at a random node."""
     n = len(m.core)
-    u = pick(rng, n)
+    u = below(rng, n)
     for _ in range(n):
         q = leader.core[u]
         if m.core[u] != q and uniform(rng) < confidence:
