@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed, wait
 from functools import partial
 from multiprocessing import get_context
 
@@ -26,18 +26,20 @@ OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]]
     "routing": warm_routing,
     "simulation": warm_simulation,
 }
-#: What takes longest to compile: begun first.
+#: Compiles what checks and scores the answers of every engine: done before what would compile it too, at the same time.
+FIRST = "first-fit"
+#: What hardly needs those kernels: begun with it.
+APART = ("pipelines", "simulation")
+#: What takes longest to compile of all the others: begun first.
 SLOW = (
     "external",
+    "routing",
     "multilevel",
     "nets",
     "branch-bound",
-    "routing",
-    "pipelines",
     "subgraphs",
     "anneal",
     "files",
-    "simulation",
     "free routes",
 )
 
@@ -46,8 +48,8 @@ def warm_up(say: Callable[[str], None]) -> int:
     """Run every engine that needs no child process on a small problem of each kind it takes; returns the number of runs.
 
     ``say`` gets one line per engine, with its CPU seconds. Kernels are cached beside the sources, so later processes only load
-    them. Engines share few kernels, so that as many processes as there are cores compile at the same time. Kernels compiled from
-    older code are removed first.
+    them. But for those of :data:`FIRST` engines share few kernels, so that as many processes as there are cores compile at the
+    same time. Kernels compiled from older code are removed first.
     """
     for cached in stale_kernels():
         cached.unlink()
@@ -55,7 +57,9 @@ def warm_up(say: Callable[[str], None]) -> int:
     names.sort(key=lambda name: SLOW.index(name) if name in SLOW else len(SLOW))
     runs = 0
     with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
-        begun = {pool.submit(_timed, name): name for name in names}
+        begun = {pool.submit(_timed, name): name for name in (FIRST, *APART)}
+        wait(future for future, name in begun.items() if name == FIRST)
+        begun |= {pool.submit(_timed, name): name for name in names if name not in begun.values()}
         for done in as_completed(begun):
             labels, seconds = done.result()
             runs += len(labels)
