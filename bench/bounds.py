@@ -101,6 +101,7 @@ class Alone:
     seconds: float
     seed: int = 0
     workers: int = 1
+    pace: float = 1.0
     best: Bound | None = None
     began: float = field(default_factory=time.process_time)
 
@@ -115,6 +116,10 @@ class Alone:
     def time_left(self) -> float:
         """CPU seconds left."""
         return self.seconds - (time.process_time() - self.began)
+
+    def worked(self) -> float:
+        """CPU seconds since it began."""
+        return time.process_time() - self.began
 
     def should_stop(self) -> bool:
         """True once they are used up."""

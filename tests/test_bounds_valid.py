@@ -256,7 +256,7 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
     """Each engine raises at least one bound of scope full; what it cannot take it refuses with a reason."""
 
     class Listener:
-        seed, workers = 1, 1
+        seed, workers, pace = 1, 1, 1.0
 
         def __init__(self) -> None:
             self.bounds: list[Bound] = []
@@ -266,6 +266,9 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
 
         def time_left(self) -> float:
             return 1e9
+
+        def worked(self) -> float:
+            return 0.0
 
         def should_stop(self) -> bool:
             return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -48,7 +49,7 @@ class Recorder:
 
     def __init__(self, problem: MappingProblem, start: np.ndarray | None = None) -> None:
         self.referee = JointReferee(merge_together(problem))
-        self.problem, self.seed, self.workers = self.referee.problem, 1, 1
+        self.problem, self.seed, self.workers, self.pace = self.referee.problem, 1, 1, 1.0
         self.best, self.value, self.low, self.polls = start, np.inf, 0.0, 0
         self.bounds: list[Bound] = []
         if start is not None:
@@ -62,6 +63,9 @@ class Recorder:
 
     def time_left(self) -> float:
         return 30.0
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         self.polls += 1

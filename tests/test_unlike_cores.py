@@ -38,13 +38,16 @@ class Brief(Recorder):
     def __init__(self, problem: MappingProblem, seconds: float) -> None:
         super().__init__(problem)
         self.end = time.monotonic() + seconds
-        self.memory, self.scratch = None, ScratchPlace()
+        self.memory, self.scratch, self.pace = None, ScratchPlace(), 1.0
 
     def note(self, text: str) -> None:
         pass
 
     def time_left(self) -> float:
         return max(0.0, self.end - time.monotonic())
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         return time.monotonic() > self.end

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from nmsolve.cli.commands import DoctorOptions
 
 BASE = (
-    "numpy", "scipy", "numba", "networkx", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib", "jinja2",
+    "numpy", "scipy", "numba", "networkx", "greenlet", "ortools", "highspy", "pyomo", "msgspec", "typer", "rich", "matplotlib",
+    "jinja2",
 )  # fmt: skip
 EXTRA = {
     "torch": "learn", "onnx": "onnx", "pymetis": "metis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar", "h5py": "sonata",

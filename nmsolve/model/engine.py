@@ -48,6 +48,13 @@ class Context(Protocol):
     def time_left(self) -> float:
         """Return the wall seconds that this engine may still use."""
 
+    @property
+    def pace(self) -> float:
+        """Return the part of the time left that this run may expect to work: less than 1 where others take turns with it."""
+
+    def worked(self) -> float:
+        """Return the seconds that this run has worked; what it was paused for does not count."""
+
     def should_stop(self) -> bool:
         """Return True once time is up, the gap is reached or the user interrupted. Ask at least every 0.2 s."""
 

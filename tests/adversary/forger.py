@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -84,6 +85,8 @@ class Count:
 class _Context:
     """As much of a run as the bound engines ask for."""
 
+    pace = 1.0
+
     def __init__(self) -> None:
         self.seed, self.workers, self.bounds, self.asked = 1, 1, list[Bound](), 0
 
@@ -95,6 +98,9 @@ class _Context:
 
     def time_left(self) -> float:
         return 0.3
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         self.asked += 1

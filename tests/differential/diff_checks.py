@@ -223,7 +223,7 @@ class Recorder:
         self, g: Ground, name: str, start: tuple[int, ...] | None, seconds: float, seed: int
     ) -> None:
         self.g, self.name, self.seed, self.workers = g, name, seed, 1
-        self.memory, self.scratch = None, ScratchPlace()
+        self.memory, self.scratch, self.pace = None, ScratchPlace(), 1.0
         self._end = time.monotonic() + seconds
         self.solution, self.value, self.low = None, np.inf, 0.0
         self.bounds: list[Bound] = []
@@ -241,6 +241,9 @@ class Recorder:
 
     def time_left(self) -> float:
         return max(0.0, self._end - time.monotonic())
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         return time.monotonic() >= self._end

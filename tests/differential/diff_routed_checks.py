@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ class Recorder:
 
     def __init__(self, routed: Routed, referee: JointReferee, name: str, start: np.ndarray | None) -> None:
         self.routed, self.referee, self.name, self.start = routed, referee, name, start
-        self.seed, self.workers, self.polls = 1, 1, 0
+        self.seed, self.workers, self.pace, self.polls = 1, 1, 1.0, 0
         self.solution, self.value, self.low = start, np.inf if start is None else referee.score(start), 0.0
         self.bounds: list[Bound] = []
         self.findings: list[Finding] = []
@@ -67,6 +68,9 @@ class Recorder:
 
     def time_left(self) -> float:
         return 30.0
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         self.polls += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -28,6 +29,7 @@ class Counted:
     """
 
     workers = 1
+    pace = 1.0
 
     def __init__(
         self,
@@ -66,6 +68,9 @@ class Counted:
         self._seconds -= self._tick / (4 if self._slow > 0 else 1)
         self._slow -= 1
         return max(0.0, self._seconds)
+
+    def worked(self) -> float:
+        return time.monotonic()
 
     def should_stop(self) -> bool:
         self._stops -= 1

@@ -32,7 +32,7 @@ FULL, LOOSE = 0.75, 0.5
 FIRST_BOUND, FIRST_MAPPINGS = 0.05, 0.5
 #: A bound gets this many times the seconds that it needs before it says anything, up to a part of the time limit. Linear
 #: algebra cannot be interrupted: one that needs more is not begun. Neighbour counting says little where cores hold many nodes.
-ENOUGH, MOST, MOST_OF = 5.0, 0.35, {"star": 0.05, "projection": 0.2}
+ENOUGH, MOST, MOST_OF = 2.0, 0.45, {"star": 0.05, "projection": 0.2}
 #: From this many nodes, or connections, on, tables of what every node costs everywhere take longer to fill than the search.
 LARGE_NODES, LARGE_EDGES = 200_000, 20_000_000
 #: One node per core: from this many nodes on, and with less than this many seconds for each, annealing from nowhere does not

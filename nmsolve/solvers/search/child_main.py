@@ -59,6 +59,7 @@ class ChildContext:
         self._deadline = min(time.monotonic() + order.span, order.last)
         self._best = math.inf
         self._bound = -math.inf
+        self._since = time.monotonic()
 
     @property
     def seed(self) -> int:
@@ -93,6 +94,15 @@ class ChildContext:
     def time_left(self) -> float:
         """Wall seconds this engine may still use."""
         return max(0.0, self._deadline - time.monotonic())
+
+    @property
+    def pace(self) -> float:
+        """1: nobody takes turns with it."""
+        return 1.0
+
+    def worked(self) -> float:
+        """Wall seconds since this engine began."""
+        return time.monotonic() - self._since
 
     def should_stop(self) -> bool:
         """Return True once time is up, the parent asks for the end, or the parent is gone."""

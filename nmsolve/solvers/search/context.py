@@ -43,6 +43,7 @@ class LocalContext:
         self._engine, self._incumbent, self._budget = engine, incumbent, budget
         self._memory, self._scratch = memory or Memory(), scratch or ScratchPlace()
         self._seed, self._workers, self._deadline = seed, workers, deadline
+        self._since = time.monotonic()
 
     @property
     def seed(self) -> int:
@@ -79,6 +80,15 @@ class LocalContext:
         """
         left = max(0.0, self._deadline - time.monotonic())
         return math.ceil(100 * left) / 100 if left > 1 else left
+
+    @property
+    def pace(self) -> float:
+        """1: nobody takes turns with it."""
+        return 1.0
+
+    def worked(self) -> float:
+        """Wall seconds since this run began."""
+        return time.monotonic() - self._since
 
     def should_stop(self) -> bool:
         """Return True once this engine's time or all memory is up, the gap is reached or the user interrupted."""

@@ -15,7 +15,8 @@ from nmsolve.solvers.search.child import GRACE, Child
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
 from nmsolve.solvers.search.incumbent import Incumbent
 from nmsolve.solvers.search.memory import Memory
-from nmsolve.solvers.search.race import IDLE, Past
+from nmsolve.solvers.search.pausing import PausingContext, PausingRun
+from nmsolve.solvers.search.race import IDLE, Past, last_turn, spent_by
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
@@ -44,7 +45,7 @@ class Step:
     restart : with less than this part of all time left, it is not run again
     quick : it takes milliseconds, and runs in this process even with several workers
     most : never more than this many seconds in one run
-    first : seconds of its first run; if any step of a plan says so, later runs are a race (:mod:`.race`)
+    first : seconds of its first run; if any step of a plan says so, what follows is a race (:mod:`.race`)
     threads : it runs in this process and uses all workers itself
     """
 
@@ -112,6 +113,7 @@ class Portfolio:
         self._seen = -1
         self._vain: dict[str, int] = defaultdict(int)
         self._past: dict[str, Past] = defaultdict(Past)
+        self._paused: dict[str, PausingRun] = {}
         #: Last ending of every engine.
         self.endings: dict[str, Ending] = {}
         #: True if a step was left out because too little time was left for it.
@@ -147,24 +149,33 @@ class Portfolio:
                 yield step, step.share / rest if rest > 0 else 1.0
             todo = [s for s in steps if self._again(s)]
             if race and todo:
-                todo = [max(todo, key=lambda step: self._turn(step, steps))]
+                todo = [self._next(todo)]
             elif not todo:
                 yield None
 
     def _again(self, step: Step) -> bool:
         """Return True if another run of a step that has had its first may help."""
-        name = step.engine.name
+        name, left = step.engine.name, self._budget.left()
         if step.first < math.inf and step.engine.finds == "bounds":
+            if not self._in_child(step):
+                return name in self._paused and left > LEAST
             busy = any(one.step is step for one in self._running())
-            return not busy and self._healthy(step) and self._past[name].cut_off(self._budget.left())
+            return not busy and self._healthy(step) and self._past[name].cut_off(left)
         return step.repeat and self._vain[name] < PATIENCE and self._healthy(step) and self._in_time(step)
 
-    def _turn(self, step: Step, steps: Sequence[Step]) -> tuple[float, float, float]:
+    def _next(self, todo: Sequence[Step]) -> Step:
+        """Return the most promising step of a race. The last turn is a bound's that is paused: it has to state what it has reached."""
+        ask = list(todo)
+        left = self._budget.left()
+        if left - last_turn(self._past, left) < LEAST:
+            ask = [s for s in todo if s.engine.name in self._paused] or ask
+        return max(ask, key=self._turn)
+
+    def _turn(self, step: Step) -> tuple[float, float, float]:
         """Return what decides a race: the time that all of its kind had; gain per second; its own time."""
-        kind, past = step.engine.finds == "bounds", self._past[step.engine.name]
-        promise = past.promise(self._incumbent.bound if kind else self._incumbent.objective)
-        alike = sum(self._past[s.engine.name].spent for s in steps if (s.engine.finds == "bounds") is kind)
-        return -alike * (1.0 if promise > 0 else IDLE), promise, -past.spent
+        past = self._past[step.engine.name]
+        promise = past.promise(self._incumbent.bound if past.proves else self._incumbent.objective)
+        return -spent_by(self._past, past.proves) * (1.0 if promise > 0 else IDLE), promise, -past.spent
 
     def _level(self, step: Step) -> float:
         """Return what a race measures an engine by: its own bound, or the best objective."""
@@ -184,6 +195,10 @@ class Portfolio:
         self.hurried |= late
         return not late
 
+    def _in_child(self, step: Step) -> bool:
+        """Return True if a step runs in a process of its own."""
+        return step.child or (self._workers > 1 and not step.quick and not step.threads)
+
     def _free(self) -> int:
         """Workers that have nothing to do."""
         return self._workers - sum(one.threads for one in self._running())
@@ -198,15 +213,16 @@ class Portfolio:
         """Start a step: in a child, or here to its end."""
         left = self._even(self._budget.left())
         name, past = step.engine.name, self._past[step.engine.name]
-        number = past.runs
+        number, proves = past.runs, step.engine.finds == "bounds"
         if step.first < math.inf:
-            span = past.next_span(left) if number else step.first
+            last = 0.0 if proves else last_turn(self._past, left)
+            span = past.next_span(left - last) if number else step.first
         else:
             span = left * part * (1 if step.threads else self._workers)
         span = min(left, span, step.most)
-        in_child = step.child or (self._workers > 1 and not step.quick and not step.threads)
+        in_child = self._in_child(step)
         span = min(left, max(span, CHILD_LEAST if in_child else LEAST))
-        past.begin(span, self._level(step))
+        past.begin(span, self._level(step), proves)
         if in_child and left < CHILD_MINIMUM:
             self.hurried = True
             if number == 0:
@@ -224,13 +240,35 @@ class Portfolio:
             return
         self._memory.settle()
         before, cpu, begun = self._incumbent.changes, time.process_time(), time.monotonic()
-        context = LocalContext(
-            name, self._incumbent, self._budget, seed=self._seed + number, workers=self._workers if step.threads else 1,
-            deadline=time.monotonic() + span, memory=self._memory, scratch=self._scratch,
-        )  # fmt: skip
-        ending = run_guarded(step.engine, self._referee.problem, context)
-        past.end(time.monotonic() - begun, self._level(step))
-        self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
+        ending: Ending | None
+        if proves and step.first < math.inf:
+            ending = self._go_on(step, span, left)
+        else:
+            context = LocalContext(
+                name, self._incumbent, self._budget, seed=self._seed + number,
+                workers=self._workers if step.threads else 1, deadline=time.monotonic() + span, memory=self._memory,
+                scratch=self._scratch,
+            )  # fmt: skip
+            ending = run_guarded(step.engine, self._referee.problem, context)
+        past.end(time.monotonic() - begun, self._level(step), paused=ending is None)
+        if ending is None:
+            self._incumbent.finish(name, "stopped", time.process_time() - cpu)
+        else:
+            self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
+
+    def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
+        """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""
+        name = step.engine.name
+        if name not in self._paused:
+            context = PausingContext(
+                name, self._incumbent, self._budget, seed=self._seed + self._past[name].runs - 1, memory=self._memory,
+                scratch=self._scratch,
+            )  # fmt: skip
+            self._paused[name] = PausingRun(step.engine, self._referee.problem, context)
+        ending = self._paused[name].go_on(span, left)
+        if ending is not None:
+            del self._paused[name]
+        return ending
 
     def _even(self, left: float) -> float:
         """Return time left on a grid (0.25 s, less in short runs): small delays must not change how much work engines plan."""
@@ -316,7 +354,10 @@ class Portfolio:
             self._incumbent.record("engine", name, "ends")
 
     def _close(self) -> None:
-        """Kill what still runs and free the shared memory."""
+        """Give up what is paused, kill what still runs and free the shared memory."""
+        for run in self._paused.values():
+            run.close()
+        self._paused.clear()
         if self._pool is None:
             return
         for one in self._pool.running:

@@ -163,6 +163,15 @@ class _Tight:
         """Return seconds until the end."""
         return self.end - time.monotonic()
 
+    @property
+    def pace(self) -> float:
+        """1: nobody takes turns with it."""
+        return 1.0
+
+    def worked(self) -> float:
+        """Seconds, from any moment on."""
+        return time.monotonic()
+
     def should_stop(self) -> bool:
         """Return True at the end."""
         return self.time_left() <= 0

@@ -34,6 +34,15 @@ class Within:
         """Return the seconds left of the part."""
         return self._context.time_left() - self._end
 
+    @property
+    def pace(self) -> float:
+        """Return the pace of the whole."""
+        return self._context.pace
+
+    def worked(self) -> float:
+        """Return the seconds that the whole has worked."""
+        return self._context.worked()
+
     def should_stop(self) -> bool:
         """Return True when the part or the whole is over."""
         return self.time_left() <= 0 or self._context.should_stop()

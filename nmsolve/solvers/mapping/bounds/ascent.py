@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from time import monotonic
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +26,8 @@ from nmsolve.solvers.mapping.bounds.pairs import ShouldStop
 MAX_EIGENVALUES = 40
 #: More than are used: room for the error of the last one.
 SPARE = 3
+#: The last certificate is begun while there is this many times the time that the one before took.
+SURE = 1.75
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,7 @@ def laplacian_of(n: int, row: IntArray, column: IntArray | Int32Array, weight: F
 def climb(spectral: Spectral, guide: Guide, rounds: int) -> Iterator[Bound]:
     """Ever better bounds: certified after 12, 24, 48 ... steps (small graphs: 1, 2, 4 ...) and at the end.
 
-    The first certificate is made after a third of the guide's (wall) time at the latest. ``rounds`` are steps at most.
+    The first certificate is made after a third of the guide's time at the latest. ``rounds`` are steps at most.
     """
     ascent = _Ascent(spectral, guide.seed)
     yield from follow(ascent, partial(_certify, spectral, ascent, guide), spectral.n <= DENSE, guide, rounds)
@@ -108,19 +109,19 @@ def follow(
 
     ``certify`` makes the bound at the best multipliers (raises StoppedError); ``small`` if that is cheap.
     """
-    began = monotonic()
+    began = guide.clock()
     best, certified = 0.0, -np.inf
     due, cost = (1 if small else 12), 0.0
     try:
         for step in range(1, rounds + 1):
             ascent.advance(guide.upper(), guide.should_stop)
-            spent = monotonic() - began
-            ending = step == rounds or ascent.exhausted or guide.seconds - spent < 2.5 * cost
+            spent = guide.clock() - began
+            ending = step == rounds or ascent.exhausted or guide.remaining(spent) < SURE * cost
             late = cost == 0.0 and spent > guide.seconds / 3
             if ascent.best > certified and (step >= due or ending or late):
                 due, certified = max(due, 2 * step), ascent.best
                 bound = certify()
-                cost = monotonic() - began - spent
+                cost = guide.clock() - began - spent
                 if bound.value > best:
                     best = bound.value
                     yield bound

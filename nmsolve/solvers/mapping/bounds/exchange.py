@@ -28,12 +28,12 @@ refuses_exchange = takes(f"reward {LIMITS}", no_core)
 
 
 def exchange_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better bounds; what the guide's mapping costs as a sum aims the steps, and the guide's seconds are of the CPU."""
+    """Ever better bounds; what the guide's mapping costs as a sum aims the steps."""
     total, best = sum_of(problem), 0.0
     cost = np.inf if guide.core is None else objective_value(total, guide.core)
     price = least_factor(problem) * min(problem.terms.horizontal, problem.terms.vertical)
     whole = reward_lattice(problem) > 0
-    for inner in sum_bounds(total, cost, guide.should_stop, guide.seconds):
+    for inner in sum_bounds(total, guide.toward(cost)):
         value = round_up(inner.value * price, whole)
         if value > best:
             best = value

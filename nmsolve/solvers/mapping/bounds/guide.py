@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,10 @@ class Guide(NamedTuple):
     ----------
     upper : the best known cost whenever asked (inf if there is none); aims the length of steps
     should_stop : True once the search is to end; what is proved by then counts
-    seconds : time there is; a last certificate is begun while there is time to finish it
+    seconds : time that there should be, as seen at the beginning; work is planned by it
+    left : seconds until the search has to end; a last certificate is begun while there is time to finish it. None: what
+        is left of ``seconds``
+    clock : seconds that the search has worked, from any moment on
     seed : of random vectors and of sets that are grown
     core : (n,) some mapping to begin near, None if there is none
     """
@@ -33,13 +37,29 @@ class Guide(NamedTuple):
     seconds: float = np.inf
     seed: int = 0
     core: IntArray | None = None
+    left: Callable[[], float] | None = None
+    clock: Callable[[], float] = monotonic
 
     @classmethod
     def of(cls, context: Context) -> Guide:
         """Return the guide of an engine's run from now on."""
         core = context.incumbent()[0]
         upper = lambda: context.incumbent()[1]  # noqa: E731
-        return cls(upper, context.should_stop, context.time_left(), context.seed, core)
+        left = context.time_left if context.pace < 1 else None
+        seconds = context.pace * context.time_left()
+        return cls(upper, context.should_stop, seconds, context.seed, core, left, context.worked)
+
+    def toward(self, cost: float) -> Guide:
+        """Return this guide with a best known cost that stays."""
+        return self._replace(upper=lambda: cost)
+
+    def after(self, began: float) -> Guide:
+        """Return the guide of what begins now, if ``clock`` was at ``began`` when this one began."""
+        return self._replace(seconds=self.seconds - (self.clock() - began))
+
+    def remaining(self, spent: float) -> float:
+        """Seconds until the search has to end, ``spent`` of this guide's time being over."""
+        return self.seconds - spent if self.left is None else self.left()
 
 
 #: Nothing known, no end of time.

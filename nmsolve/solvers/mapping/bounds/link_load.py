@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from time import process_time
 
 import numpy as np
 
@@ -100,16 +99,16 @@ def _between(machine: Machine, second: BoolArray) -> int:
 
 
 def link_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better bounds; what the guide's mapping costs as a sum aims the steps, and the guide's seconds are of the CPU."""
-    began, best, core = process_time(), 0.0, guide.core
+    """Ever better bounds; what the guide's mapping costs as a sum aims the steps."""
+    began, best, core = guide.clock(), 0.0, guide.core
     for i, which in enumerate(SETS):
         found = sums_of(problem, which)
         if found is None or guide.should_stop():
             continue
         total, links, where = found
         cost = np.inf if core is None else objective_value(total, where[core])
-        left = (guide.seconds - (process_time() - began)) / (len(SETS) - i)
-        for inner in sum_bounds(total, cost, guide.should_stop, left):
+        part = guide.after(began).seconds / (len(SETS) - i)
+        for inner in sum_bounds(total, guide.toward(cost)._replace(seconds=part)):
             whole = problem.graph.integral
             value = round_up(inner.value / links, whole)
             if value > best:
@@ -118,11 +117,9 @@ def link_load_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterat
                 yield Bound(value, METHOD, "full", certificate)
 
 
-def sum_bounds(
-    problem: MappingProblem, upper: float, should_stop: ShouldStop, seconds: float
-) -> Iterator[Bound]:
-    """Bounds on a sum (of a problem that others are bounded by), in rising order of cost."""
-    began = process_time()
+def sum_bounds(problem: MappingProblem, guide: Guide) -> Iterator[Bound]:
+    """Bounds on a sum (of a problem that others are bounded by), in rising order of cost, in the guide's ``seconds``."""
+    began, should_stop = guide.clock(), guide.should_stop
     if refuses_nets(problem) is None:
         yield fan_out_bound(problem, should_stop)
     if refuses_pairs(problem) is None:
@@ -137,11 +134,12 @@ def sum_bounds(
     rest = [bounds for refuses, bounds in asked if refuses(problem) is None]
     for i, bounds in enumerate(rest):
         if not should_stop():
-            left = (seconds - (process_time() - began)) / (len(rest) - i)
-            yield from bounds(problem, Guide(lambda: upper, _until(should_stop, left), left))
+            part = guide.after(began).seconds / (len(rest) - i)
+            late = _until(guide, part)
+            yield from bounds(problem, Guide(guide.upper, late, part, clock=guide.clock))
 
 
-def _until(should_stop: ShouldStop, seconds: float) -> ShouldStop:
-    """Return ``should_stop``, or this many CPU seconds from now."""
-    began = process_time()
-    return lambda: should_stop() or process_time() - began > seconds
+def _until(guide: Guide, seconds: float) -> ShouldStop:
+    """Return the guide's end, or this many seconds of work from now."""
+    began = guide.clock()
+    return lambda: guide.should_stop() or guide.clock() - began > seconds

@@ -20,7 +20,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import comb
-from time import monotonic
 
 import numpy as np
 
@@ -70,9 +69,9 @@ def partition_placement_bounds(
     problem: MappingProblem, guide: Guide = UNGUIDED, rounds: int = 200
 ) -> Iterator[Bound]:
     """Yield ever better bounds, over at most ``rounds`` steps."""
-    began = monotonic()
+    began = guide.clock()
     spectral = _prepare(problem)
-    yield from climb(spectral, guide._replace(seconds=guide.seconds - (monotonic() - began)), rounds)
+    yield from climb(spectral, guide.after(began), rounds)
 
 
 def _prepare(problem: MappingProblem) -> Spectral:

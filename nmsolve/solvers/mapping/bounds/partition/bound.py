@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import comb
-from time import process_time
 
 import numpy as np
 
@@ -55,20 +54,19 @@ refuses_slots = takes(f"pairs trees reach {LIMITS} -single | trees {LIMITS} -mat
 
 
 def slots_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better certified bounds until steps are too short to matter, (CPU) time is up or the optimum is proved.
+    """Ever better certified bounds until steps are too short to matter, time is up or the optimum is proved.
 
     The guide's mapping leads to multipliers of messages.
     """
-    began, proved = process_time(), 0.0
+    began, proved = guide.clock(), 0.0
     form = pairwise(problem, guide)
     if form is None or not form.traffic.any():
         return
     split = split_places(form, place_problem(form))
     if split is None:
         return
-    left = guide.seconds - (process_time() - began)
-    inside = guide._replace(upper=lambda: guide.upper() - form.constant, seconds=left)
-    for inner, value in climb_split(split, inside, process_time):
+    inside = guide.after(began)._replace(upper=lambda: guide.upper() - form.constant)
+    for inner, value in climb_split(split, inside):
         bound = _lifted(form, inner, value)
         if bound.value > proved:
             proved = bound.value

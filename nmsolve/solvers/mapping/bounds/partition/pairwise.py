@@ -71,7 +71,7 @@ def pairwise(problem: MappingProblem, guide: Guide) -> Pairwise | None:
         return _edges(problem)
     if problem.one_per_core:
         return _spans(problem, guide.core)
-    part = guide._replace(seconds=PULL_PART * min(guide.seconds, 1e6), seed=0)
+    part = guide._replace(seconds=PULL_PART * min(guide.seconds, 1e6), seed=0, left=None)
     found = list(tree_parts_bounds(problem, part, PULL_ROUNDS))
     return _pulled(problem, np.asarray(found[-1].certificate["pulls"])) if found else None
 

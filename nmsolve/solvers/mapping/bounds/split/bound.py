@@ -12,7 +12,6 @@ one assignment, bounded by prices of the cores. Proofs: docs/bounds.md, "split".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from time import monotonic
 
 import numpy as np
 
@@ -48,9 +47,9 @@ refuses_split = takes(
 
 
 def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[Bound]:
-    """Ever better certified bounds until the steps are too short to matter, (wall) time is up or the optimum is proved."""
+    """Ever better certified bounds until the steps are too short to matter, time is up or the optimum is proved."""
     proved = 0.0
-    for bound, _ in climb_split(split_form(problem), guide, monotonic):
+    for bound, _ in climb_split(split_form(problem), guide):
         if bound.value > proved:
             proved = bound.value
             yield bound
@@ -58,9 +57,10 @@ def split_bounds(problem: MappingProblem, guide: Guide = UNGUIDED) -> Iterator[B
             return
 
 
-def climb_split(form: SplitForm, guide: Guide, clock: Callable[[], float]) -> Iterator[tuple[Bound, float]]:
-    """Certified bounds on a form, each with its plain value, made during the ascent; ``clock`` measures the guide's time."""
-    began, upper = clock(), guide.upper
+def climb_split(form: SplitForm, guide: Guide) -> Iterator[tuple[Bound, float]]:
+    """Certified bounds on a form, each with its plain value, made during the ascent."""
+    clock, upper = guide.clock, guide.upper
+    began = clock()
 
     def enough() -> bool:
         return guide.should_stop() or clock() - began > FIRST * guide.seconds
@@ -71,7 +71,7 @@ def climb_split(form: SplitForm, guide: Guide, clock: Callable[[], float]) -> It
         goal = upper()
         ascent.advance(2.0 * (goal - form.base))
         now = clock() - began
-        over = ascent.exhausted or guide.should_stop() or now + 1.2 * cost > guide.seconds
+        over = ascent.exhausted or guide.should_stop() or guide.remaining(now) < 1.2 * cost
         reached = form.base + ascent.best.value / 2 >= goal * (1 - 1e-9)
         ending = over or reached or not np.isfinite(ascent.m).all()
         grown = ascent.best.value > certified + GROWTH * abs(certified) or not np.isfinite(certified)
