@@ -164,7 +164,7 @@ class Portfolio:
         return step.repeat and self._vain[name] < PATIENCE and self._healthy(step) and self._in_time(step)
 
     def _next(self, todo: Sequence[Step]) -> Step:
-        """Return the most promising step of a race. The last turn is a bound's that is paused: it has to state what it has reached."""
+        """Return the most promising step of a race. The last turn is for a paused bound, to state what it has reached."""
         ask = list(todo)
         left = self._budget.left()
         if left - last_turn(self._past, left) < LEAST:

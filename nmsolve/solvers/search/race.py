@@ -66,7 +66,7 @@ class Past:
         return self.took >= WHOLE * self.span and left >= LONGER * self.span
 
     def next_span(self, left: float) -> float:
-        """Return the seconds of its next turn: those that double its time, or all of ``left`` if too few would be left after it."""
+        """Return the seconds of its next turn: those that double its time, or all of ``left`` if too few would remain."""
         return self._next if left >= (1 + LONGER) * self._next else left
 
     def promise(self, best: float) -> float:
