@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from nmsolve.cli.check_bounds import Proofs, RouteBounds
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, ObjectivePart
 from nmsolve.cli.verdict import unread
+from nmsolve.hw.verify import gap_check, status_check
 from nmsolve.model.bound import Stage
 from nmsolve.model.errors import InputError
 
@@ -105,26 +105,14 @@ def _figures(
     path: Path, report: Mapping[str, Any], parts: Sequence[ObjectivePart], problem: RoutingProblem
 ) -> CheckPart:
     """That status, gaps and rules follow from the report's own figures and from the routes' file."""
-    from nmsolve.hw.verify import TOLERANCE
-    from nmsolve.model.bound import gap, meets
-
     wrong = []
     if len({p.name for p in parts}) < len(parts):
         wrong.append("an objective is listed twice")
     for p in parts:
-        if p.bound is not None and not 0 <= p.bound < math.inf:
-            wrong.append(f"the bound on {p.name[:40]} is {number(p.bound)}")
-        elif p.bound is not None and p.value is not None and p.bound > p.value * (1 + TOLERANCE):
-            wrong.append(f"{p.name[:40]} is {number(p.value)}, its bound {number(p.bound)}")
-        elif p.proved and (p.bound is None or p.value is None or not meets(p.bound, p.value)):
-            wrong.append(f"{p.name[:40]} {number(p.value)} is called proved with bound {number(p.bound)}")
-        wanted = gap(p.value, p.bound)
-        if (p.gap is None) != (wanted is None) or (
-            p.gap is not None
-            and wanted is not None
-            and not abs(p.gap - wanted) <= TOLERANCE * max(1.0, wanted)
-        ):
-            wrong.append(f"the gap of {p.name[:40]} is {wanted}, not {p.gap}")
+        found = [gap_check("gap", p.value, p.bound, p.gap)]
+        if p.proved:
+            found.append(status_check({"status": "optimal"}, p.value, p.bound))
+        wrong += [f"{p.name[:40]}: {c.text}" for c in found if not c.ok]
     if path.name == "route-report.json":
         done = bool(parts) and all(p.proved for p in parts)
         if report.get("status") != ("optimal" if done else "feasible"):

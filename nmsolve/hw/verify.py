@@ -277,15 +277,15 @@ def claim_checks(claimed: Mapping[str, Any], scores: Mapping[str, float]) -> lis
         ]
         known = sum(k in scores for k in said)
         checks.append(Check("scores", not wrong, "; ".join(wrong) or f"{known} scores recomputed, all equal"))
-    checks.append(_gap_check("gap", value, bound, claimed.get("gap")))
+    checks.append(gap_check("gap", value, bound, claimed.get("gap")))
     placement, its_gap = claimed.get("placement_bound"), claimed.get("placement_gap")
     if placement is not None or its_gap is not None:
-        checks.append(_gap_check("placement gap", value, placement, its_gap))
-    checks.append(_status_check(claimed, value, bound))
+        checks.append(gap_check("placement gap", value, placement, its_gap))
+    checks.append(status_check(claimed, value, bound))
     return checks
 
 
-def _gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
+def gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
     """Check ``|objective - bound| / |objective|`` against the report, and the bound below the objective."""
     if bound is not None and not (_number(bound) and bound >= 0):
         return Check(name, False, f"the bound is {_show(bound)}, not a number >= 0")
@@ -300,11 +300,11 @@ def _gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
     )
 
 
-def _status_check(claimed: Mapping[str, Any], value: Any, bound: Any) -> Check:
-    """``optimal`` needs a bound on the whole problem that meets the objective."""
+def status_check(claimed: Mapping[str, Any], value: Any, bound: Any, what: str = "a mapping") -> Check:
+    """``optimal`` needs a bound on the whole problem that meets the objective; there is ``what``, so nothing else will do."""
     status, scope = claimed.get("status"), claimed.get("bound_scope")
     if status not in ("optimal", "feasible"):
-        return Check("status", False, f"the report says {_show(status)}, but there is a mapping")
+        return Check("status", False, f"the report says {_show(status)[:40]}, but there is {what}")
     if status == "feasible":
         return Check("status", True, "feasible")
     met = _number(value) and _number(bound) and meets(bound, value)
