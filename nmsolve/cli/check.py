@@ -257,10 +257,8 @@ def independent_checks(
     scores: dict[str, float] = {}
     done = 0
     stages = verifying(
-        problem.graph, problem.machine, problem.constraints, result.core, scores, claimed,
-        node_limit=problem.node_limit, turns=turns, migration=problem.migration, routes=routes,
-        between=between, routed=routed,
-    )  # fmt: skip
+        problem, result.core, scores, claimed, turns=turns, routes=routes, between=between, routed=routed
+    )
     try:
         with nullcontext() if patience is None else patience.optional(CHECKS):
             for _, found in stages:

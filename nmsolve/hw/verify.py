@@ -98,26 +98,19 @@ def verify(
     """
     checks: list[Check] = []
     scores: dict[str, float] = {}
-    stages = verifying(
-        graph, machine, constraints, core, scores, claimed, node_limit=node_limit, turns=turns, migration=migration,
-        routes=routes, routed=routed,
-    )  # fmt: skip
-    for _, found in stages:
+    problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
+    for _, found in verifying(problem, core, scores, claimed, turns=turns, routes=routes, routed=routed):
         checks += found
     return VerifyReport(tuple(checks), scores)
 
 
 def verifying(
-    graph: LogicGraph,
-    machine: Machine,
-    constraints: tuple[SideConstraint, ...],
+    problem: MappingProblem,
     core: AnyArray,
     scores: dict[str, float],
     claimed: Mapping[str, Any] | None = None,
     *,
-    node_limit: int | None = None,
     turns: str | Sequence[str] | None = None,
-    migration: Migration | None = None,
     routes: RoutesFile | None = None,
     routed: Mapping[str, float] | None = None,
     between: BetweenCores | None = None,
@@ -126,11 +119,12 @@ def verifying(
 
     Parameters
     ----------
+    problem : only its limits count, whatever the objective
     core : (n,) core of every node
     scores : takes the objectives as recomputed, once the second stage is done
     between : the mapping's messages between cores, for use afterwards
     """
-    problem = MappingProblem(graph, machine, "hops", constraints, node_limit, migration)
+    graph, machine = problem.graph, problem.machine
     at: IntArray = np.ascontiguousarray(core, np.int64)
     broken = check_mapping(problem, at)
     text = "; ".join(v.text for v in broken[:5]) + (f"; {len(broken) - 5} more" if len(broken) > 5 else "")
