@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import pytest
 from search_fakes import Script, ToyReferee, value
 
@@ -74,20 +72,23 @@ def test_options_out_of_range_are_refused() -> None:
 
 def test_a_registry_becomes_a_plan() -> None:
     """Asked for by name, or all that run unasked; those that stand in for others only where these do not run."""
+
+    class Scripted(Entry):
+        def make(self):
+            return made[self.path]
+
     table = {
-        "first": Entry("solvers.pipeline.bounds:CountingBounds", share=0.1, quick=True),
-        "second": Entry("solvers.pipeline.bounds:CountingBounds", share=0.2, instead="first"),
-        "third": Entry("solvers.pipeline.bounds:CountingBounds", share=0.3, unasked=False),
+        "first": Scripted("first", share=0.1, quick=True),
+        "second": Scripted("second", share=0.2, instead="first"),
+        "third": Scripted("third", share=0.3, unasked=False),
     }
     made = {name: Script((), name) for name in table}
 
     def plan(names, refused=()):
-        def make(name):
-            engine = copy(made[name])
-            object.__setattr__(engine, "refuses", lambda problem: "no" if name in refused else None)
-            return engine
-
-        steps, refusals = steps_for(table, "toy", names, " for toys", make=make)
+        for name, engine in made.items():
+            why = "no" if name in refused else None
+            object.__setattr__(engine, "refuses", lambda problem, why=why: why)
+        steps, refusals = steps_for(table, "toy", names, " for toys")
         return [(step.engine.name, step.share) for step in steps], refusals
 
     assert plan(None) == ([("first", 0.1)], {})

@@ -273,7 +273,7 @@ def _require_engines(o: MapOptions, problem: MappingProblem, names: tuple[str, .
     for k, name in enumerate(names):
         held = names[:k] if o.pareto is None else [other for other in names if other != name]
         stage = replace(problem, objective=name, ceilings=tuple((other, _ANY_VALUE) for other in held))
-        chosen(merge_together(stage).reduced, opt.names(o.engines) or (), lambda *_: None, o.mip_solver)
+        chosen(merge_together(stage).reduced, opt.names(o.engines) or (), lambda *_: None)
 
 
 def _migration(o: MapOptions, start: IntArray | None) -> Migration | None:

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Generic, TypedDict, TypeVar
 
 from nmsolve.model.bound import Bound, BoundCheck, Result, gap
@@ -14,6 +15,7 @@ from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.search.budget import Budget
+from nmsolve.solvers.search.entries import Entry, provers
 from nmsolve.solvers.search.incumbent import Incumbent, Observer
 from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.portfolio import Portfolio, Step
@@ -114,11 +116,13 @@ class Task(ABC, Generic[S]):
     objective : what is minimised
     referee : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
+    registry : all engines by name; empty where none can bound a given answer
     """
 
     objective: str
     referee: Referee
     first: IntArray | None = None
+    registry: Mapping[str, Entry] = MappingProxyType({})
 
     @abstractmethod
     def words(self, seed: int) -> str:
@@ -141,8 +145,9 @@ class Task(ABC, Generic[S]):
         """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
     def provers(self, seconds: float) -> list[str]:
-        """Return names of the engines that may raise the bound within ``seconds``, those first that only prove."""
-        return []
+        """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a run
+        without ``--engines`` would also use."""
+        return provers(self.registry, self.referee.problem, may=lambda name: self.registry[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Return what a bound's certificate proves, by code that did not find it, in at most about ``seconds``."""

@@ -12,7 +12,7 @@ import numpy as np
 from nmsolve.hw.cost import uses_links, uses_nets
 from nmsolve.model.errors import InputError
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.registry import REGISTRY, make_engine
+from nmsolve.solvers.mapping.registry import REGISTRY
 from nmsolve.solvers.search.entries import steps_for
 from nmsolve.solvers.search.portfolio import CHILD_LEAST, Step
 
@@ -44,9 +44,7 @@ CUT_NODES = 5000
 DENSE = 13.0
 
 
-def chosen(
-    problem: MappingProblem, names: Sequence[str], refused: Refused, mip_solver: str = "highs"
-) -> list[Step]:
+def chosen(problem: MappingProblem, names: Sequence[str], refused: Refused) -> list[Step]:
     """Return the plan of ``--engines``: the named engines in this order with equal shares.
 
     Raises
@@ -55,7 +53,7 @@ def chosen(
     """
     if not names:
         raise InputError("no engine is given", "--engines", "one of " + ", ".join(REGISTRY))
-    steps, refusals = _steps(problem, names, mip_solver)
+    steps, refusals = steps_for(REGISTRY, problem, names)
     for name, reason in refusals.items():
         refused(name, f"refused: {reason}")
     if not steps:
@@ -64,18 +62,7 @@ def chosen(
     return steps
 
 
-def _steps(
-    problem: MappingProblem,
-    names: Sequence[str] | None,
-    mip_solver: str,
-    shares: dict[str, float] | None = None,
-) -> tuple[list[Step], dict[str, str]]:
-    return steps_for(REGISTRY, problem, names, make=lambda name: make_engine(name, mip_solver), shares=shares)
-
-
-def automatic(
-    problem: MappingProblem, seconds: float, workers: int, refused: Refused, mip_solver: str = "highs"
-) -> list[Step]:
+def automatic(problem: MappingProblem, seconds: float, workers: int, refused: Refused) -> list[Step]:
     """Return the plan of automatic mode: the cheapest bounds, heuristics and all other bounds briefly, then exact engines where
     they have a chance; what they leave goes where it brings most (:mod:`nmsolve.solvers.search.race`).
 
@@ -91,7 +78,7 @@ def automatic(
     heuristics, plain, aimed = _heuristics(problem, seconds), *_bounds(problem)
     order = [*plain, *heuristics, *aimed] if workers == 1 else [*heuristics, *plain, *aimed]
     shares = {name: heuristics.get(name, 1.0) for name in order} | (_exact(problem) if small else {})
-    steps, refusals = _steps(problem, None, mip_solver, shares)
+    steps, refusals = steps_for(REGISTRY, problem, None, shares=shares)
     late = {name: _too_slow(name, problem, seconds) or outdone(name, problem) for name in shares}
     if any(late.get(name, "") is None and name not in refusals for name in ("split", "subgraphs")):
         late["projection"] = late["projection"] or "the bounds `split` and `subgraphs` are better"

@@ -45,13 +45,12 @@ REGISTRY: dict[str, Entry] = {
 }  # fmt: skip
 
 
-def make_engine(name: str, mip_solver: str = "highs") -> Engine:
+def make_engine(name: str) -> Engine:
     """Return the engine called ``name``.
 
     Raises
     ------
     InputError : no such engine; the message suggests the nearest name
     """
-    entry = look_up(REGISTRY, name)
-    engine: Engine = entry.make(mip_solver) if name == "mip" else entry.make()
+    engine: Engine = look_up(REGISTRY, name).make()
     return engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -81,9 +82,13 @@ class MappingTask(Task[IntArray]):
                 incumbent.record("note", name, status)
 
         if options.engines is None:
-            steps = automatic(reduced, options.time_limit, options.workers, refused, self.mip_solver)
+            steps = automatic(reduced, options.time_limit, options.workers, refused)
         else:
-            steps = chosen(reduced, options.engines, refused, self.mip_solver)
+            steps = chosen(reduced, options.engines, refused)
+        if self.mip_solver != "highs":
+            mip = REGISTRY["mip"].make()
+            mip.solver = self.mip_solver
+            steps = [replace(step, engine=mip) if step.engine.name == "mip" else step for step in steps]
         if options.time_limit < HURRY and self._may_fit(run, steps):
             _first_fit(self.referee, incumbent, run.budget, options.seed)
         return steps

@@ -18,7 +18,6 @@ from nmsolve.solvers.pipeline.recheck_bounds import check_plan_bound
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.portfolio import Step
 
 
@@ -61,7 +60,7 @@ def bound_plan(problem: PipelineProblem, given: PipelinePlan, options: Options) 
 class PipelineTask(Task[PipelinePlan]):
     """Solutions are plans."""
 
-    objective = "largest load"
+    objective, registry = "largest load", REGISTRY
 
     def __init__(self, problem: PipelineProblem, warm_start: PipelinePlan | None = None) -> None:
         self.problem, self.referee = problem, PipelineReferee(problem)
@@ -87,10 +86,6 @@ class PipelineTask(Task[PipelinePlan]):
     def answer(self, lifted: IntArray) -> tuple[PipelinePlan, dict[str, float]]:
         """Return the plan of ``lifted`` (L + slots,); there are no further objectives."""
         return PipelinePlan.unpacked(self.problem, np.array(lifted)), {}
-
-    def provers(self, seconds: float) -> list[str]:
-        """Return those that a run without ``--engines`` would also use."""
-        return provers(REGISTRY, self.problem, may=lambda name: REGISTRY[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Re-check with code that did not find the bound, in fractions."""

@@ -24,7 +24,6 @@ from nmsolve.solvers.routing.recheck import check_routing_bound, counted, whole_
 from nmsolve.solvers.routing.referee import MISSING, RoutingReferee, missing_entries
 from nmsolve.solvers.routing.registry import REGISTRY, plan_of
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
-from nmsolve.solvers.search.entries import provers
 from nmsolve.solvers.search.portfolio import Step
 
 #: Part of the remaining time for an objective if later ones are not proved yet.
@@ -102,6 +101,8 @@ class RoutingTask(Task[IntArray]):
     seed : of the whole run
     """
 
+    registry = REGISTRY
+
     def __init__(
         self, stage: RoutingStage, first: IntArray | None, before: Sequence[Bound], seed: int
     ) -> None:
@@ -149,10 +150,6 @@ class RoutingTask(Task[IntArray]):
     def answer(self, lifted: IntArray) -> tuple[IntArray, dict[str, float]]:
         """Return ``lifted`` (slots + channels,) as it is; there are no further objectives."""
         return lifted, {}
-
-    def provers(self, seconds: float) -> list[str]:
-        """Those that a run without ``--engines`` would use, too."""
-        return provers(REGISTRY, self.stage, may=lambda name: REGISTRY[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """In whole numbers and fractions; what is recomputed holds whatever the ceilings."""

@@ -41,9 +41,9 @@ class Entry:
     instead: str = ""
     threads: bool = False
 
-    def make(self, *arguments: Any) -> Any:
+    def make(self) -> Any:
         """Return a new engine."""
-        return named(self.path)(*arguments)
+        return named(self.path)()
 
     def step(self, engine: Any, share: float) -> Step:
         """Return the engine's place in a plan."""
@@ -76,7 +76,6 @@ def steps_for(
     what: str = "",
     *,
     shares: Mapping[str, float] | None = None,
-    make: Callable[[str], Any] | None = None,
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and by name why other engines are left out.
 
@@ -85,7 +84,6 @@ def steps_for(
     names : engines asked for, in this order; None: those of ``shares``
     what : what the engines are for, in words
     shares : engines of a run without names, in this order, with their parts of the time; as the registry says if not given
-    make : an engine by name, if more is to be said than the registry does
 
     Raises
     ------
@@ -103,7 +101,7 @@ def steps_for(
         entry = registry[name]
         if names is None and any(step.engine.name == entry.instead for step in steps):
             continue
-        engine = entry.make() if make is None else make(name)
+        engine = entry.make()
         reason = engine.refuses(problem)
         if reason is None:
             steps.append(entry.step(engine, share))
