@@ -18,9 +18,9 @@ from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
 from nmsolve.solvers.pipeline import cpsat, mip
+from nmsolve.solvers.pipeline.bounds import cheapest_company as apart
 from nmsolve.solvers.pipeline.data import pipeline_data
 from nmsolve.solvers.pipeline.exact import PipelineCpSat, PipelineMip
-from nmsolve.solvers.pipeline.joining import apart
 from nmsolve.solvers.pipeline.referee import PipelineReferee
 from nmsolve.solvers.pipeline.resplit import Resplit
 from nmsolve.solvers.pipeline.whole import whole_numbers

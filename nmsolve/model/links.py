@@ -45,3 +45,10 @@ def link_works(machine: Machine) -> BoolArray:
     for a, b in machine.faulty_links:
         works[4 * a : 4 * a + 4] &= ends[4 * a : 4 * a + 4] != b
     return works
+
+
+def links_between_chips(machine: Machine) -> BoolArray:
+    """(4 * P,) bool: links that join two chips."""
+    ends, chip = link_ends(machine), machine.chip_of
+    between: BoolArray = (ends >= 0) & (np.repeat(chip, 4) != chip[ends])
+    return between

@@ -145,8 +145,8 @@ class Task(ABC, Generic[S]):
         """Return the best solution ``lifted`` (size,) in the user's terms, and all objectives by name."""
 
     def provers(self, seconds: float) -> list[str]:
-        """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a run
-        without ``--engines`` would also use."""
+        """Return names of the engines that may raise the bound within ``seconds``, those first that only prove: of those that a
+        run without ``--engines`` would also use."""
         return provers(self.registry, self.referee.problem, may=lambda name: self.registry[name].unasked)
 
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.hw.cost import machine_distance
-from nmsolve.hw.energy import UNIT_ENERGY, crossing_lines, has_energy
+from nmsolve.hw.detours import link_weights
+from nmsolve.hw.energy import UNIT_ENERGY, has_energy
 from nmsolve.hw.routing.loads import flow_loads, route_loads, tally
-from nmsolve.model.links import link_ends
+from nmsolve.model.links import link_ends, links_between_chips
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
@@ -95,14 +96,15 @@ def counts_energy(machine: Machine, messages: FloatArray, links: FloatArray) -> 
     def leaving(energy: FloatArray) -> FloatArray:
         return tally(start, load * energy, size)
 
-    more, weight = _per_link(machine)
+    # Jin et al.'s units go with the weight of a link
+    weight: FloatArray = np.ones(len(used)) if has_energy(machine) else link_weights(machine)[used]
     entered = tally(ends[used], load * table["router"], size)
     return EnergyParts(
         message=messages * table["message"],
         router=messages * table["router"] + entered,
-        link_x=leaving(np.where(along, 0.0, table["link_x"] * weight[used])),
-        link_y=leaving(np.where(along, table["link_y"] * weight[used], 0.0)),
-        crossing=leaving(table["crossing"] * more[used]),
+        link_x=leaving(np.where(along, 0.0, table["link_x"] * weight)),
+        link_y=leaving(np.where(along, table["link_y"] * weight, 0.0)),
+        crossing=leaving(np.where(links_between_chips(machine)[used], table["crossing"], 0.0)),
         unit=_unit(machine),
     )
 
@@ -117,21 +119,6 @@ def _figures(machine: Machine) -> dict[str, float]:
 
 def _unit(machine: Machine) -> str:
     return "pJ" if has_energy(machine) else "units"
-
-
-def _per_link(machine: Machine) -> tuple[FloatArray, FloatArray]:
-    """(4 * P,) 1 for links between chips, else 0; and a link's weight, which Jin et al.'s units of energy go with (else 1)."""
-    row, col = np.divmod(np.arange(machine.size), machine.cols)
-    more, weight = np.zeros((machine.size, 4)), np.ones((machine.size, 4))
-    for axis, at, forward in ((1, col, 0), (0, row, 2)):
-        crosses, weights = crossing_lines(machine, axis).astype(np.float64), machine.line_weights(axis)
-        if not len(crosses):
-            continue  # one line of cores: no link along this axis
-        for d, line in ((forward, at), (forward + 1, at - 1)):
-            more[:, d] = crosses[line % len(crosses)]
-            if not has_energy(machine):
-                weight[:, d] = weights[line % len(weights)]
-    return more.reshape(-1), weight.reshape(-1)
 
 
 def _of_distances(machine: Machine, flows: Flows, sent: FloatArray) -> EnergyParts:

@@ -15,10 +15,10 @@ from nmsolve.hw.noc.config import CONFIG_SPIKE, RouterConfig
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.named import named_routes
 from nmsolve.hw.routing.queues import saturation, waits
-from nmsolve.hw.routing.routers import crossbars, links_between_chips
+from nmsolve.hw.routing.routers import crossbars
 from nmsolve.model.compiled import kernel
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
+from nmsolve.model.links import link_ends, links_between_chips
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes

@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.energy import crossing_lines
 from nmsolve.hw.noc.config import RouterConfig
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.errors import InputError
-from nmsolve.model.links import link_ends
+from nmsolve.model.links import link_ends, links_between_chips
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.routes import Routes
-from nmsolve.model.types import BoolArray, FloatArray
+from nmsolve.model.types import FloatArray
 
 
 class Crossbars(NamedTuple):
@@ -71,16 +70,3 @@ def crossbars(
     spacing[ends[link], link % 4] = spaced[link // 4, link % 4]
     coming[ends[link], link % 4] = flits[link // 4, link % 4]
     return Crossbars(rate, entering, flits, coming, hold, service, spacing)
-
-
-def links_between_chips(machine: Machine) -> BoolArray:
-    """Return (4 * P,) bool: links that join two chips."""
-    row, col = np.divmod(np.arange(machine.size), machine.cols)
-    out = np.zeros((machine.size, 4), bool)
-    for axis, at, forward in ((1, col, 0), (0, row, 2)):
-        crosses = crossing_lines(machine, axis)
-        if len(crosses):  # else one line of cores: no link along this axis
-            out[:, forward] = crosses[at % len(crosses)]
-            out[:, forward + 1] = crosses[(at - 1) % len(crosses)]
-    existing: BoolArray = out.reshape(-1) & (link_ends(machine) >= 0)
-    return existing

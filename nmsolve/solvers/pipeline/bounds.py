@@ -115,8 +115,9 @@ def _touching(problem: PipelineProblem) -> FloatArray:
     return np.asarray(used + np.bincount(tensors.source, tensors.time, problem.count), np.float64)
 
 
-def cheapest_company(problem: PipelineProblem, layer: int) -> float:
-    """Return the least compute time on the largest group plus transfer of any set of layers with ``layer``; rounded down."""
+def cheapest_company(problem: PipelineProblem, layer: int, outside: int | None = None) -> float:
+    """Return the least compute time on the largest group plus transfer of any set of layers with ``layer`` and without
+    ``outside``, rounded down. It is a minimum cut."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_flow
 
@@ -128,6 +129,8 @@ def cheapest_company(problem: PipelineProblem, layer: int) -> float:
     capacity = np.full(len(cost), CAPACITY, np.int32)
     finite = np.isfinite(cost)
     capacity[finite] = np.floor(cost[finite] * scale).astype(np.int32)
+    if outside is not None:
+        capacity[len(capacity) - problem.count + outside] = CAPACITY
     size = problem.count + 2 * problem.tensors.count + 1
     graph = csr_array((capacity, (tail, head)), shape=(size, size))
     flow = maximum_flow(graph, layer, size - 1).flow_value

@@ -13,7 +13,7 @@ import numpy as np
 from nmsolve.model.pipeline.merged import Merged, merge
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
-from nmsolve.solvers.pipeline.bounds import CAPACITY, network
+from nmsolve.solvers.pipeline.bounds import cheapest_company
 
 #: Most minimum cuts in one round of joining (about a millisecond each with some hundred layers), and most layers for any.
 CUTS, MOST = 2000, 1500
@@ -64,28 +64,8 @@ def never_cut(problem: PipelineProblem, below: float) -> BoolArray:
         for a, b in ((int(source[k]), int(user[k])), (int(user[k]), int(source[k]))):
             if may[a] and not out[k] and left:
                 left -= 1
-                out[k] = apart(problem, a, b) >= below
+                out[k] = cheapest_company(problem, a, b) >= below
     return out
-
-
-def apart(problem: PipelineProblem, inside: int, outside: int) -> float:
-    """Return least compute time on the largest group plus transfer of any set with one layer and without another; rounded down.
-
-    A minimum cut, as in :func:`nmsolve.solvers.pipeline.bounds.cheapest_company`, with ``outside`` at the sink.
-    """
-    from scipy.sparse import csr_array
-    from scipy.sparse.csgraph import maximum_flow
-
-    tail, head, cost = network(problem, inside)
-    total = float(cost[np.isfinite(cost)].sum())
-    if total == 0:
-        return 0.0
-    scale = CAPACITY / total
-    capacity = np.floor(np.where(np.isfinite(cost), cost * scale, CAPACITY)).astype(np.int32)
-    capacity[len(capacity) - problem.count + outside] = CAPACITY
-    size = problem.count + 2 * problem.tensors.count + 1
-    graph = csr_array((capacity, (tail, head)), shape=(size, size))
-    return float(maximum_flow(graph, inside, size - 1).flow_value) / scale
 
 
 def _least(problem: PipelineProblem) -> FloatArray:

@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.heuristics.routing.forest import forest_of, two_way
 from nmsolve.heuristics.routing.mend import mend
 from nmsolve.hw.routing.certificate import numbering_complaint
+from nmsolve.hw.routing.lengths import route_lengths
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.links import link_ends, link_works
@@ -20,7 +21,7 @@ from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.routed.migrate import Placed, moved_nodes
-from nmsolve.solvers.routing.numbers import adaptive_numbers, kept_numbers, leg_links
+from nmsolve.solvers.routing.numbers import adaptive_numbers, kept_numbers
 
 #: Outcomes of a trial: no route was hit; other routes; nodes moved; no way found.
 UNHARMED, REROUTED, MOVED, LOST = "unharmed", "rerouted", "moved", "lost"
@@ -122,7 +123,7 @@ class FaultStudy:
         self.in_use, self.problem = problem, replace(problem, turns=None)
         loads = route_loads(machine, flows, routes)
         self.max_link, self.total_link = float(loads.max(initial=0.0)), float(loads.sum())
-        self._length = leg_links(self.problem, routes)
+        self._length = route_lengths(machine, flows, routes)
 
     def run(
         self,
@@ -221,7 +222,7 @@ class FaultStudy:
         if same:
             changed = _changed(self.routes, routes)
             hit = np.repeat(~kept, np.diff(flows.indptr))
-            now = leg_links(replace(self.problem, machine=machine), routes)
+            now = route_lengths(machine, flows, routes)
             extra = (now - self._length)[hit]
         return replace(
             trial, outcome=outcome, reason=reason, changed=changed, max_link=float(loads.max(initial=0.0)),

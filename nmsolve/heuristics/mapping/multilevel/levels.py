@@ -5,11 +5,12 @@ All three are named tuples, which numba passes as structures of arrays.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.cost import CoreDistance
+from nmsolve.hw.cost import CoreDistance, machine_distance
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
@@ -71,29 +72,20 @@ def board_of(problem: MappingProblem, distance: CoreDistance) -> Board:
         both = np.ascontiguousarray((matrix + matrix.T) / 2, np.float32)
         none = np.zeros((1, 1), np.float32)
         return Board(cores.astype(np.int32), np.zeros(len(cores), np.int32), both, none, capacity, allowed)
-    x, y, wrap_x, wrap_y = distance.x, distance.y, distance.wrap_x, distance.wrap_y
-    if not distance.separable or (x.max() == 0 and y.max() == 0):
-        x, y, wrap_x, wrap_y = _healthy_lines(problem)
+    if not distance.separable or (distance.x.max() == 0 and distance.y.max() == 0):
+        plain = replace(
+            problem.machine, distance_matrix=None, faulty_links=()
+        )  # in hops, as if no link were dead
+        distance = machine_distance(plain, "hops")
     row, col = np.divmod(cores, distance.cols)
     return Board(
         col.astype(np.int32),
         row.astype(np.int32),
-        line_distances(x, wrap_x),
-        line_distances(y, wrap_y),
+        line_distances(distance.x, distance.wrap_x),
+        line_distances(distance.y, distance.wrap_y),
         capacity,
         allowed,
     )
-
-
-def _healthy_lines(problem: MappingProblem) -> tuple[FloatArray, FloatArray, float, float]:
-    """Return positions of columns and rows in hops, and circumferences, as if no link were dead."""
-    machine = problem.machine
-    wx, wy = machine.line_weights(1), machine.line_weights(0)
-    x = np.concatenate([[0.0], np.cumsum(wx[: machine.cols - 1])])
-    y = np.concatenate([[0.0], np.cumsum(wy[: machine.rows - 1])])
-    around_x = float(wx.sum()) if len(wx) == machine.cols else 0.0
-    around_y = float(wy.sum()) if len(wy) == machine.rows else 0.0
-    return x, y, around_x, around_y
 
 
 def finest_net(problem: MappingProblem) -> Net:

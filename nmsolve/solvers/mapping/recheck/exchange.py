@@ -13,8 +13,8 @@ import numpy as np
 from nmsolve.model.graph import pieces
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.solvers.mapping.recheck.link_load import INNER
-from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, below, granularity, risen
+from nmsolve.solvers.mapping.recheck.link_load import proved_of_sum
+from nmsolve.solvers.mapping.recheck.parts import EPS, CertificateError, below
 
 
 def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) -> float:
@@ -26,16 +26,8 @@ def recheck_exchange(problem: MappingProblem, certificate: Mapping[str, Any]) ->
     """
     if problem.objective != "reward":
         raise CertificateError("the bound is for the reward of method M1")
-    inner = certificate.get("inner")
-    if not isinstance(inner, str) or inner not in INNER:
-        raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
-    total = _exchanged(problem)
-    value = INNER[inner](total, certificate)
-    if not np.isfinite(value):
-        raise CertificateError("the numbers are too large to prove anything")
-    share = Fraction(risen(value, granularity(total))) * Fraction(
-        min(problem.terms.horizontal, problem.terms.vertical)
-    )
+    least = min(problem.terms.horizontal, problem.terms.vertical)
+    share = proved_of_sum(_exchanged(problem), certificate) * Fraction(least)
     return below(share * Fraction(_price(problem)))
 
 

@@ -43,19 +43,24 @@ def recheck_link_load(problem: MappingProblem, certificate: Mapping[str, Any]) -
     """
     if problem.objective != "max-link":
         raise CertificateError("the bound is for the load of links of a mesh or torus")
-    inner, which = certificate.get("inner"), certificate.get("links")
-    if not isinstance(inner, str) or inner not in INNER:
-        raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
+    which = certificate.get("links")
     if not isinstance(which, str) or which not in ("all", "columns", "rows"):
         raise CertificateError(f"'links' is {which!r}, expected all, columns or rows")
     total, links = _summed(problem, which)
     if not links:
         raise CertificateError("there is no such link")
+    return below(proved_of_sum(total, certificate) / links)
+
+
+def proved_of_sum(total: MappingProblem, certificate: Mapping[str, Any]) -> Fraction:
+    """What the bound named ``inner`` proves for a sum, risen to the next value that the sum can have."""
+    inner = certificate.get("inner")
+    if not isinstance(inner, str) or inner not in INNER:
+        raise CertificateError(f"'inner' is {inner!r}, expected one of " + ", ".join(INNER))
     value = INNER[inner](total, certificate)
     if not np.isfinite(value):
         raise CertificateError("the numbers are too large to prove anything")
-    share = Fraction(risen(value, granularity(total))) / links
-    return below(share)
+    return Fraction(risen(value, granularity(total)))
 
 
 def _summed(problem: MappingProblem, which: str) -> tuple[MappingProblem, int]:
