@@ -43,7 +43,7 @@ def prepare_folder(folder: Path) -> None:
 
 
 def prepare_file(path: Path) -> None:
-    """The same for a file: InputError if its folder does not exist or cannot be written, or if it is a folder itself."""
+    """Check that a file can be written. InputError if its folder is missing or read-only, or if it is a folder itself."""
     if path.is_dir():
         raise InputError("it is a folder", str(path), "a file")
     if not path.absolute().parent.is_dir():

@@ -40,7 +40,7 @@ class Proved:
     word: str = ""
 
     def add(self, value: float, word: str) -> None:
-        """One more bound that holds, by recomputing it or on a word."""
+        """Add a bound that holds, by recomputing it or on a word."""
         if not word:
             self.value = max(self.value, value)
         elif value > self.trusted:

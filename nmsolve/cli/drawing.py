@@ -65,7 +65,7 @@ def svg_text(figure: Figure, label: str) -> str:
 
 
 def draw_board(ax: Axes, machine: Machine) -> None:
-    """Chip boundaries, equal axes, row 0 at the top."""
+    """Draw chip boundaries; equal axes, row 0 at the top."""
     from matplotlib.ticker import MaxNLocator
 
     rows, cols = machine.rows, machine.cols

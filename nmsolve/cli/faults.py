@@ -235,7 +235,7 @@ class _Progress:
         self._lost, self._moved, self._worst = 0, 0, 0.0
 
     def trial(self, trial: Trial) -> None:
-        """Another one is finished."""
+        """Take note of a finished trial."""
         self._lost += trial.outcome == "lost"
         self._moved += trial.outcome == "moved"
         self._worst = max(self._worst, trial.max_link or 0.0)

@@ -43,10 +43,10 @@ class FrontKind(BoundChecks, Protocol):
         """Name and hash of what the front is about."""
 
     def write(self, path: Path, solution: Any) -> None:
-        """The file of a point."""
+        """Write the file of a point."""
 
     def write_beside(self, folder: Path) -> None:
-        """Files that the points have in common."""
+        """Write files that the points have in common."""
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[Any, dict[str, float], list[str]]:
         """Return the solution in the file of a point, its objectives as recomputed, and which checks it fails.
@@ -78,13 +78,13 @@ class MapFront(MappingBounds):
         }
 
     def write(self, path: Path, solution: IntArray) -> None:
-        """As mapping.json."""
+        """Write ``solution`` (n,) as mapping.json."""
         from nmsolve.model.mapping.files import write_mapping
 
         write_mapping(path, self.problem.graph, self.problem.machine, solution)
 
     def write_beside(self, folder: Path) -> None:
-        """What a migration budget counts from."""
+        """Write what a migration budget counts from."""
         if self.problem.migration is not None:
             self.write(folder / "reference.json", self.problem.migration.reference)
 
@@ -124,7 +124,7 @@ class RouteFront(RouteBounds):
         return {"problem": {"name": self.title, "hash": self.problem.hash}}
 
     def write(self, path: Path, solution: IntArray) -> None:
-        """As flow-routes.json."""
+        """Write ``solution`` (slots + channels,) as flow-routes.json."""
         from nmsolve.hw.routing.proof import cover_long_messages
         from nmsolve.model.routing.files import write_flow_routes
         from nmsolve.solvers.routing.api import chosen_routes
@@ -134,7 +134,7 @@ class RouteFront(RouteBounds):
         write_flow_routes(path, self.problem, found.routes, found.turns, found.numbering, worms)
 
     def write_beside(self, folder: Path) -> None:
-        """Nothing: the mapping has its own folder."""
+        """Write nothing: the mapping has its own folder."""
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[None, dict[str, float], list[str]]:
         """Return every check that routes get, and that they keep the rules of the front."""
@@ -175,7 +175,7 @@ class PlanFront:
         return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
 
     def write(self, path: Path, solution: PipelinePlan) -> None:
-        """As plan.json."""
+        """Write the plan as plan.json."""
         from nmsolve.model.pipeline.files import write_plan
 
         write_plan(path, self.problem, solution)

@@ -90,11 +90,11 @@ class _Told:
         self.events: list[Event] = []
 
     def round(self, step: Round) -> None:
-        """One round; only a lower load is news."""
+        """Report a round; only a lower load is news."""
         self._value(step.seconds, step.best, f"{step.moved} nodes moved" if step.moved else "routes")
 
     def end(self, found: Result[InTurns], seconds: float) -> None:
-        """The last routes, and the bound."""
+        """Report the last routes, and the bound."""
         if found.objective is not None:
             self._value(seconds, found.objective, "last routes")
         for bound in found.bounds:

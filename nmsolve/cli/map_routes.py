@@ -61,7 +61,7 @@ class MappedRoutes:
 
 
 def require_route(o: MapOptions) -> None:
-    """InputError if ``--route`` is unknown or cannot be combined with the other options."""
+    """Raise InputError if ``--route`` is unknown or cannot be combined with the other options."""
     if o.route not in ("given", "joint", *AFTER):
         raise InputError(f"unknown routes {o.route!r}", "--route", f"given, joint or {', '.join(AFTER)}")
     if o.route in AFTER and o.pareto is not None:

@@ -79,7 +79,7 @@ def _that_obey(problem: MappingProblem, turns: TurnSet) -> str:
 
 
 def _require_shortest(problem: MappingProblem, turns: TurnSet) -> None:
-    """Chosen routes are shortest ones: there must be one between any two usable cores."""
+    """Require a shortest route between any two usable cores, as chosen routes are shortest ones."""
     from nmsolve.hw.obey import obeying_rules
     from nmsolve.model.routing.flows import Flows
     from nmsolve.model.routing.problem import RoutingProblem

@@ -143,7 +143,7 @@ def _page(front: Front[Any], picture: str, title: str) -> str:
 
 
 def say_front(front: Front[Any], out: Path) -> None:
-    """The front as a table for people."""
+    """Print the front as a table for people."""
     print(f"{'':10} {front.names[0]:>16} {front.names[1]:>16}")
     for k, p in enumerate(front.points, 1):
         print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {_proof(p)}")

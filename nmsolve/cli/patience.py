@@ -111,11 +111,11 @@ class _Cut:
         self.over = False
 
     def after(self, seconds: float) -> None:
-        """So many seconds from now."""
+        """Ask for the end this many seconds from now."""
         signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
 
     def off(self, number: int, frame: FrameType | None) -> None:
-        """Now, or when the import is done; a handler of signals."""
+        """Ask for the end now, or when the import is done; a handler of signals."""
         if self.over:
             return
         importing = _imports(frame) > self._imports

@@ -206,7 +206,7 @@ def _panel_size(machine: Machine, across: int, down: int) -> tuple[float, float]
 
 
 def _small_board(ax: Axes, machine: Machine) -> None:
-    """A board without labels, chips outlined, a thin grid while cores are large enough for it."""
+    """Draw a board without labels, chips outlined, a thin grid while cores are large enough for it."""
     draw_board(ax, machine)
     ax.set(xlabel="", ylabel="", xlim=(-0.5, machine.cols - 0.5), ylim=(machine.rows - 0.5, -0.5))
     ax.tick_params(labelsize=6.5, length=2)

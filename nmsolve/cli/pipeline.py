@@ -159,7 +159,7 @@ def stated_inputs(o: PipelineProblemOptions) -> PipelineInputs:
 
 
 def _require_options(o: PipelineOptions, given: Given) -> None:
-    """What must not wait for the end of the search."""
+    """Refuse early what must not wait for the end of the search."""
     if o.place and given.machine is None:
         raise InputError("no machine to place on", "--place", "--machine PRESET, mesh:RxC or machine.toml")
     if o.write_onnx is not None:

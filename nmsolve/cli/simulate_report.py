@@ -236,7 +236,7 @@ class Says:
         self._last, self._header = time.monotonic(), False
 
     def progress(self, p: Progress) -> None:
-        """A line every two seconds."""
+        """Print a line every two seconds."""
         now = time.monotonic()
         if now - self._last < QUIET:
             return

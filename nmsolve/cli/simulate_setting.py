@@ -84,7 +84,7 @@ def setting_of(o: SimulateOptions) -> Setting:
 
 
 def _require_one_kind(o: SimulateOptions) -> None:
-    """Traffic comes from one place, and a load is asked for once."""
+    """Refuse traffic from two places, and a load that is given twice."""
     if o.pattern is not None and (o.mapping is not None or o.trace is not None):
         raise InputError("a pattern together with a mapping or a trace", "--pattern", "only one of the three")
     if o.pattern is not None and o.machine is None:

@@ -51,7 +51,7 @@ class Output:
                 self._lose(error)
 
     def _lose(self, error: OSError) -> None:
-        """From now on to nowhere, what the stream still holds back included."""
+        """Send everything to nowhere from now on, what the stream still holds back included."""
         self.lost = error
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self._stream.fileno())

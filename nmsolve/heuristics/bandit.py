@@ -62,7 +62,7 @@ class Bandit:
         return int(self._rng.choice(len(self.names), p=self.probabilities()))
 
     def learn(self, kind: int, gain: float, work: float) -> None:
-        """A try of ``kind`` lowered the cost by ``gain`` >= 0 for ``work`` > 0 units of counted work."""
+        """Take note that a try of ``kind`` lowered the cost by ``gain`` >= 0 for ``work`` > 0 units of counted work."""
         tally = self.tallies[kind]
         tally.tries += 1
         tally.better += gain > 0

@@ -107,7 +107,7 @@ def reward_lattice(problem: MappingProblem) -> float:
 
 
 def require_board(machine: Machine) -> None:
-    """InputError if the machine is given by a distance matrix."""
+    """Raise InputError if the machine is given by a distance matrix."""
     if machine.distance_matrix is not None:
         raise InputError(
             "objective reward on a machine given by a distance matrix",

@@ -64,7 +64,7 @@ class Allowance:
 
 
 def read_by(moment: float = math.inf) -> None:
-    """From now on, reading must be done by ``moment`` (``time.monotonic()``): the command's time limit."""
+    """Require that reading is done by ``moment`` (``time.monotonic()``): the command's time limit."""
     global _last_moment
     _last_moment = moment
 
@@ -273,7 +273,7 @@ def _send(out: int, head: dict[str, Any], arrays: dict[str, AnyArray]) -> None:
 
 
 def _confine(errors: IO[bytes], allowance: Allowance, parent: int) -> None:
-    """No terminal, limits of memory and time, and an end with the parent."""
+    """Take the terminal away, limit memory and time, and end with the parent."""
     faulthandler.disable()
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # 1 is PR_SET_PDEATHSIG

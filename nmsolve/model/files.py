@@ -67,7 +67,7 @@ def input_file(path: str | Path) -> Iterator[BinaryIO]:
 
 
 def _require_name(path: str | Path) -> None:
-    """A zero byte in a name is not an error of the operating system."""
+    """Refuse a zero byte in a name: the operating system has no error for it."""
     if "\0" in str(path):
         raise InputError("a name with a zero byte", str(path)[:300], "the name of a file")
 

@@ -204,7 +204,7 @@ def solve(task: Task[S], options: Options) -> Result[S]:
 
 
 def _raise_known(task: Task[S], run: Run) -> None:
-    """Those of the bounds known before that hold, the best first; once time is short only until there is one."""
+    """Raise those of the bounds known before that hold, the best first; once time is short only until there is one."""
     end, taken = time.monotonic() + KNOWN * run.budget.left(), 0
     for bound in sorted(run.options.known, key=lambda b: (b.scope != "full", -b.value)):
         left = end - time.monotonic()

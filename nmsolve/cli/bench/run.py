@@ -179,7 +179,7 @@ def _refusal(task: Task) -> Outcome | None:
 
 
 def _report(o: BenchOptions, task: Task, outcome: Outcome, position: int, total: int, rest: float) -> None:
-    """A line per finished run."""
+    """Print a line per finished run."""
     if o.json:
         print(json.dumps(as_json(task, outcome)), flush=True)
     key, known = task.key, task.instance.best_known
@@ -200,7 +200,7 @@ def _write(
     o: BenchOptions, store: Store, head: Head, tasks: Sequence[Task], methods: Sequence[str],
     instances: Sequence[Instance],
 ) -> None:  # fmt: skip
-    """Tables and pages from what the store holds. ``--page`` is for the whole benchmark only."""
+    """Write tables and pages from what the store holds. ``--page`` is for the whole benchmark only."""
     found = store.find(t.key for t in tasks)
     head = replace(head, missing=len(tasks) - len(found))
     suites = list(dict.fromkeys(one.suite for one in instances))
@@ -226,7 +226,7 @@ def _write(
 
 
 def _print(table: Table) -> None:
-    """A table in columns."""
+    """Print a table in columns."""
     lines = (table.head, *table.rows)
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.head))]
     for line in lines:

@@ -42,7 +42,7 @@ News = Callable[[PipelinePlan | None, float], None]
 
 
 def _silent(plan: PipelinePlan | None, bound: float) -> None:
-    """Nobody asked."""
+    """Do nothing: nobody listens."""
 
 
 def best_contiguous(

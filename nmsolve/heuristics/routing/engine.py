@@ -25,7 +25,7 @@ class Reroute:
     refuses = takes("-turns -alike")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
-        """One negotiation from nothing by the context's seed, then sweeps within its order; two offers at most."""
+        """Run one negotiation from nothing by the context's seed, then sweeps within its order; two offers at most."""
         problem = stage.problem
         if not problem.flows.count:
             return

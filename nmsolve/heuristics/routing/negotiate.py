@@ -122,7 +122,7 @@ def agrees(nets: Nets, places: IntArray) -> FloatArray:
 
 
 def settle(search: Search, stop: Callable[[], bool]) -> None:
-    """Sweeps within the order; what it keeps beyond the dependencies in use is drawn again every time.
+    """Sweep within the order; what it keeps beyond the dependencies in use is drawn again every time.
 
     The trees and the order of the least largest load (plus ``plain`` times the sum) remain.
     """

@@ -81,7 +81,7 @@ def tally(where: AnyArray, amount: AnyArray, size: int) -> FloatArray:
 
 
 def check_rule(machine: Machine, rule: str) -> None:
-    """InputError if ``rule`` is unknown or has no routes on the machine."""
+    """Raise InputError if ``rule`` is unknown or has no routes on the machine."""
     if rule not in ORDERS:
         raise InputError(f"unknown order {rule!r}", "", "one of " + ", ".join(ORDERS))
     require_links(machine)

@@ -87,7 +87,7 @@ class Store:
         return self._archive.read(name, column.bytes, column.crc32)
 
     def _check_members(self) -> None:
-        """InputError unless every part of the manifest exists and has the stated size."""
+        """Raise InputError unless every part of the manifest exists and has the stated size."""
         parts: dict[str, Shard | Column] = {shard_name(i): s for i, s in enumerate(self.shards)}
         parts |= {f"columns/{name}": column for name, column in self.manifest.columns.items()}
         for name, part in parts.items():

@@ -215,5 +215,5 @@ def _read_finished(path: Path) -> dict[str, dict[str, object]]:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """SIGTERM as an exception, so that ``with`` blocks are left in order."""
+    """Raise SIGTERM as an exception, so that ``with`` blocks are left in order."""
     raise SystemExit(128 + number)

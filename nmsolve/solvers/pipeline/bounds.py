@@ -161,6 +161,6 @@ class CountingBounds:
     refuses = takes("")
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
-        """Work first, then layers."""
+        """Raise the bound by work first, then by layers."""
         context.raise_bound(work_bound(problem))
         context.raise_bound(layer_bound(problem, context.bound(), context.time_left()))

@@ -76,7 +76,7 @@ class Climb:
         self.center: FloatArray = cover.time / cover.time.sum()
 
     def learn(self, plan: PipelinePlan) -> None:
-        """The stages of a plan are blocks (those that tear no item apart)."""
+        """Take the stages of a plan as blocks (those that tear no item apart)."""
         item = self.cover.data.item
         for stage in np.flatnonzero(plan.cores > 0).tolist():
             inside = plan.stage == stage

@@ -71,7 +71,7 @@ class PipelineCpSat:
     refuses = takes("", partial(too_many, most=MAX_VARIABLES))
 
     def run(self, problem: PipelineProblem, context: Context) -> None:
-        """Rounds of questions, of the question for anything better, and of the model with its objective, until one ends.
+        """Run rounds of questions, of the question for anything better, and of the model with its objective, until one ends.
 
         Below a value that is asked for, more tensors cannot be cut than below the best known, and fewer large items fit in a
         stage; so questions are far easier than the proof that nothing is better, and the bound rises early. Each round

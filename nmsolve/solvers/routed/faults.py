@@ -232,7 +232,7 @@ class FaultStudy:
 
 
 def check_plan(machine: Machine, plan: FaultPlan) -> None:
-    """InputError if the plan asks for more faults than there can be, or for nothing."""
+    """Raise InputError if the plan asks for more faults than there can be, or for nothing."""
     there = len(whole_links(machine))
     if not 0 <= plan.links <= there:
         raise InputError(

@@ -41,7 +41,7 @@ class PriceBound:
     refuses = takes("+load")
 
     def run(self, stage: RoutingStage, context: Context) -> None:
-        """Steps until they lead nowhere; bounds that are worth it are offered on the way."""
+        """Step until steps lead nowhere; offer bounds that are worth it on the way."""
         problem = stage.problem
         if not problem.flows.count or context.should_stop():
             return

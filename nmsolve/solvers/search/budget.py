@@ -65,7 +65,7 @@ class Budget:
         return self._interrupt.is_set() or self._stop.asked
 
     def starve(self) -> None:
-        """The memory budget is used up: ask the run to end with its best answer."""
+        """Ask the run to end with its best answer: the memory budget is used up."""
         self._starved.set()
 
     @property

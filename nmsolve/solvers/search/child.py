@@ -96,7 +96,7 @@ class Child:
         return self._process.pid
 
     def stop_by(self, moment: float) -> None:
-        """The run ends early: count the grace period from ``moment`` (``time.monotonic()``) at the latest."""
+        """End the run early: count the grace period from ``moment`` (``time.monotonic()``) at the latest."""
         self._stop_at = min(self._stop_at, moment)
 
     def messages(self) -> list[Any]:
@@ -155,7 +155,7 @@ class Child:
         self._errors.close()
 
     def _book(self, status: int, usage: resource.struct_rusage) -> None:
-        """The process is gone: keep its exit code and CPU seconds, and end what it started."""
+        """Keep exit code and CPU seconds of the process, which is gone, and end what it started."""
         self._process.returncode = os.waitstatus_to_exitcode(status)
         self.cpu = usage.ru_utime + usage.ru_stime
         with suppress(ProcessLookupError, PermissionError):

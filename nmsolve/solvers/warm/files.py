@@ -72,7 +72,7 @@ def warm_files(until_compiled: Callable[[Callable[[], object]], None]) -> list[s
 
 
 def _make(folder: Path) -> None:
-    """Networks from generators, written as they are made."""
+    """Write networks from generators as they are made."""
     for kind, options in STREAMED.items():
         generate_file(kind, folder / f"{kind}.nmz", 1, **options)
         generate(kind, **options)
@@ -80,7 +80,7 @@ def _make(folder: Path) -> None:
 
 
 def _read_and_write(folder: Path) -> None:
-    """Every format that can express a graph, written, read, and turned into a store and back."""
+    """Write and read every format that can express a graph, and turn it into a store and back."""
     graphs = load_graph(folder / "snn.nmz"), load_graph(folder / "undirected.nmz")
     for k, graph in enumerate(graphs):
         for extension in (*FORMATS, ".txt.gz"):
@@ -94,7 +94,7 @@ def _read_and_write(folder: Path) -> None:
 
 
 def _look(folder: Path) -> None:
-    """Scores, checks and link loads on boards of every kind, of graphs in memory and on disk."""
+    """Compute scores, checks and link loads on boards of every kind, of graphs in memory and on disk."""
     mesh = load_machine("mesh:4x4")
     matrix = np.abs(np.arange(16)[:, None] - np.arange(16)[None, :]).astype(float)
     boards = (
@@ -121,7 +121,7 @@ def _look(folder: Path) -> None:
 
 
 def _search(folder: Path) -> None:
-    """The engine ``external`` with so few cores that it coarsens; with memory for the connections, and with too little."""
+    """Run the engine ``external`` with so few cores that it coarsens; with memory for the connections, and with too little."""
     path, board = folder / "undirected.nmz", load_machine("mesh:2x2")
     for graph in (load_graph(path), open_graph(path)):
         tight = LEAST + (NODE_BYTES + SPARE) * graph.n
@@ -134,7 +134,7 @@ def _search(folder: Path) -> None:
 
 
 def _repair(folder: Path) -> None:
-    """A mapping that breaks rules, mended: one node has to make room for another."""
+    """Mend a mapping that breaks rules: one node has to make room for another."""
     graph = LogicGraph.from_edges(2, [0], [1])
     pinned = (SideConstraint("here", "pin", (1,), (0,)),)
     problem = MappingProblem(graph, load_machine("mesh:1x2"), "hops", pinned, 1)
@@ -185,4 +185,4 @@ class _Tight:
         return False
 
     def note(self, text: str) -> None:
-        """Nobody reads it."""
+        """Drop the note: nobody reads it."""

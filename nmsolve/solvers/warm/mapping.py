@@ -61,7 +61,7 @@ def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> 
 
 
 def _run(problem: MappingProblem, name: str) -> None:
-    """One engine on one problem, its answer checked and its bounds recomputed."""
+    """Run one engine on one problem, its answer checked and its bounds recomputed."""
     result = solve(problem, time_limit=LONGER.get(name, EACH), engines=[name], seed=1)
     for bound in result.bounds:
         check_bound(problem, bound, result.core)

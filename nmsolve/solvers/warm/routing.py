@@ -93,7 +93,7 @@ def warm_routing(until_compiled: Callable[[Callable[[], object]], None]) -> list
 
 
 def _named() -> None:
-    """Every rule on every kind of machine, its routes proved, weighed and estimated."""
+    """Route by every rule on every kind of machine, the routes proved, weighed and estimated."""
     for machine in (MESH, TORUS, FAULTY):
         for most in (1, 4):
             flows = some_flows(machine, most)
@@ -123,7 +123,7 @@ def _turns() -> None:
 
 
 def _loads() -> None:
-    """Loads of routes by a rule."""
+    """Compute loads of routes by a rule."""
     for machine in (MESH, TORUS):
         for rule in ("xy", "yx"):
             for most in (1, 4):
@@ -133,7 +133,7 @@ def _loads() -> None:
 
 
 def _files() -> None:
-    """Traffic of a mapping, its routes written and checked."""
+    """Make the traffic of a mapping; write and check its routes."""
     u = np.arange(32)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "flow-routes.json"
@@ -149,7 +149,7 @@ def _files() -> None:
 
 
 def _faults() -> None:
-    """Routes mended and nodes moved after faults; which flows survive one."""
+    """Mend routes and move nodes after faults; find which flows survive one."""
     u = np.arange(32)
     for multicast in (False, True):
         graph = LogicGraph.from_edges(
@@ -189,7 +189,7 @@ def _stages() -> dict[str, RoutingStage]:
 
 
 def _engine(name: str, stage: RoutingStage) -> None:
-    """One engine from the best named rule on, in this process even if it needs one of its own."""
+    """Run one engine from the best named rule on, in this process even if it needs one of its own."""
     engine = ENGINES[name]()
     if engine.refuses(stage) is not None:
         return
@@ -201,7 +201,7 @@ def _engine(name: str, stage: RoutingStage) -> None:
 
 
 def _whole() -> None:
-    """All objectives one after the other, and flows that tables hardly hold."""
+    """Minimise all objectives one after the other, and route flows that tables hardly hold."""
     for stage in _stages().values():
         if stage.objective == "max-link":
             try:

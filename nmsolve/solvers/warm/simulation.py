@@ -29,7 +29,7 @@ def warm_simulation(until_compiled: Callable[[Callable[[], object]], None]) -> l
 
 
 def _simulate(config: RouterConfig) -> None:
-    """Random traffic and traces, along routes and as turns allow."""
+    """Simulate random traffic and traces, along routes and as turns allow."""
     for machine in (MESH, TORUS, FAULTY):
         for most in (1, 4):
             flows = some_flows(machine, most)

@@ -218,7 +218,7 @@ def finish(level: Level, s: Placement, run: Run, offer: Offer, move: str) -> Any
 
 
 def settle(level: Level, s: Placement, cold: float, run: Run) -> None:
-    """Nodes of overfull cores go where they cost least among the cores that have room."""
+    """Move nodes of overfull cores where they cost least among the cores that have room."""
     price = s.price.copy()
     size = np.ceil(level.sizes.mean(axis=0)).astype(np.int64)
     s.price[~(s.load + size <= s.goal).all(axis=1)] = 1e30

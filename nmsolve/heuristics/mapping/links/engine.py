@@ -54,7 +54,7 @@ class Links:
     )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One cooling schedule over the time left; offers improvements slice by slice."""
+        """Run one cooling schedule over the time left; offers improvements slice by slice."""
         core = _start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
             return

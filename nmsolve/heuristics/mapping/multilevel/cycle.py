@@ -210,7 +210,7 @@ def strict(net: Net, pos: Int32Array, bench: Bench) -> Int32Array | None:
 
 
 def polish(net: Net, s: State, bench: Bench, until: float = 1.0) -> None:
-    """Descent to a move-and-swap optimum, or till the run is at ``until``."""
+    """Descend to a move-and-swap optimum, or till the run is at ``until``."""
     nodes = np.arange(len(s.pos), dtype=np.int32)
     for _ in range(20):
         moves = 0

@@ -84,7 +84,7 @@ def map_multilevel(
 
 
 def _start(best: _Best, machine: Machine, until: float, bench: Bench) -> None:
-    """A mapping from scratch; the first one also decides the numbering of the finest level."""
+    """Make a mapping from scratch; the first one also decides the numbering of the finest level."""
     begin = bench.budget.done()
     levels = coarsen(best.net, bench)
     flat = len(levels.nets) == 1 and len(best.net.volume) >= MANY_NODES

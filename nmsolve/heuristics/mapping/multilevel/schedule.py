@@ -107,7 +107,7 @@ class _Runner:
         self.price = work_of(board, 1, 1, 2, int(2 * degree))  # per visit, at most
 
     def advance(self, temperature: float, work: float, most: int = 1 << 60) -> None:
-        """One kernel call of about ``work`` units (at most a slice), 20 sweeps and ``most`` visits."""
+        """Make one kernel call of about ``work`` units (at most a slice), 20 sweeps and ``most`` visits."""
         n, board, scratch = len(self.s.pos), self.board, self.scratch
         visits = max(1, min(int(min(SLICE, work) / self.price), 20 * n, most))
         draws, moves, touched = heat_sweep(

@@ -58,7 +58,7 @@ class Nets:
     )
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One cooling schedule over the time left; offers improvements as it cools and at the end."""
+        """Run one cooling schedule over the time left; offers improvements as it cools and at the end."""
         core = start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1:
             return

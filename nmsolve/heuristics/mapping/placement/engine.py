@@ -72,7 +72,7 @@ class _Plan:
         self._best, self._cost = start, placement_cost(data, start)
 
     def run(self, warm: bool) -> None:
-        """All stages in order; if ``warm``, the start is a good placement and is loosened and refrozen first."""
+        """Run all stages in order; if ``warm``, the start is a good placement and is loosened and refrozen first."""
         if warm:
             self._stage("reheated", REHEAT, WARM * self._scale / 3)
         self._search.scramble()
@@ -93,7 +93,7 @@ class _Plan:
             Neighbourhoods(self._search, self._best, self._context, loose, self._cold, work).run()
 
     def _several(self, axes: FloatArray | None) -> None:
-        """Quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
+        """Make quick runs from both kinds of start, the best of all refined; then a long run from each kind."""
         costs, extra = [], 0 if axes is not None else len(TURNS)
         if axes is not None:
             for turn in TURNS:

@@ -76,7 +76,7 @@ class LocalSearch(ABC):
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
 
     def descend(self, should_stop: Callable[[], bool]) -> None:
-        """Moves and swaps to a local optimum (up to the rounding of what prices come from)."""
+        """Move and swap to a local optimum (up to the rounding of what prices come from)."""
         n, reach, least = self.data.n, self._descent_reach(), self._rounding()
         near = min(self.data.cores, (2 * reach + 1) ** 2)
         per_call, per_node = self._descent_work(near)

@@ -61,7 +61,7 @@ class Neighbourhoods:
         self._context.note(self.chooser.summary())
 
     def _large(self, kind: str) -> None:
-        """Large moves of one kind for one try, in slices."""
+        """Make large moves of one kind for one try, in slices."""
         search, change = self._search, 0.0
         end = search.work + max(LEAST_TRY, TRY * self._reheat)
         while search.work < end and not self._context.should_stop():

@@ -85,7 +85,7 @@ class _Search:
         self.planned = min(self.began / self.seconds_per_try, LONGEST * problem.n)
 
     def run(self) -> None:
-        """All coolings of the plan."""
+        """Run all coolings of the plan."""
         unit = self.typical()
         until = 0.0
         for share, hot, from_best in PLAN:
@@ -114,7 +114,7 @@ class _Search:
         return float(np.mean(rises)) or 1.0
 
     def cool(self, hot: float, cold: float, share: float, until: float) -> None:
-        """One geometric cooling; the clock drives it where it is ahead of the work."""
+        """Run one geometric cooling; the clock drives it where it is ahead of the work."""
         tries, done = share * self.planned, 0.0
         lead = self.context.time_left()
         goal = lead - self.began * (1.0 - until)
@@ -130,7 +130,7 @@ class _Search:
         self.keep()
 
     def anneal(self, heat: float, tries: int) -> None:
-        """One kernel call."""
+        """Make one kernel call."""
         tables = (self.state, self.rules, self.prices, self.trees)
         anneal(*tables, heat, tries, self.rng, self.found, self.gain)
 

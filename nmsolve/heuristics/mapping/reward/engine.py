@@ -28,7 +28,7 @@ class Reward:
     refuses = takes("reward")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One cooling schedule over the time left; offers improvements slice by slice."""
+        """Run one cooling schedule over the time left; offers improvements slice by slice."""
         core = start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
             return

@@ -189,7 +189,7 @@ class _Ascent:
         self.direction, self.rho_direction = np.zeros(len(self.shift)), 0.0
 
     def _step(self, lam: FloatArray, vectors: FloatArray, at: int, value: float, target: float) -> None:
-        """Polyak step with momentum along the supergradient at size vertex ``at``."""
+        """Make a Polyak step with momentum along the supergradient at size vertex ``at``."""
         spectral = self.spectral
         sigma = spectral.sigma[at]
         weight = np.zeros(len(lam))

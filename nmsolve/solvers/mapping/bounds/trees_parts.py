@@ -184,7 +184,7 @@ class _Ascent:
             self._step(lam, np.ascontiguousarray(vectors), value, target)
 
     def _step(self, lam: FloatArray, vectors: FloatArray, value: float, target: float) -> None:
-        """Polyak step with momentum towards ``target``."""
+        """Make a Polyak step with momentum towards ``target``."""
         fixed, nets = self.fixed, self.fixed.nets
         codes = vectors * np.sqrt(fixed.weights)
         pull_up = np.empty_like(self.pull)

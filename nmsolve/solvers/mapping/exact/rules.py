@@ -64,7 +64,7 @@ def placed(x: list[list[Any]], value: Value) -> IntArray:
 
 
 def hint_places(rows: Rows, x: list[list[Any]], core: IntArray) -> None:
-    """A known mapping (n,)."""
+    """Hint a known mapping (n,)."""
     for at, xs in zip(core.tolist(), x, strict=True):
         for p, z in enumerate(xs):
             rows.hint(z, at == p)

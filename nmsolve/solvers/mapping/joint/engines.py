@@ -299,7 +299,7 @@ class TreePartitions:
     refuses = takes(TREES, _no_table, lambda p: refuses_core_traffic(p.mapping), _too_many_sets)
 
     def run(self, problem: JointProblem, context: Context) -> None:
-        """Prices first, then partitions in slices; the bound is raised when all are seen."""
+        """Find prices first, then partitions in slices; the bound is raised when all are seen."""
         start, limit = context.incumbent()
         mapping = any_route(problem.mapping)
         prices = None

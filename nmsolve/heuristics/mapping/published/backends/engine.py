@@ -57,7 +57,7 @@ class PartitionBackend:
         return reason
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One partition; then its parts are placed until time is up, if the objective knows distances.
+        """Make one partition; then place its parts until time is up, if the objective knows distances.
 
         Raises
         ------

@@ -50,7 +50,7 @@ def kaminpar(task: Task) -> IntArray:
 
 
 def write_parhip(file: Path, task: Task) -> None:
-    """The binary graph format of ParHIP (KaHIP user guide), the fastest that KaMinPar reads.
+    """Write the binary graph format of ParHIP (KaHIP user guide), the fastest that KaMinPar reads.
 
     Header of three 64-bit numbers: version, n, directed edges; then the byte offset of every node's edges in 64 bits;
     the edges, node weights and edge weights in 32 (which the version's bits 8, 16 and 32 say).

@@ -30,7 +30,7 @@ class Communities:
     refuses = takes(f"{ANY} -matrix -chip")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One pass per way of weighting communities (sum, mean) that matters; offers the mappings, repaired where needed.
+        """Make one pass per way of weighting communities (sum, mean) that matters; offer the mappings, repaired where needed.
 
         Raises
         ------

@@ -97,7 +97,7 @@ class M2:
     refuses = takes(f"{ANY} disk -matrix")
 
     def run(self, problem: MappingProblem, context: Context) -> None:
-        """One pass of the method; offers the placement before and after the forces, repaired where needed. Levels of a
+        """Make one pass of the method; offer the placement before and after the forces, repaired where needed. Levels of a
         graph on disk are written to the scratch folder (M2.1).
 
         Raises

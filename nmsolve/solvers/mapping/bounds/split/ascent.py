@@ -100,7 +100,7 @@ class Ascent:
         return value > self.mark or self.stalled == HASTE, value
 
     def _return(self) -> None:
-        """Back to the best point, at rest, with shorter steps; rows found since then stay, with multiplier 0."""
+        """Go back to the best point, at rest, with shorter steps; rows found since then stay, with multiplier 0."""
         self.scale *= MUCH_SHORTER if self._hasty else SHORTER
         self.stalled, self.gained = 0, False
         self.m = self.best.m.copy()
