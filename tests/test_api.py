@@ -126,6 +126,17 @@ def test_wrong_arguments_are_named(options, words):
         api.solve(problem_of(random_graph()), **options)
 
 
+def test_an_option_that_does_not_exist_is_refused_by_name():
+    graph, machine = random_graph(), nmsolve.machine("mesh:3x3")
+    for call in (
+        lambda: nmsolve.map(graph, machine, balance=0.5, tim_limit=1),
+        lambda: api.solve(problem_of(graph), tim_limit=1),
+        lambda: nmsolve.LogicGraph.from_edges(2, [0], [1], tim_limit=1),
+    ):
+        with pytest.raises(TypeError, match="tim_limit"):
+            call()
+
+
 @pytest.mark.parametrize("balance", [-0.1, float("nan"), float("inf")])
 def test_a_wrong_balance_is_named(balance):
     with pytest.raises(nmsolve.InputError, match="balance"):
