@@ -7,7 +7,7 @@ The clock of these runs counts looks at it, so a cooling schedule has the same s
 from __future__ import annotations
 
 import numpy as np
-from strength_cases import at_most, board, casts, found, near, placement
+from strength_cases import at_most, board, casts, found, near, placement, run
 
 from nmsolve.heuristics.mapping.links import Links
 from nmsolve.heuristics.mapping.nets import Nets
@@ -37,6 +37,21 @@ def test_links_heat() -> None:
     """Fails if it only descends, sees sharp from the start, only moves nodes, or only exchanges them."""
     problem, start = placement(near(50, 5, 1), board(8, 8), "max-link"), FREE[:50]
     at_most(found(Links(), problem, 4, seconds=4.0, tick=0.05, slow_start=12, start=start), 21)
+
+
+def test_links_end() -> None:
+    """Fails if the end of the schedule takes more than improvements: short runs are then 3 % worse."""
+    problems = [
+        placement(near(36, 4), board(6, 6), "max-link"),
+        MappingProblem(near(90, 4, 4), board(3, 3), "max-link", (), 11),
+        MappingProblem(near(160, 5, 3), board(4, 4), "max-link", (), 11),
+    ]
+    short, total = {"seconds": 4.0, "tick": 0.05, "slow_start": 9}, 0.0
+    for problem in problems:
+        for seed in range(1, 7):
+            start = np.random.default_rng(seed).permutation(problem.n) % problem.cores
+            total += run(Links(), problem, seed=seed, start=start, **short).value / 6
+    at_most(total, 87.7)
 
 
 def test_reward() -> None:

@@ -26,8 +26,6 @@ HEAT, HALVINGS = 0.25, 14
 #: The last temperature in parts of the first, and how much hotter than cost-neutral the first is with ample time,
 #: namely this many visits per node.
 COOLING, BOOST, VISITS = 0.1, 2.0, 300.0
-#: Share of the schedule spent on improvements only, at its end.
-GREEDY = 0.06
 #: An offer during the schedule is worth its evaluation if it is better by this share.
 LEAST_NEWS = 0.01
 #: Seconds of work in one kernel call, and nodes measured for the temperature scale.
@@ -106,7 +104,7 @@ def refine(
     offer: Callable[[IntArray, str], bool],
     clock: Callable[[], float] = lambda: 0.0,
 ) -> IntArray:
-    """Anneal a legal mapping on a net objective, then descend; returns the last mapping (offered, too).
+    """Anneal a legal mapping on a net objective; returns the last mapping (offered, too).
 
     One that is legal except for axon tables is first brought within them (:func:`within_tables`).
 
@@ -134,15 +132,13 @@ def refine(
         share = max(done / work, clock())
         if share >= 1.0:
             break
-        cooled = share / (1.0 - GREEDY)
-        heat = hot * COOLING**cooled if cooled < 1.0 else 0.0
-        cost += search.anneal(heat, min(piece, int(work - done) + 1))
+        cost += search.anneal(hot * COOLING**share, min(piece, int(work - done) + 1))
         done += piece
         if cost < best * (1.0 - LEAST_NEWS):
             best = cost
             offer(search.state.room.core.copy(), "annealing")
     if cost < best - 1e-9:
-        offer(search.state.room.core.copy(), "descent")
+        offer(search.state.room.core.copy(), "annealing")
     return search.state.room.core.copy()
 
 

@@ -12,8 +12,8 @@ from nmsolve.model.engine import Context
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
 
-#: First and last temperature, as parts of the typical change (drawn as an exponential); then improvements only.
-HOT, COLD, GREEDY = 0.3, 0.01, 0.1
+#: First and last temperature, as parts of the typical change (drawn as an exponential).
+HOT, COLD = 0.3, 0.01
 #: Moves that tell what a typical change is.
 SAMPLES = 300
 #: Tries in one kernel call at first; afterwards about SLICE seconds of them.
@@ -39,12 +39,11 @@ class Reward:
         typical = float(np.median(found[found > 0])) if (found > 0).any() else 0.0
         while not context.should_stop():
             begun = context.time_left()
-            cooled = (1.0 - begun / seconds) / (1.0 - GREEDY)
-            heat = typical * HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
+            heat = typical * HOT * (COLD / HOT) ** (1.0 - begun / seconds)
             reset(state)
             new = search(state, heat, tries, best, low, rng)
             if new < low:
                 low = new
-                context.offer(best.copy(), "annealing" if heat > 0 else "descent")
+                context.offer(best.copy(), "annealing")
             spent = begun - context.time_left()
             tries = max(1, min(4 * tries, int(tries * SLICE / max(spent, 1e-4))))
