@@ -13,7 +13,7 @@ from scipy.sparse import coo_array, csr_array
 from nmsolve.model.compiled import kernel
 from nmsolve.model.graph import LogicGraph, Rows, pieces
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import FloatArray, Int32Array, IntArray
+from nmsolve.model.types import FloatArray, Int32Array, IntArray, read_only
 
 #: Most bytes of messages between cores that are kept from one walk to the next.
 KEPT = 2**27
@@ -38,7 +38,7 @@ class BetweenCores:
     def __init__(self, graph: LogicGraph, machine: Machine, core: IntArray) -> None:
         self.n, self.name = graph.n + machine.size, graph.name
         self.at: IntArray = np.concatenate([core, np.arange(machine.size)])
-        self._graph, self._core, self._cores = graph, core, machine.size
+        self._graph, self._core, self._cores = graph, read_only(core), machine.size
         self._kept: list[Rows] | None = None
 
     def blocks(self, workers: int = 1) -> Iterator[Rows]:
@@ -72,7 +72,8 @@ class BetweenCores:
         total, sent = np.zeros(cores**2 if dense else 0), np.zeros(cores**2 if dense else 0, bool)
         alone = csr_array((cores, cores))
         for piece, _ in pieces(self._graph):
-            indptr, targets, weights = _by_core(piece.indptr, piece.targets, piece.weights, self._core, cores)
+            fixed = piece.fixed
+            indptr, targets, weights = _by_core(fixed.indptr, fixed.targets, fixed.weights, self._core, cores)
             rows = piece._replace(indptr=indptr, targets=targets, weights=weights)
             finished = []
             if rows.multicast.any():

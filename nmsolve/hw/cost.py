@@ -173,13 +173,13 @@ def uses_links(problem: MappingProblem) -> bool:
 
 
 def checked_core(graph: Messages, machine: Machine, core: AnyArray) -> IntArray:
-    """Return the mapping ``core`` (n,) as contiguous int64.
+    """Return the mapping ``core`` (n,) as contiguous int64, read-only.
 
     Raises
     ------
     InputError : another shape, or a core number that does not exist
     """
-    at: IntArray = np.ascontiguousarray(core, np.int64)
+    at: IntArray = read_only(np.asarray(core, np.int64))
     if at.shape != (graph.n,):
         raise InputError(f"the mapping has shape {at.shape}", graph.name, f"({graph.n},)")
     if len(at) and (at.min() < 0 or at.max() >= machine.size):

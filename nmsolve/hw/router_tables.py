@@ -14,7 +14,7 @@ from nmsolve.hw.links import Links, links_of
 from nmsolve.model.compiled import kernel, plain_callee
 from nmsolve.model.graph import READERS, LogicGraph, Rows
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, read_only
 
 
 def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntArray:
@@ -24,7 +24,11 @@ def router_entries(graph: LogicGraph, machine: Machine, core: IntArray) -> IntAr
     ------
     InputError : dead links leave two usable cores without a route
     """
-    out, links, at = np.zeros(machine.size, np.int64), links_of(machine), np.ascontiguousarray(core, np.int64)
+    out, links, at = (
+        np.zeros(machine.size, np.int64),
+        links_of(machine),
+        read_only(np.asarray(core, np.int64)),
+    )
     for rows in graph.blocks(READERS):
         _add_entries(rows.fixed, at, links, out)
     return out

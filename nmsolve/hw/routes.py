@@ -233,5 +233,5 @@ class LinkLoads:
         slot[slots] = np.arange(len(slots))
         share = np.zeros((len(rows.source), len(slots)))
         by_union = rows.multicast if self._multicast else np.zeros(len(rows.source), bool)
-        walk_routes(rows.fixed, read_only(by_union), core, self._links, slot, self.loads, share)
+        walk_routes(rows.fixed, read_only(by_union), read_only(core), self._links, slot, self.loads, share)
         return share

@@ -179,7 +179,7 @@ def score(graph: LogicGraph, machine: Machine, core: AnyArray) -> dict[str, floa
         name for name, o in OBJECTIVES.items() if o.charges in ("pairs", "trees") and name not in without
     ]
     ready = {name: prepared(replace(problem, objective=name)) for name in names}
-    at, stay = checked_core(graph, machine, core), np.arange(machine.size)
+    at, stay = checked_core(graph, machine, core), read_only(np.arange(machine.size))
     out = dict.fromkeys([*names, "connectivity"], 0.0)
     wait = None if "latency-max" in without else Latency(machine)
     links = LinkLoads(graph, machine, at) if has_routes(machine) else None

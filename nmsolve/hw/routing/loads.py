@@ -42,7 +42,7 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
     d, ends = links.distance, links.ends
     size = np.diff(flows.indptr)
     many, rate = size > 1, np.repeat(flows.rate, size)
-    loads, cores = np.zeros(4 * machine.size), np.arange(machine.size)
+    loads, cores = np.zeros(4 * machine.size), read_only(np.arange(machine.size))
     none = np.full(4 * machine.size, -1, np.int64), np.zeros((flows.count, 0))
     if rule == "xy":
         x, y = (d.x, d.y) if machine.faulty_links else _strict(machine, d.x, d.y)

@@ -15,7 +15,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.mapping.features import takes
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, read_only
 
 #: First and last temperature in units of what a typical accepted change costs (see :meth:`_Search.typical`).
 HOT, COLD = 1.0, 0.003
@@ -90,7 +90,7 @@ class _Search:
         until = 0.0
         for share, hot, from_best in PLAN:
             until += share
-            put_all(self.state, self.rules, self.best if from_best else self.start)
+            put_all(self.state, self.rules, read_only(self.best if from_best else self.start))
             self.begin_at(self.least if from_best else 0.0)
             self.cool(hot * HOT * unit, COLD * unit, share, until)
             if self.context.should_stop():

@@ -12,7 +12,7 @@ from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_del
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, read_only
 
 
 class Rules(NamedTuple):
@@ -72,7 +72,7 @@ def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> RemapSta
     state = RemapState(
         room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64)
     )
-    put_all(state, rules, np.ascontiguousarray(core, np.int64))
+    put_all(state, rules, read_only(np.asarray(core, np.int64)))
     return state
 
 

@@ -45,9 +45,10 @@ def recheck_fan_out(problem: MappingProblem, certificate: Mapping[str, Any]) -> 
     sizes, limit = np.array(problem.sizes, np.int64), limit_of(problem)
     longest, parts = 1, []
     for rows in problem.graph.blocks(READERS):
+        fixed = rows.fixed
         parts.append(
             _sum_over_messages(
-                rows.indptr, rows.source, rows.targets, rows.weights, rows.rate, sizes, limit,
+                fixed.indptr, fixed.source, fixed.targets, fixed.weights, fixed.rate, sizes, limit,
                 trees[rows.first : rows.first + len(rows.source)], near, tree,
             )
         )  # fmt: skip
