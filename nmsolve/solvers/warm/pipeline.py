@@ -40,11 +40,16 @@ def _problems() -> dict[str, PipelineProblem]:
         single, memory=8.0, hosts=1, host_time=np.full(LAYERS, 20.0), together=np.arange(LAYERS) // 2,
         backward=np.zeros(LAYERS, bool),
     )  # fmt: skip
+    one = np.ones(1)
+    loose = replace(
+        single, tensors=Tensors(np.zeros(1, np.int64), np.arange(2), np.ones(1, np.int64), one, one)
+    )
     return {
         "chain": replace(group, split="chain"),
         "chain of three": replace(group, split="chain", exact_stages=True),
         "contiguous": single,
         "contiguous, groups": group,
+        "contiguous, thousands of orders": loose,
         "contiguous, hosts": rich,
         "any": replace(single, split="any"),
         "any, hosts": replace(rich, split="any"),
