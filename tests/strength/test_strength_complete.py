@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from mutations import MUTATIONS
 
+import nmsolve
 from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
 from nmsolve.solvers.mapping.registry import REGISTRY as MAPPING
 from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
@@ -46,3 +47,10 @@ def test_every_mutation_has_its_test_and_every_test_its_mutation() -> None:
         for name in re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE)
     }
     assert {m.test for m in MUTATIONS} == tests
+
+
+@pytest.mark.parametrize("file", sorted({m.file for m in MUTATIONS}))
+def test_mutations_fit_the_code(file: str) -> None:
+    """Where code was written anew, its mutation has to be, too: else nobody knows whether the floor still notices it."""
+    text = (Path(nmsolve.__file__).parent / file).read_text("utf-8")
+    assert [m.what for m in MUTATIONS if m.file == file and text.count(m.old) != 1] == []

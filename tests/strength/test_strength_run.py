@@ -89,17 +89,18 @@ class Race:
     def run(self) -> dict[str, float]:
         """Seconds that bounds and mappings had."""
         engines = [SimpleNamespace(name=kind, finds=kind) for kind in self.spent]
-        steps = [Step(e, first=1.0, repeat=e.finds == "mappings") for e in engines]
+        steps = [Step(e, first=1.0, child=e.finds == "bounds", repeat=e.finds == "mappings") for e in engines]
         race: Any = Portfolio(None, self, self)  # type: ignore[arg-type]
         turns = race._turns(steps)
         while self.left() > 2.0:
             step = next(turns)[0]
             past = race._past[step.engine.name]
             span = past.next_span(self.left()) if past.runs else step.first
-            past.begin(span, race._level(step))
+            proves = step.engine.finds == "bounds"
+            past.begin(span, race._level(step), proves)
             self.now += span
             self.spent[step.engine.finds] += span
-            if step.engine.finds == "bounds":
+            if proves:
                 self.bound = max(self.bound, self._bound(span))
             else:
                 self.objective *= self._gain
