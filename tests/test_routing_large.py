@@ -14,7 +14,7 @@ from routing_support import links_of, some_flows, waits_for
 from nmsolve.heuristics.routing.engine import Reroute, required_pairs, solution
 from nmsolve.heuristics.routing.negotiate import negotiate, new_search, reorder, settle
 from nmsolve.heuristics.routing.nets import nets_of, routes_of
-from nmsolve.heuristics.routing.order import head_of, new_order, rebuild
+from nmsolve.hw.routing.growing_order import head_of, new_order, rebuild
 from nmsolve.hw.routing.loads import route_loads
 from nmsolve.hw.routing.order import number_of
 from nmsolve.model.links import link_ends

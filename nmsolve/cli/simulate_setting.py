@@ -207,7 +207,6 @@ def _of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
     """Return the routes of ``flows`` in flow-routes.json, which may hold more; rates may differ, as those of a trace do."""
     from nmsolve.model.routing.check import routes_complaint
     from nmsolve.model.routing.files import read_flow_routes
-    from nmsolve.model.routing.routes import Routes
 
     file = read_flow_routes(path, machine)
     wrong = routes_complaint(file.problem, file.routes)
@@ -223,12 +222,7 @@ def _of_file(path: Path, machine: Machine, flows: Flows) -> Routes:
             str(path),
             "routes of this traffic (`nmsolve route`)",
         )
-    routes, size = file.routes, np.diff(file.routes.indptr)[which]
-    indptr = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    moved = np.repeat(indptr[:-1] - routes.indptr[which], size)
-    at = np.arange(int(indptr[-1])) - moved
-    parent = routes.parent[at]
-    return Routes(routes.channels, indptr, routes.channel[at], np.where(parent >= 0, parent + moved, -1))
+    return file.routes.taken(np.array(which, np.int64))
 
 
 def _key(flows: Flows, flow: int) -> tuple[int, ...]:

@@ -33,3 +33,11 @@ def starts(lengths: AnyArray) -> IntArray:
     out = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=out[1:])
     return out
+
+
+def picked(indptr: AnyArray, order: AnyArray) -> tuple[IntArray, IntArray]:
+    """Return (k + 1,) starts of the rows ``order`` (k,) of ``indptr`` laid one behind the other, and (entries,) the numbers
+    of their entries."""
+    size = np.diff(indptr)[order]
+    ptr = starts(size)
+    return ptr, np.repeat(indptr[:-1][order] - ptr[:-1], size) + np.arange(int(ptr[-1]))

@@ -15,7 +15,6 @@ import numpy as np
 
 from nmsolve.heuristics.routing.forest import Forest, forest_of, two_way
 from nmsolve.heuristics.routing.nets import Nets, mirror, nets_of, routes_of
-from nmsolve.heuristics.routing.order import new_order, rebuild
 from nmsolve.heuristics.routing.prices import Price, link_price
 from nmsolve.heuristics.routing.trees import (
     Open,
@@ -28,6 +27,7 @@ from nmsolve.heuristics.routing.trees import (
     start_tree,
     store_tree,
 )
+from nmsolve.hw.routing.growing_order import new_order, rebuild
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes

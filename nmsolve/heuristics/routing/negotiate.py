@@ -18,10 +18,10 @@ import numpy as np
 
 from nmsolve.heuristics.rng import new_rng, shuffle
 from nmsolve.heuristics.routing.nets import Nets
-from nmsolve.heuristics.routing.order import Order, new_order, rebuild
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.sweeps import against, recount, sweep
 from nmsolve.heuristics.routing.trees import Open, RoutingState, new_open, new_state
+from nmsolve.hw.routing.growing_order import Order, new_order, rebuild
 from nmsolve.model.types import AnyArray, BoolArray, FloatArray, IntArray
 
 #: Exponents k of the load, 2^k, while routing freely, while negotiating, and in the end.

@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.routing.growing_order import entering
 from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import RoutingStage, hang_up
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, picked
 
 
 class Nets(NamedTuple):
@@ -76,16 +77,14 @@ def nets_of(stage: RoutingStage) -> Nets:
         key = flows.targets[flows.indptr[:-1]].astype(np.int64)
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    size = np.diff(flows.indptr)[order]
-    legs = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    place = np.arange(legs[-1]) + np.repeat(flows.indptr[:-1][order] - legs[:-1], size)
+    legs, place = picked(flows.indptr, order)
     target = (flows.source[order] if mirrored else flows.targets[place]).astype(np.int64)
     root = (flows.targets[flows.indptr[:-1]] if mirrored else flows.source)[order[starts]].astype(np.int64)
     goals, row = np.unique(target, return_inverse=True)
-    enter = _entering(lead, 4 * problem.channels)
+    enter = entering(lead, 4 * problem.channels)
     far = _distances(enter, goals)
     bounds = np.concatenate([starts, [flows.count]]).astype(np.int64)
-    net_of_leg = np.repeat(np.repeat(np.arange(len(starts)), np.diff(bounds)), size)
+    net_of_leg = np.repeat(np.repeat(np.arange(len(starts)), np.diff(bounds)), np.diff(legs))
     assert stage.slots is not None  # raises InputError where a target cannot be reached
     most = far[row, root[net_of_leg]].astype(np.int64) + problem.detour
     room = np.minimum(np.bincount(net_of_leg, most, len(starts)), cores - 1).astype(np.int64)
@@ -137,16 +136,6 @@ def _turned_round(problem: RoutingProblem, lead: IntArray, ok: BoolArray) -> tup
     after = lead[before] * ways + k
     allowed[back[after], back[before] % ways] = True
     return turned, allowed
-
-
-def _entering(lead: IntArray, ways: int) -> IntArray:
-    """(P, ways) channels that lead to every core, filled up with -1."""
-    out = np.full((len(lead) // ways, ways), -1, np.int64)
-    used = np.flatnonzero(lead >= 0)
-    by = used[np.argsort(lead[used], kind="stable")]
-    first = np.searchsorted(lead[by], np.arange(len(out)))
-    out[lead[by], np.arange(len(by)) - first[lead[by]]] = by
-    return out
 
 
 @kernel

@@ -6,7 +6,6 @@ import numpy as np
 
 from nmsolve.heuristics.rng import below, shuffle, uniform
 from nmsolve.heuristics.routing.nets import Nets
-from nmsolve.heuristics.routing.order import head_of
 from nmsolve.heuristics.routing.paths import attach
 from nmsolve.heuristics.routing.prices import Price
 from nmsolve.heuristics.routing.trees import (
@@ -20,6 +19,7 @@ from nmsolve.heuristics.routing.trees import (
     start_tree,
     store_tree,
 )
+from nmsolve.hw.routing.growing_order import head_of
 from nmsolve.model.compiled import callee, plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 

@@ -15,7 +15,7 @@ from nmsolve.hw.noc.advance import advance
 from nmsolve.hw.noc.audit import Waiting, check_conservation, find_deadlock
 from nmsolve.hw.noc.config import CONFIG_B, RouterConfig
 from nmsolve.hw.noc.result import Latency, SimulationResult
-from nmsolve.hw.noc.state import FlitState, initial_state, order_of_flows, reorder
+from nmsolve.hw.noc.state import FlitState, initial_state, order_of_flows
 from nmsolve.hw.noc.tables import Tables, tree_tables, turn_tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.errors import InputError
@@ -23,7 +23,7 @@ from nmsolve.model.links import link_ends, require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.turns import TurnSet
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import IntArray, picked
 
 #: Cycles between two looks at the clock and at who waits for whom; between two counts of all flits and credits.
 CHUNK, AUDIT = 1000, 10_000
@@ -122,8 +122,8 @@ def _tables(
     cores = np.append(traffic.source, traffic.targets)
     if len(cores) and not 0 <= cores.min() <= cores.max() < machine.size:
         raise InputError(f"a flow names core {int(cores.max())}", machine.name, f"0..{machine.size - 1}")
-    indptr, targets = reorder(order, traffic.indptr, traffic.targets)
-    source = traffic.source[order]
+    indptr, pick = picked(traffic.indptr, order)
+    source, targets = traffic.source[order], traffic.targets[pick]
     if isinstance(routing, TurnSet):
         if len(targets) > len(source):
             raise InputError(
@@ -132,11 +132,7 @@ def _tables(
         return turn_tables(machine, routing, source, targets)
     if routing.count != len(source):
         raise InputError(f"{routing.count} routes", "simulation", f"one for each of {len(source)} flows")
-    start, channel = reorder(order, routing.indptr, routing.channel)
-    moved = np.repeat(start[:-1] - routing.indptr[:-1][order], np.diff(start))
-    parent = reorder(order, routing.indptr, routing.parent)[1]
-    ordered = Routes(routing.channels, start, channel, np.where(parent >= 0, parent + moved, -1))
-    return tree_tables(machine, ordered, source, indptr, targets, config.virtual_channels)
+    return tree_tables(machine, routing.taken(order), source, indptr, targets, config.virtual_channels)
 
 
 def _run(

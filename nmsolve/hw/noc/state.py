@@ -13,7 +13,7 @@ from nmsolve.hw.noc.tables import Tables
 from nmsolve.hw.noc.traffic import Trace, Traffic
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
-from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, picked
 
 #: Cycles of latency that histograms tell apart; what is longer counts as the last one.
 HISTOGRAM = 1 << 14
@@ -71,14 +71,6 @@ def order_of_flows(source: Int32Array) -> IntArray:
     return np.argsort(source, kind="stable")
 
 
-def reorder(order: IntArray, indptr: IntArray, items: AnyArray) -> tuple[IntArray, AnyArray]:
-    """Return ``indptr`` (F + 1,) and ``items`` (entries,), of any kind, of the flows in ``order`` (F,)."""
-    size = np.diff(indptr)[order]
-    start = np.concatenate([[0], np.cumsum(size)]).astype(np.int64)
-    pick = np.repeat(indptr[:-1][order] - start[:-1], size) + np.arange(int(start[-1]))
-    return start, items[pick]
-
-
 def initial_state(
     machine: Machine, tables: Tables, traffic: Traffic | Trace, order: IntArray, config: RouterConfig, *,
     window: tuple[int, int], drain: bool, seed: int,
@@ -89,7 +81,8 @@ def initial_state(
     """
     cores, v = machine.size, config.virtual_channels
     flows = len(order)
-    start, targets = reorder(order, traffic.indptr, traffic.targets)
+    start, pick = picked(traffic.indptr, order)
+    targets = traffic.targets[pick]
     fixed = np.zeros(16, np.int64)
     period = traffic.period if isinstance(traffic, Trace) else 0
     for place, value in (

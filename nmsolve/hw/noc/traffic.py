@@ -8,7 +8,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.routing.flows import Flows
-from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen
+from nmsolve.model.types import FloatArray, Int32Array, IntArray, frozen, picked
 
 #: Entries of one step of a trace that is made from flows.
 MOST_ENTRIES = 1 << 22
@@ -126,11 +126,9 @@ class Trace:
         """Return the same with one flow for every target; an entry becomes one for every target of its flow."""
         size = np.diff(self.indptr)
         times = size[self.flow]
-        first = np.repeat(self.indptr[self.flow], times)
-        offset = np.arange(int(times.sum())) - np.repeat(np.cumsum(times) - times, times)
         return Trace(
             np.repeat(self.source, size), np.arange(len(self.targets) + 1, dtype=np.int64), self.targets.copy(),
-            np.repeat(self.cycle, times), first + offset, np.repeat(self.count, times), self.period, self.name,
+            np.repeat(self.cycle, times), picked(self.indptr, self.flow)[1], np.repeat(self.count, times), self.period, self.name,
         )  # fmt: skip
 
 

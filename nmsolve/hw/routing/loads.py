@@ -1,8 +1,4 @@
-"""Loads of links by the flows of a mapping: the traffic over each per step.
-
-Many placements or routes one after the other are evaluated faster by :mod:`nmsolve.hw.routing.lines`, ``moving`` and
-``rerouted``.
-"""
+"""Loads of links by the flows of a mapping: the traffic over each per step."""
 
 from __future__ import annotations
 
@@ -45,7 +41,7 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
     loads, cores = np.zeros(4 * machine.size), read_only(np.arange(machine.size))
     none = np.full(4 * machine.size, -1, np.int64), np.zeros((flows.count, 0))
     if rule == "xy":
-        x, y = (d.x, d.y) if machine.faulty_links else _strict(machine, d.x, d.y)
+        x, y = (d.x, d.y) if machine.faulty_links else _strict(d.x, d.y)
         rows = Rows(0, flows.indptr, flows.source, flows.targets, rate, many, flows.rate).fixed
         along = links._replace(distance=d._replace(x=read_only(x), y=read_only(y)))
         walk_routes(rows, rows.multicast, cores, along, none[0], loads, none[1])
@@ -55,7 +51,7 @@ def flow_loads(machine: Machine, flows: Flows, rule: str = "xy", quantity: str =
     link = 4 * np.repeat(mirror, 4) + np.tile([2, 3, 0, 1], machine.size)
     mirrored = np.full_like(ends, -1)
     mirrored[link] = np.where(ends >= 0, mirror[ends], -1)
-    x, y = _strict(machine, d.x, d.y)
+    x, y = _strict(d.x, d.y)
     source, targets = (mirror[of].astype(np.int32) for of in (flows.source, flows.targets))
     rows = Rows(0, flows.indptr, source, targets, rate, many, flows.rate).fixed
     turned = CoreDistance(
@@ -89,7 +85,7 @@ def check_rule(machine: Machine, rule: str) -> None:
         raise InputError("yx routes on a machine with dead links", machine.name, "xy (route trees)")
 
 
-def _strict(machine: Machine, x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _strict(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return positions of columns and rows that really grow; links may cost no energy, but a route has to know its direction."""
     out = []
     for line in (x, y):

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel
+from nmsolve.hw.routing.growing_order import entering, extend, new_order
+from nmsolve.model.compiled import kernel
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
 from nmsolve.model.routing.problem import RoutingProblem
@@ -97,10 +98,16 @@ def number_of(problem: RoutingProblem, routes: Routes, more: Pairs | None = None
     if problem.turns is not None:
         return np.asarray(number)
     wish = turning(problem)
+    ends, works = link_ends(problem.machine), link_works(problem.machine)
+    lead, ways = np.repeat(np.where(works, ends, -1), problem.channels), 4 * problem.channels
+    enter, idle = entering(lead, ways), lead < 0
     out, fewest, floor = number, len(wish[0]) + 1, len(square_turns(problem)[0])
     for last in _last_resorts(wish, problem.channels):
         by = np.argsort(last, kind="stable")
-        grown = _grow(number, before, after, wish[0][by], wish[1][by])
+        order = new_order(np.where(idle, np.cumsum(idle) + number.max(), number), (channels, ways))
+        order.on[before, after % ways] = True
+        extend(order, wish[0][by], wish[1][by], lead, enter)
+        grown = np.where(idle, -1, order.rank)
         banned = int((grown[wish[0]] >= grown[wish[1]]).sum())
         if banned < fewest:
             out, fewest = grown, banned
@@ -195,83 +202,3 @@ def _sort(
                 queue[last] = d
                 last += 1
     return number, todo - first
-
-
-@kernel
-def _grow(
-    number: IntArray, before: IntArray, after: IntArray, wish_a: IntArray, wish_b: IntArray
-) -> IntArray:  # pragma: no cover - compiled
-    """Add every wished pair that closes no cycle, one after the other, and keep the numbers in order (Pearce and Kelly 2007)."""
-    channels, total = len(number), len(before) + len(wish_a)
-    number = number.copy()
-    out_first, in_first = np.full(channels, -1, np.int64), np.full(channels, -1, np.int64)
-    out_next, in_next = np.empty(total, np.int64), np.empty(total, np.int64)
-    tail, head = np.empty(total, np.int64), np.empty(total, np.int64)
-    edges = 0
-    seen = np.zeros(channels, np.bool_)
-    stack = np.empty(channels, np.int64)
-    ahead, behind = np.empty(channels, np.int64), np.empty(channels, np.int64)
-    for k in range(total):
-        a = before[k] if k < len(before) else wish_a[k - len(before)]
-        b = after[k] if k < len(before) else wish_b[k - len(before)]
-        if k >= len(before) and number[a] > number[b]:
-            # channels reachable from b up to the place of a
-            low, high, many, top = number[b], number[a], 1, 1
-            stack[0] = b
-            ahead[0] = b
-            seen[b] = True
-            cycle = False
-            while top and not cycle:
-                top -= 1
-                e = out_first[stack[top]]
-                while e >= 0:
-                    d = head[e]
-                    if d == a:
-                        cycle = True
-                        break
-                    if not seen[d] and number[d] < high:
-                        seen[d] = True
-                        ahead[many] = d
-                        many += 1
-                        stack[top] = d
-                        top += 1
-                    e = out_next[e]
-            for i in range(many):
-                seen[ahead[i]] = False
-            if cycle:
-                continue
-            few, top = 1, 1
-            stack[0] = a
-            behind[0] = a
-            seen[a] = True
-            while top:
-                top -= 1
-                e = in_first[stack[top]]
-                while e >= 0:
-                    d = tail[e]
-                    if not seen[d] and number[d] > low:
-                        seen[d] = True
-                        behind[few] = d
-                        few += 1
-                        stack[top] = d
-                        top += 1
-                    e = in_next[e]
-            for i in range(few):
-                seen[behind[i]] = False
-            _reorder(number, behind[:few], ahead[:many])
-        tail[edges], head[edges] = a, b
-        out_next[edges], in_next[edges] = out_first[a], in_first[b]
-        out_first[a], in_first[b] = edges, edges
-        edges += 1
-    return number
-
-
-@callee
-def _reorder(number: IntArray, behind: IntArray, ahead: IntArray) -> None:  # pragma: no cover - compiled
-    """Redistribute the numbers of both sets: first those ``behind``, then those ``ahead``, each in its old order."""
-    one = behind[np.argsort(number[behind], kind="mergesort")]
-    two = ahead[np.argsort(number[ahead], kind="mergesort")]
-    both = np.concatenate((one, two))
-    free = np.sort(number[both])
-    for i in range(len(both)):
-        number[both[i]] = free[i]

@@ -11,7 +11,7 @@ from nmsolve.model.graph import LogicGraph
 from nmsolve.model.store.coding import exact_coding, in_pieces
 from nmsolve.model.store.graph import StoredGraph, load, open_graph
 from nmsolve.model.store.writer import StoreWriter
-from nmsolve.model.types import Int32Array
+from nmsolve.model.types import Int32Array, picked, starts
 
 __all__ = ["load", "open_graph", "save"]
 
@@ -72,9 +72,7 @@ def _append_nets(writer: StoreWriter, graph: LogicGraph, order: np.ndarray) -> N
     per_vertex = np.bincount(source, minlength=graph.n)
     first = np.cumsum(per_vertex) - per_vertex
     number = np.arange(graph.rows) - first[source]
-    start = np.cumsum(length) - length
-    pick = np.repeat(graph.indptr[:-1][order] - start, length) + np.arange(graph.m)
     tag: Int32Array = np.repeat(2 * number, length).astype(np.int32)
-    connections = np.bincount(source, weights=length, minlength=graph.n).astype(np.int64)
-    indptr = np.concatenate([[0], np.cumsum(connections)])
+    indptr = starts(np.bincount(source, weights=length, minlength=graph.n).astype(np.int64))
+    pick = picked(graph.indptr, order)[1]
     writer.append(indptr, graph.targets[pick], graph.weights[pick], None, tag)

@@ -152,16 +152,7 @@ def routes_again(path: str | Path, problem: RoutingProblem) -> tuple[Routes, Int
                 f"no route from core {source} to {to}", str(path), "routes of this mapping's flows"
             )
         order.append(row)
-    starts, parts = file.routes.indptr, [np.arange(*file.routes.indptr[f : f + 2]) for f in order]
-    take = np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
-    length = np.array([len(p) for p in parts], np.int64)
-    indptr = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-    shift = np.repeat(indptr[:-1] - starts[order], length)
-    parent = file.routes.parent[take]
-    routes = Routes(
-        problem.channels, indptr, file.routes.channel[take], np.where(parent < 0, -1, parent + shift)
-    )
-    return routes, file.numbering
+    return file.routes.taken(np.array(order, np.int64)), file.numbering
 
 
 def _flows(file: FlowRoutesFile) -> Flows:

@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.turns import TurnSet
-from nmsolve.model.types import IntArray, frozen
+from nmsolve.model.types import IntArray, frozen, picked, starts
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,17 @@ class Routes:
         """Return (channels,) the channels of one flow, parents first."""
         return self.channel[self.indptr[flow] : self.indptr[flow + 1]]
 
+    def taken(self, order: IntArray) -> Routes:
+        """Return the routes of the flows ``order`` (k,), in this order."""
+        indptr, at = picked(self.indptr, order)
+        parent = self.parent[at]
+        above = np.where(parent < 0, -1, parent + np.arange(len(at)) - at)
+        return Routes(self.channels, indptr, self.channel[at], above)
+
     @classmethod
     def of_paths(cls, paths: Sequence[Sequence[int]], channels: int = 1) -> Routes:
         """Return routes of unicast flows from lists of channels in order of travel."""
-        indptr = np.concatenate([[0], np.cumsum([len(p) for p in paths])]).astype(np.int64)
+        indptr = starts(np.array([len(p) for p in paths], np.int64))
         channel = np.fromiter((c for p in paths for c in p), np.int64, int(indptr[-1]))
         parent = np.arange(-1, len(channel) - 1, dtype=np.int64)
         parent[indptr[:-1][np.diff(indptr) > 0]] = -1

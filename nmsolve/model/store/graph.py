@@ -14,7 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.store.block import Block
 from nmsolve.model.store.reader import Store
-from nmsolve.model.types import Int32Array, IntArray, frozen
+from nmsolve.model.types import Int32Array, frozen, picked
 
 #: Bytes that a connection takes in memory: target and weight.
 EDGE_BYTES = 12
@@ -177,7 +177,7 @@ def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
     source, multicast, rate = stored.source, stored.multicast, stored.rate
     if stored.store.row is not None:
         order = np.argsort(stored.store.row)
-        indptr, pick = _reordered(indptr, order)
+        indptr, pick = picked(indptr, order)
         targets, weights = targets[pick], weights[pick]
         source, multicast, rate = source[order], multicast[order], rate[order]
     graph = LogicGraph(
@@ -202,11 +202,3 @@ def in_memory(stored: StoredGraph, workers: int) -> LogicGraph:
             f"{stored.hash} as the manifest says",
         )
     return graph
-
-
-def _reordered(indptr: IntArray, order: IntArray) -> tuple[IntArray, IntArray]:
-    """Row starts after the rows are put in ``order``, and the entries in their new order."""
-    count = np.diff(indptr)[order]
-    ptr = np.concatenate([[0], np.cumsum(count)])
-    pick = np.repeat(indptr[:-1][order] - ptr[:-1], count) + np.arange(int(ptr[-1]))
-    return ptr, pick

@@ -18,7 +18,7 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 class Order(NamedTuple):
     """``rank`` (C,) place of every channel, ``at`` (C,) its inverse, ``on`` dependencies that the order has to keep.
 
-    ``on`` has the shape of ``Nets.ok``. The rest is room for searches.
+    ``on`` (C, ways): which channels of the core that it leads to each one has to stay before. The rest is room for searches.
     """
 
     rank: IntArray
@@ -43,23 +43,36 @@ def head_of(c: int, j: int, ways: int, lead: IntArray) -> int:
     return int(lead[c]) * ways + j
 
 
-@kernel
-def rebuild(order: Order, wish: FloatArray, lead: IntArray, enter: IntArray, ways: int) -> int:
-    """Keep dependencies by falling ``wish`` (those below 0 never) as long as no cycle closes; how many were left out.
+def entering(lead: IntArray, ways: int) -> IntArray:
+    """Return (P, ways) channels that lead to every core, filled up with -1; ``lead`` (C,) is the core at each one's end or -1."""
+    out = np.full((len(lead) // ways, ways), -1, np.int64)
+    used = np.flatnonzero(lead >= 0)
+    by = used[np.argsort(lead[used], kind="stable")]
+    first = np.searchsorted(lead[by], np.arange(len(out)))
+    out[lead[by], np.arange(len(by)) - first[lead[by]]] = by
+    return out
 
-    ``enter`` (P, ways) are the channels that lead to a core, -1 filled up.
-    """
-    width = wish.shape[1]
+
+def rebuild(order: Order, wish: FloatArray, lead: IntArray, enter: IntArray, ways: int) -> int:
+    """Keep dependencies by falling ``wish`` (those below 0 never) as long as no cycle closes; how many were left out."""
     order.on[:] = False
-    order.mark[:] = -1
     flat = wish.ravel()
-    by, left = np.argsort(-flat, kind="mergesort"), 0
-    for i in range(len(by)):
-        if flat[by[i]] < 0.0:
-            break
-        c, j = by[i] // width, by[i] % width
-        if keep(order, c, head_of(c, j, ways, lead), i, lead, enter, ways):
-            order.on[c, j] = True
+    by = np.argsort(-flat, kind="stable")
+    before, j = np.divmod(by[flat[by] >= 0.0], ways)
+    return int(extend(order, before, lead[before] * ways + j, lead, enter))
+
+
+@kernel
+def extend(order: Order, before: IntArray, after: IntArray, lead: IntArray, enter: IntArray) -> int:
+    """Keep dependencies ``before`` -> ``after`` (k,), one by one, that close no cycle; how many were left out.
+
+    ``enter`` are the :func:`entering` channels.
+    """
+    order.mark[:] = -1
+    ways, left = enter.shape[1], 0
+    for i in range(len(before)):
+        if keep(order, before[i], after[i], i, lead, enter, ways):
+            order.on[before[i], after[i] % ways] = True
         else:
             left += 1
     return left
