@@ -91,6 +91,10 @@ def _problems(folder: Path) -> list[tuple[str, MappingProblem]]:
             "hardly any room",
             MappingProblem(_blocks(), Machine("tight", (1, 1), (2, 3), capacity={"neurons": 10})),
         ),
+        (
+            "no room",
+            MappingProblem(_large_nodes(), Machine("full", (1, 1), (1, 2), capacity={"neurons": 10})),
+        ),
         ("limited axon tables", make_problem(casts, _few_axons(mesh), balance=0.2, objective="hops")),
         (
             "limited axon tables, multicast hops",
@@ -125,6 +129,11 @@ def _blocks() -> LogicGraph:
     size = np.array([6, 2, 2, 6, 2, 2, 4, 3, 3, 4, 3, 3, 5, 5, 5, 5])
     u = np.arange(len(size))
     return LogicGraph.from_edges(len(u), u, (u + 1) % len(u), sizes=size[:, None])
+
+
+def _large_nodes() -> LogicGraph:
+    """Return nodes that two cores of ten units together could hold, but of which each holds no two large ones."""
+    return LogicGraph.from_edges(4, [0, 1, 2], [1, 2, 3], sizes=np.array([[6], [6], [6], [1]]))
 
 
 def _graph(n: int, multicast: bool) -> LogicGraph:
