@@ -7,6 +7,8 @@ import itertools
 import networkx as nx
 import numpy as np
 
+from nmsolve.hw.routing.dateline import closing_links, dateline_channels
+from nmsolve.hw.routing.numbering import ChannelGraph, channel_graph
 from nmsolve.hw.routing.order import required_order, route_order
 from nmsolve.model.links import link_ends, link_works
 from nmsolve.model.machine import Machine
@@ -15,6 +17,8 @@ from nmsolve.model.routing.flows import Flows
 from nmsolve.model.routing.problem import RoutingProblem
 from nmsolve.model.routing.routes import Routes
 from nmsolve.model.routing.stage import hang_up
+from nmsolve.model.turns import TurnSet
+from nmsolve.model.types import AnyArray, IntArray
 
 
 def mesh(rows: int, cols: int, **more) -> Machine:
@@ -136,3 +140,35 @@ def joined(problem: RoutingProblem, choice) -> Routes:
             far |= {int(ends[c]) for c in ready}
             todo = [c for c in todo if c not in ready]
     return hang_up(problem, np.array(flow, np.int64), np.array(channel, np.int64))
+
+
+def turn_dependencies(machine: Machine, turns: TurnSet, dateline: str | None = None) -> ChannelGraph:
+    """Return which channel may wait for which if messages take any allowed turn over working links.
+
+    ``dateline``: ``ring`` or ``crossings`` (:mod:`nmsolve.hw.routing.dateline`) with the virtual channels it needs, for
+    routes that cross no dateline twice; None for one channel per link.
+    """
+    works, ends = link_works(machine), link_ends(machine)
+    link = np.repeat(np.flatnonzero(works), 4)
+    after = 4 * ends[link] + np.tile(np.arange(4), len(link) // 4)
+    keep = works[after] & turns.allowed[ends[link], link % 4, after % 4]
+    if dateline is None:
+        return channel_graph(link[keep], after[keep], works)
+    return _with_channels(machine, link[keep], after[keep], dateline)
+
+
+def _with_channels(machine: Machine, before: AnyArray, after: AnyArray, dateline: str) -> ChannelGraph:
+    """Return dependencies of links spread over the virtual channels; those that no message can enter are not in use."""
+    count, closing = dateline_channels(machine, dateline), closing_links(machine)
+    out: list[IntArray] = []
+    turned = before % 4 // 2 != after % 4 // 2
+    for v in range(count):
+        kept = np.where(turned, 0, v) if dateline == "ring" else np.full(len(before), v)
+        w = np.where(closing[after], 1 if dateline == "ring" else kept + 1, kept)
+        again = closing[after] & (kept == 1) if dateline == "ring" else w == count  # crossed once more
+        possible = ~again & ((v > 0) | ~closing[before])  # a dateline is never crossed on channel 0
+        out.append(np.stack([before * count + v, after * count + w], 1)[possible])
+    pairs = np.concatenate(out)
+    lane = np.arange(count)[None, :]
+    usable = link_works(machine)[:, None] & ((lane > 0) | ~closing[:, None])
+    return channel_graph(pairs[:, 0], pairs[:, 1], usable.reshape(-1))

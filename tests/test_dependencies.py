@@ -73,24 +73,6 @@ def test_routes_without_cycle_get_a_numbering_that_only_holds_unspoilt(case, ran
         assert "has no number" in numbering_complaint(machine, routes, wrong)
 
 
-@settings(max_examples=60, deadline=None)
-@given(routed(most=6))
-def test_branches_taken_in_order_of_place_wait_for_each_other(case):
-    machine, _, routes = case
-    edges = waits_for(routes)
-    for f in range(routes.count):
-        part = range(int(routes.indptr[f]), int(routes.indptr[f + 1]))
-        for i in part:
-            for j in part:
-                if routes.parent[i] == routes.parent[j] and routes.channel[i] < routes.channel[j]:
-                    edges.add_edge(int(routes.channel[i]), int(routes.channel[j]))
-    number, cycle = number_channels(channel_dependencies(machine, routes, siblings=True))
-    assert nx.is_directed_acyclic_graph(edges) == (not len(cycle))
-    if not len(cycle):
-        assert all(number[a] < number[b] for a, b in edges.edges)
-        assert numbering_complaint(machine, routes, number) is None, "the stricter rule implies the other"
-
-
 def waiting(machine: Machine, flows: Flows, routes: Routes, ejection: bool) -> nx.DiGraph:
     """(entry) -> (entry): one worm waits for a channel, another that may hold it waits for the next; from the definition."""
     ends, tree, above, worm = link_ends(machine), {}, {}, {}
@@ -206,7 +188,7 @@ def test_routes_of_other_flows_have_no_worms():
 def test_numbers_of_nothing():
     none = Flows.of_matrix(np.zeros((9, 9)))
     routes = named_routes(NINE, none, "odd-even")
-    number, cycle = number_channels(channel_dependencies(NINE, routes, siblings=True))
+    number, cycle = number_channels(channel_dependencies(NINE, routes))
     assert not len(cycle) and (number == -1).all() and numbering_complaint(NINE, routes, number) is None
     assert len(number_worms(worms_of(NINE, none, routes))[0]) == 0
 

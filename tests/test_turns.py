@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from routing_support import shortest_turning
+from routing_support import shortest_turning, turn_dependencies
 
 from nmsolve.hw.routing.dateline import assign_dateline, closing_links, dateline_channels
-from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.numbering import ChannelGraph, cycle_text, number_channels
 from nmsolve.hw.turns import LEFT, LETTERS, RIGHT, RULES, one_turn_per_cycle, turn_set
 from nmsolve.model.errors import InputError

@@ -56,8 +56,7 @@ def _load(spec: str) -> Machine:
         return _mesh(spec)
     names = list_presets()
     if spec.lower() in names:
-        text = (resources.files("nmsolve.hw") / "presets" / f"{spec.lower()}.toml").read_bytes()
-        return machine_from_table(read_table(text, spec), spec)
+        return machine_from_table(_preset(spec), spec)
     if not (spec.lower().endswith(".toml") or "/" in spec or os.path.isfile(spec)):
         near = difflib.get_close_matches(spec.lower(), names, n=1, cutoff=0.4)
         hint = f"{near[0]} (the nearest), or " if near else ""
@@ -79,6 +78,11 @@ def _load(spec: str) -> Machine:
     return machine_from_table(table, spec)
 
 
+def _preset(name: str) -> dict[str, object]:
+    file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
+    return read_table(file.read_bytes(), name)
+
+
 def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
     """Return the preset's table with the entries of ``table`` put over it (tables entry by entry)."""
     name = table["preset"]
@@ -86,8 +90,7 @@ def _on_preset(table: dict[str, object], where: str) -> dict[str, object]:
         raise InputError(
             f"unknown preset {name!r}", f"{where}: $.preset", "one of " + ", ".join(list_presets())
         )
-    file = resources.files("nmsolve.hw") / "presets" / f"{name.lower()}.toml"
-    out = read_table(file.read_bytes(), name)
+    out = _preset(name)
     for key, value in table.items():
         old = out.get(key)
         if isinstance(old, dict) and isinstance(value, dict):

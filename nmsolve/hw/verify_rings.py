@@ -7,7 +7,7 @@ again (Kahn 1962): what remains, if anything, holds a ring. Messages fit into on
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.routes import RoutesFile
@@ -24,19 +24,8 @@ def routes_ring(file: RoutesFile) -> str | None:
 
 def turns_ring(machine: Machine, turns: TurnSet) -> str | None:
     """Return the same if messages may take any turn of a turn set over healthy links."""
-    dead, pairs = set(machine.faulty_links), []
-    for at in range(machine.size):
-        near = machine.neighbours(at)
-        for a in near:
-            for b in near:
-                if (
-                    a != b
-                    and (a, at) not in dead
-                    and (at, b) not in dead
-                    and _allowed(machine, turns, a, at, b)
-                ):
-                    pairs.append(((a, at), (at, b)))
-    return _in_words(_ring(pairs))
+    ways = [(a, at, b) for a, at, b in _healthy(machine) if a != b and _allowed(machine, turns, a, at, b)]
+    return _in_words(_ring(((a, at), (at, b)) for a, at, b in ways))
 
 
 def prohibited_count(machine: Machine, turns: TurnSet) -> int:
@@ -46,15 +35,19 @@ def prohibited_count(machine: Machine, turns: TurnSet) -> int:
 
 def right_angles(machine: Machine) -> list[tuple[int, int, int]]:
     """Return all (from core, at core, to core) where two healthy links meet at a right angle."""
-    dead, out = set(machine.faulty_links), []
+    return [
+        (a, at, b)
+        for a, at, b in _healthy(machine)
+        if (_letter(machine, a, at) in "EW") != (_letter(machine, at, b) in "EW")
+    ]
+
+
+def _healthy(machine: Machine) -> Iterator[tuple[int, int, int]]:
+    """Yield all (from core, at core, to core) where one healthy link leads on to another."""
+    dead = set(machine.faulty_links)
     for at in range(machine.size):
         near = machine.neighbours(at)
-        for a in near:
-            for b in near:
-                bend = (_letter(machine, a, at) in "EW") != (_letter(machine, at, b) in "EW")
-                if bend and (a, at) not in dead and (at, b) not in dead:
-                    out.append((a, at, b))
-    return out
+        yield from ((a, at, b) for a in near for b in near if (a, at) not in dead and (at, b) not in dead)
 
 
 def prohibited_turn(machine: Machine, turns: TurnSet, trees: Iterable[list[Link]]) -> str | None:

@@ -77,10 +77,7 @@ def verify_flow_routes(
 def flow_scores(machine: Machine, file: FlowRoutes) -> dict[str, float]:
     """The objectives that depend on routes, link by link: ``multicast-hops``, ``energy``, ``max-link`` and ``total-link``."""
     hops, energy, flows = mesh_links(machine, "hops"), mesh_links(machine, "energy"), file.problem.flows
-    loads: dict[int, list[float]] = defaultdict(list)
-    for f, link in zip(file.routes.flow.tolist(), file.routes.links.tolist(), strict=True):
-        loads[link].append(float(flows.rate[f]))
-    load = {link: math.fsum(rates) for link, rates in loads.items()}
+    load = {link: math.fsum(rates) for link, rates in _by_link(file).items()}
     ends = link_ends(machine)
     out = {
         "multicast-hops": 0.0,
@@ -229,11 +226,16 @@ def _deadlock_check(file: FlowRoutes) -> Check:
     return Check("flow-deadlock", True, text)
 
 
-def _load_check(file: FlowRoutes, claimed: Mapping[str, Any]) -> Check:
+def _by_link(file: FlowRoutes) -> dict[int, list[float]]:
+    """Return the rates of the flows that cross every link."""
     loads: dict[int, list[float]] = defaultdict(list)
-    flow = file.routes.flow.tolist()
-    for f, link in zip(flow, file.routes.links.tolist(), strict=True):
+    for f, link in zip(file.routes.flow.tolist(), file.routes.links.tolist(), strict=True):
         loads[link].append(float(file.problem.flows.rate[f]))
+    return loads
+
+
+def _load_check(file: FlowRoutes, claimed: Mapping[str, Any]) -> Check:
+    loads = _by_link(file)
     found = {
         "max-link": max(map(math.fsum, loads.values()), default=0.0),
         "total-link": math.fsum(rate for rates in loads.values() for rate in rates),

@@ -153,14 +153,13 @@ def of_flows(flows: Flows, cycles_per_step: float) -> Traffic:
     return Traffic(flows.source, flows.indptr, flows.targets, flows.rate / cycles_per_step, "mapping")
 
 
-def steps_of_flows(flows: Flows, steps: int, period: int, seed: int, per_packet: int = 1) -> Trace:
+def steps_of_flows(flows: Flows, steps: int, period: int, seed: int) -> Trace:
     """Return a trace in which all messages of a step are due when it begins, in random order. InputError for wrong numbers.
 
-    A flow of rate *r* has *r* messages per step if *r* is a whole number, else a Poisson number with mean *r*; ``per_packet`` of
-    them, all of one flow, share a packet (one per flit, say). Packets are
+    A flow of rate *r* has *r* messages per step if *r* is a whole number, else a Poisson number with mean *r*. Packets are
     shuffled one by one up to four million per step; beyond that in bundles of one flow, so that no more entries are needed.
     """
-    if steps < 1 or (period < 1 and steps > 1) or per_packet < 1:
+    if steps < 1 or (period < 1 and steps > 1):
         raise InputError(
             f"{steps} steps of {period} cycles", "trace", "one or more steps, of 1 or more cycles"
         )
@@ -169,7 +168,6 @@ def steps_of_flows(flows: Flows, steps: int, period: int, seed: int, per_packet:
     parts: list[tuple[IntArray, IntArray, IntArray]] = []
     for k in range(steps):
         sent = np.where(whole, flows.rate, random.poisson(flows.rate)).astype(np.int64)
-        sent = -(-sent // per_packet)
         bundle = 1 + int(sent.sum()) // MOST_ENTRIES
         pieces = -(-sent // bundle)
         flow = np.repeat(np.arange(flows.count), pieces)

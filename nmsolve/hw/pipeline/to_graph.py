@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, starts
 
 if TYPE_CHECKING:
     from nmsolve.hw.pipeline.figures import CoreFigures
@@ -159,16 +159,12 @@ def _graph(
     lengths = np.concatenate([np.diff(graph.indptr), [len(goals) for _, goals, _ in rows]])
     amounts = [np.full(len(goals), each) for _, goals, each in rows]
     targets: Int32Array = np.concatenate([graph.targets, *(goals for _, goals, _ in rows)]).astype(np.int32)
-    return LogicGraph(
-        n=n,
-        indptr=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+    return replace(
+        graph,
+        indptr=starts(lengths),
         targets=targets,
         weights=np.concatenate([graph.weights, *amounts]),
         source=np.concatenate([graph.source, [tile for tile, _, _ in rows]]).astype(np.int32),
         multicast=np.concatenate([np.zeros(n, bool), np.ones(len(rows), bool)]),
         rate=np.concatenate([graph.rate, [each for _, _, each in rows]]),
-        resources=graph.resources,
-        sizes=graph.sizes,
-        ids=ids,
-        name=graph.name,
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from nmsolve.hw.cost import checked_core
 from nmsolve.hw.energy import stated
+from nmsolve.hw.routing.energy import ByCore
 from nmsolve.hw.routing.loads import tally
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -22,7 +23,7 @@ FIGURES = {
 
 
 @dataclass(frozen=True, eq=False)
-class ComputeEnergy:
+class ComputeEnergy(ByCore):
     """pJ per step, each part (P,) float64 by core; 0 where the machine has no figure (``missing``).
 
     Attributes
@@ -37,22 +38,6 @@ class ComputeEnergy:
     neurons: FloatArray
     spikes: FloatArray
     missing: tuple[str, ...]
-
-    @property
-    def by_part(self) -> dict[str, float]:
-        """Every part's sum over all cores."""
-        return {name: float(getattr(self, name).sum()) for name in FIGURES}
-
-    @property
-    def by_core(self) -> FloatArray:
-        """(P,) sum of all parts."""
-        total: FloatArray = self.synapses + self.neurons + self.spikes
-        return total
-
-    @property
-    def total(self) -> float:
-        """Sum over parts and cores."""
-        return float(self.by_core.sum())
 
 
 def compute_energy(graph: LogicGraph, machine: Machine, core: AnyArray) -> ComputeEnergy | None:

@@ -25,8 +25,31 @@ from nmsolve.model.types import FloatArray
 PARTS = ("message", "router", "link_x", "link_y", "crossing")
 
 
+class ByCore:
+    """Energy per step in parts: every array (P,) among the fields is one, by core."""
+
+    @property
+    def by_part(self) -> dict[str, float]:
+        """Every part's sum over all cores."""
+        return {name: float(part.sum()) for name, part in self._parts().items()}
+
+    @property
+    def by_core(self) -> FloatArray:
+        """(P,) sum of all parts."""
+        total: FloatArray = np.sum(list(self._parts().values()), axis=0)
+        return total
+
+    @property
+    def total(self) -> float:
+        """Sum over parts and cores."""
+        return float(self.by_core.sum())
+
+    def _parts(self) -> dict[str, FloatArray]:
+        return {name: part for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+
+
 @dataclass(frozen=True, eq=False)
-class EnergyParts:
+class EnergyParts(ByCore):
     """Energy per step, each part (P,) float64 by the core that pays.
 
     Attributes
@@ -44,22 +67,6 @@ class EnergyParts:
     link_y: FloatArray
     crossing: FloatArray
     unit: str
-
-    @property
-    def by_part(self) -> dict[str, float]:
-        """Every part's sum over all cores."""
-        return {name: float(getattr(self, name).sum()) for name in PARTS}
-
-    @property
-    def by_core(self) -> FloatArray:
-        """(P,) what every core pays."""
-        total: FloatArray = np.sum([getattr(self, name) for name in PARTS], axis=0)
-        return total
-
-    @property
-    def total(self) -> float:
-        """Energy of the network per step."""
-        return float(self.by_core.sum())
 
 
 def energy_parts(machine: Machine, flows: Flows, routes: Routes | None = None) -> EnergyParts:

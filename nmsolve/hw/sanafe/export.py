@@ -15,7 +15,7 @@ from nmsolve.hw.sanafe.network import Senders, network
 from nmsolve.hw.scores import score
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import file_set
-from nmsolve.model.files import atomic_file, write_atomic
+from nmsolve.model.files import atomic_file, reason, write_atomic
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, IntArray
@@ -89,8 +89,9 @@ def export_sanafe(graph: LogicGraph, machine: Machine, core: AnyArray, folder: s
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(f"cannot make the folder: {reason}", str(target), "a writable place") from None
+        raise InputError(
+            f"cannot make the folder: {reason(error)}", str(target), "a writable place"
+        ) from None
     room = max(most, machine.capacity.get("neurons", 0))
     with file_set(target, FILES) as inside:
         write_atomic(inside / FILES[0], json.dumps(architecture(machine, room), indent=1) + "\n")

@@ -159,19 +159,11 @@ def generate_file(
 
 def _make(kind: str, options: dict[str, int | float | str]) -> LogicGraph | Network:
     """Return the network of the generator ``kind``, its parameters checked."""
-    if kind not in GENERATORS:
-        raise InputError(
-            f"unknown kind {kind!r}{_near(kind, list(GENERATORS))}", "", "one of " + ", ".join(GENERATORS)
-        )
+    _require("unknown kind", kind, list(GENERATORS))
     generator = GENERATORS[kind]
     known = {p.name: p for p in generator.parameters}
     for name in options:
-        if name not in known:
-            raise InputError(
-                f"{kind} has no parameter {name!r}{_near(name, list(known))}",
-                "",
-                "one of " + ", ".join(known),
-            )
+        _require(f"{kind} has no parameter", name, list(known))
     values = {name: _value(kind, p, options.get(name, p.default)) for name, p in known.items()}
     return generator.load()(**values)
 
@@ -191,6 +183,9 @@ def _value(kind: str, parameter: Parameter, given: int | float | str) -> int | f
     return value
 
 
-def _near(word: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f" (did you mean {close[0]}?)" if close else ""
+def _require(what: str, word: str, known: list[str]) -> None:
+    """Refuse a word that is not known, with the nearest that is."""
+    if word not in known:
+        close = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+        hint = f" (did you mean {close[0]}?)" if close else ""
+        raise InputError(f"{what} {word!r}{hint}", "", "one of " + ", ".join(known))

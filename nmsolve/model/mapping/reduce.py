@@ -118,16 +118,15 @@ def _contract(
     src, dst = group[graph.edge_source], group[graph.targets]
     keep = src != dst
     indptr, targets, weights = compress_rows(graph.rows, row[keep], dst[keep], graph.weights[keep], k)
-    return LogicGraph(
+    return replace(
+        graph,  # rates stay, also of an ordinary row: its largest weight as stated, not of what merging summed up
         n=k,
         indptr=indptr,
         targets=targets,
         weights=weights,
         source=group[graph.source].astype(np.int32),
-        multicast=graph.multicast.copy(),
-        rate=graph.rate.copy(),  # also of an ordinary row: its largest weight as stated, not of what merging summed up
         resources=resources,
         sizes=sizes,
-        directed=graph.directed,
-        name=graph.name,
+        ids=None,
+        meta={},
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 import numpy as np
 
@@ -159,21 +160,7 @@ class Store:
         With more than one of ``workers``, as many threads decode ahead of the caller.
         """
         numbers = range(len(self.shards)) if order is None else order
-        if workers <= 1:
-            yield from map(self.read, numbers)
-            return
-        with ThreadPoolExecutor(workers) as pool:
-            waiting: deque[Future[Block]] = deque()
-            try:
-                for i in numbers:
-                    waiting.append(pool.submit(self.read, i))
-                    if len(waiting) > workers:
-                        yield waiting.popleft().result()
-                while waiting:
-                    yield waiting.popleft().result()
-            finally:
-                for future in waiting:
-                    future.cancel()
+        yield from map(self.read, numbers) if workers <= 1 else ahead(self.read, numbers, workers)
 
     def close(self) -> None:
         """Close the file; columns stay."""
@@ -190,3 +177,22 @@ class Store:
 
 def _all_ones(size: Int32Array) -> Int32Array:
     return size if (size != 1).any() else NONE
+
+
+J = TypeVar("J")
+T = TypeVar("T")
+
+
+def ahead(work: Callable[[J], T], jobs: Iterable[J], workers: int) -> Iterator[T]:
+    """``map(work, jobs)`` in order, with ``workers`` threads and as many results waiting."""
+    waiting: deque[Future[T]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for job in jobs:
+            waiting.append(pool.submit(work, job))
+            if len(waiting) > workers:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

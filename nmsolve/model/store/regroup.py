@@ -9,22 +9,19 @@ on memory, workers or how the input is cut into pieces: equal records are added 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.store.block import Block
+from nmsolve.model.store.reader import ahead
 from nmsolve.model.store.records import Records, joined
 from nmsolve.model.store.regroup_kernels import merge, scatter, sources
 from nmsolve.model.store.scratch import Scratch
 from nmsolve.model.store.spill import Spill, packed
 from nmsolve.model.types import IntArray
-
-T = TypeVar("T")
 
 #: More buckets and the counting sort of a piece misses the cache at every store.
 BUCKETS = 512
@@ -65,7 +62,7 @@ def regrouped(
         ends = _distribute(records, bounds, spill, memory // 8, drop_loops, workers)
         limit = max(4096, memory * 3 // 8 // (MERGING * (workers + 2)))
         pieces = _Pieces(spill, ends, bounds, limit)
-        yield from _ahead(pieces.rows, pieces.ranges(), workers)
+        yield from ahead(pieces.rows, pieces.ranges(), workers)
     finally:
         spill.close()
 
@@ -96,7 +93,7 @@ def _distribute(
         return ends
 
     jobs = ((spill.reserve(), part) for part in _cut(records, piece))
-    return list(_ahead(work, jobs, workers))
+    return list(ahead(work, jobs, workers))
 
 
 def _cut(records: Iterable[Records], length: int) -> Iterator[Records]:
@@ -203,21 +200,3 @@ def _merged(records: Records, keys: _Range) -> Block:
         raise InputError(f"{largest} connections between two vertices", "regroup", "at most 2147483647")
     small = np.empty(0, np.int32) if largest == 1 else size.astype(np.int32)
     return Block(keys.first, indptr, np.empty(0, np.int32), neighbour, small, weight)
-
-
-J = TypeVar("J")
-
-
-def _ahead(work: Callable[[J], T], jobs: Iterable[J], workers: int) -> Iterator[T]:
-    """``map(work, jobs)`` in order, with ``workers`` threads and as many results waiting."""
-    waiting: deque[Future[T]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for job in jobs:
-            waiting.append(pool.submit(work, job))
-            if len(waiting) > workers:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -12,12 +12,10 @@ from typing import Any
 import numpy as np
 
 from nmsolve.heuristics.routing.engine import Reroute
-from nmsolve.hw.routing.dependencies import turn_dependencies
 from nmsolve.hw.routing.energy import energy_parts
 from nmsolve.hw.routing.latency import estimate_latency
 from nmsolve.hw.routing.loads import flow_loads
 from nmsolve.hw.routing.named import ROUTES, named_routes
-from nmsolve.hw.routing.numbering import number_channels
 from nmsolve.hw.routing.order import number_of
 from nmsolve.hw.routing.proof import prove
 from nmsolve.hw.routing.turn_routes import disconnected_pair
@@ -117,7 +115,6 @@ def _turns() -> None:
         flows = some_flows(machine, 1)
         for rule in RULES:
             turns = turn_set(rule, machine)
-            number_channels(turn_dependencies(machine, turns))
             if disconnected_pair(machine, turns, flows) is None:
                 require_routes(RoutingProblem(machine, flows, turns=turns, detour=8))
 

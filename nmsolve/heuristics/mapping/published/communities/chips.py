@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.published.communities.count import communities
+from nmsolve.heuristics.mapping.published.communities.count import communities, seat_loose
 from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, topology_of
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
@@ -141,16 +141,4 @@ def _settle(top: Topology, chip: IntArray, allowed: IntArray, room: IntArray) ->
     load = np.zeros(room.shape, np.int64)
     seated = chip >= 0
     np.add.at(load, chip[seated], top.sizes[seated])
-    weight = (top.sizes / np.maximum(room.max(axis=0, initial=1), 1)).max(axis=1, initial=0.0)
-    loose = np.flatnonzero(~seated)
-    choices = (allowed[loose] > 0).sum(axis=1)
-    for u in loose[np.lexsort((-weight[loose], choices))].tolist():
-        pull = np.zeros(len(room))
-        edges = slice(top.indptr[u], top.indptr[u + 1])
-        there = chip[top.indices[edges]]
-        np.add.at(pull, there[there >= 0], top.weights[edges][there >= 0])
-        fits = (load + top.sizes[u] <= room).all(axis=1)
-        filled = (load / np.maximum(room, 1)).max(axis=1, initial=0.0)
-        best = int(np.lexsort((filled, -pull, ~fits, allowed[u] == 0))[0])
-        chip[u] = best
-        load[best] += top.sizes[u]
+    seat_loose(top, chip, load, room, allowed > 0)

@@ -10,7 +10,7 @@ import numpy as np
 from nmsolve.heuristics.mapping.published.communities.louvain import louvain
 from nmsolve.heuristics.mapping.published.m2.bisection import bisection
 from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 
 def communities(
@@ -100,7 +100,7 @@ def _merge(
     name[alive] = np.arange(left, dtype=np.int32)
     out = name[into[group]]
     if dissolved:
-        _dissolve(top, out, load[alive], most)
+        seat_loose(top, out, load[alive], most, np.ones((top.n, left), bool))
     return out
 
 
@@ -112,17 +112,24 @@ def _pop(queue: list[tuple[float, int]], alive: BoolArray, share: FloatArray) ->
             return k
 
 
-def _dissolve(top: Topology, group: Int32Array, load: IntArray, most: IntArray) -> None:
-    """Give every vertex without a community (-1) to the one with room that it is most connected with."""
-    weight = (top.sizes / np.maximum(most, 1)).max(axis=1, initial=0.0)
+def seat_loose(top: Topology, group: AnyArray, load: IntArray, room: IntArray, allowed: BoolArray) -> None:
+    """Give every vertex without a group (-1) to the one with room that it is most connected with.
+
+    Parameters
+    ----------
+    group : (n,) changes, as does ``load`` (k, R), what all groups hold; ``room`` (k, R) or (R,), what they may hold
+    allowed : (n, k) where every vertex may go, which counts most; those with few choices choose first
+    """
+    fullest = np.maximum(np.atleast_2d(room).max(axis=0, initial=1), 1)
+    weight = (top.sizes / fullest).max(axis=1, initial=0.0)
     loose = np.flatnonzero(group < 0)
-    for u in loose[np.argsort(-weight[loose], kind="stable")].tolist():
+    for u in loose[np.lexsort((-weight[loose], allowed[loose].sum(axis=1)))].tolist():
         pull = np.zeros(len(load))
         edges = slice(top.indptr[u], top.indptr[u + 1])
-        mine = group[top.indices[edges]]
-        np.add.at(pull, mine[mine >= 0], top.weights[edges][mine >= 0])
-        room = (load + top.sizes[u] <= most).all(axis=1)
-        filled = (load / np.maximum(most, 1)).max(axis=1, initial=0.0)
-        best = int(np.lexsort((filled, -pull, ~room))[0])
+        there = group[top.indices[edges]]
+        np.add.at(pull, there[there >= 0], top.weights[edges][there >= 0])
+        fits = (load + top.sizes[u] <= room).all(axis=1)
+        filled = (load / np.maximum(room, 1)).max(axis=1, initial=0.0)
+        best = int(np.lexsort((filled, -pull, ~fits, ~allowed[u]))[0])
         group[u] = best
         load[best] += top.sizes[u]
