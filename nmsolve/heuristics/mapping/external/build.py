@@ -9,7 +9,7 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
-from nmsolve.heuristics.mapping.multilevel.levels import volumes
+from nmsolve.heuristics.mapping.multilevel.levels import nodes_of
 from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.mapping.problem import MappingProblem
@@ -85,12 +85,4 @@ def _pieces(graph: LogicGraph, crew: Crew) -> Iterator[Rows]:
 
 def finest(problem: MappingProblem, source: Source) -> Level:
     """Level 0: the problem's nodes with the connections of ``source``."""
-    apart_ptr, apart = problem.apart
-    return Level(
-        source,
-        np.array(problem.sizes),
-        volumes(problem.sizes, problem.capacity, int(problem.machine.usable.sum())),
-        np.array(problem.domain_of),
-        np.array(apart_ptr),
-        np.array(apart),
-    )
+    return Level(source, *nodes_of(problem))

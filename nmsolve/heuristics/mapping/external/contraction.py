@@ -6,8 +6,9 @@ import numpy as np
 
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
+from nmsolve.heuristics.mapping.multilevel.levels import merged_nodes
 from nmsolve.model.compiled import kernel, plain
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray, starts
+from nmsolve.model.types import AnyArray, Int32Array, IntArray, starts
 
 #: Connections of one piece of a contraction: what one thread does at a time.
 PIECE = 1 << 21
@@ -94,16 +95,5 @@ def contract_source(fine: Resident, label: Int32Array, k: int, crew: Crew) -> Re
 
 def contract(fine: Level, label: Int32Array, k: int, source: Source) -> Level:
     """The level of ``k`` clusters with the connections ``source``; ``label`` is what :func:`.clustering.cluster` returned."""
-    sizes = np.zeros((k, fine.sizes.shape[1]), np.int64)
-    for r in range(fine.sizes.shape[1]):
-        sizes[:, r] = np.bincount(label, fine.sizes[:, r], k)
-    domain = np.zeros(k, np.int32)
-    domain[label] = fine.domain
-    alone: BoolArray = np.diff(fine.apart_ptr) > 0
-    apart_ptr = starts(np.bincount(label[alone], np.diff(fine.apart_ptr)[alone], k).astype(np.int64))
-    apart = np.empty(apart_ptr[-1], np.int32)
-    for u in np.flatnonzero(alone).tolist():  # nodes with apart lists are alone in their cluster
-        c = label[u]
-        apart[apart_ptr[c] : apart_ptr[c + 1]] = label[fine.apart[fine.apart_ptr[u] : fine.apart_ptr[u + 1]]]
-    volume = np.bincount(label, fine.volume, k).astype(np.float32)
-    return Level(source, sizes, volume, domain, apart_ptr, apart)
+    nodes = fine.sizes, fine.volume, fine.domain, fine.apart_ptr, fine.apart
+    return Level(source, *merged_nodes(nodes, label, k))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
-from nmsolve.heuristics.mapping.multilevel.levels import Net
+from nmsolve.heuristics.mapping.multilevel.levels import Net, merged_nodes
 from nmsolve.heuristics.rng import shuffle, uniform
 from nmsolve.model.compiled import kernel
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
 
 @kernel
@@ -148,16 +148,7 @@ def renumber(net: Net, order: Int32Array) -> Net:
         apart_ptr, apart, _ = _permute_rows(
             net.apart_ptr, net.apart, np.zeros(len(net.apart), np.float32), order, name
         )
-    return Net(
-        ptr,
-        idx,
-        w,
-        net.sizes[order].copy(),
-        net.volume[order].copy(),
-        net.domain[order].copy(),
-        apart_ptr,
-        apart,
-    )
+    return Net(ptr, idx, w, net.sizes[order], net.volume[order], net.domain[order], apart_ptr, apart)
 
 
 def cluster(
@@ -188,22 +179,4 @@ def contract(net: Net, label: Int32Array) -> Net:
     k = int(label.max()) + 1
     ptr, idx, w = _merge_rows(net.indptr, net.indices, net.weights, label, k)
     idx, w = _transpose(ptr, idx, w)
-    sizes = np.zeros((k, net.sizes.shape[1]), np.int64)
-    np.add.at(sizes, label, net.sizes)
-    domain = np.zeros(k, np.int32)
-    domain[label] = net.domain
-    volume = np.bincount(label, net.volume, k).astype(np.float32)
-    apart_ptr = np.zeros(k + 1, np.int64)
-    alone: BoolArray = np.diff(net.apart_ptr) > 0
-    np.cumsum(np.bincount(label[alone], np.diff(net.apart_ptr)[alone], k).astype(np.int64), out=apart_ptr[1:])
-    apart = _rename_apart(net, label, apart_ptr)
-    return Net(ptr, idx, w, sizes, volume, domain, apart_ptr, apart)
-
-
-def _rename_apart(net: Net, label: Int32Array, apart_ptr: IntArray) -> Int32Array:
-    """Apart lists of clusters: nodes in them are alone in their cluster, so lists only change names and order."""
-    out = np.empty(apart_ptr[-1], np.int32)
-    for u in np.flatnonzero(np.diff(net.apart_ptr)).tolist():
-        c = label[u]
-        out[apart_ptr[c] : apart_ptr[c + 1]] = label[net.apart[net.apart_ptr[u] : net.apart_ptr[u + 1]]]
-    return out
+    return Net(ptr, idx, w, *merged_nodes(net[3:], label, k))

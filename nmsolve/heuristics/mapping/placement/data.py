@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.multilevel.levels import line_distances
 from nmsolve.hw.cost import core_distance
-from nmsolve.model.graph import compress_rows
+from nmsolve.hw.deltas import arcs
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray, read_only
 
@@ -71,11 +72,7 @@ def placement_data(problem: MappingProblem) -> PlacementData:
     its two directions, which costs every mapping the same.
     """
     graph, d = problem.graph, core_distance(problem)
-    src, dst = graph.edge_source.astype(np.int64), graph.targets.astype(np.int64)
-    n, zero = graph.n, np.zeros(graph.m)
-    both = np.concatenate([src, dst]), np.concatenate([dst, src])
-    indptr, indices, out = compress_rows(n, *both, np.concatenate([graph.weights, zero]))
-    back = compress_rows(n, *both, np.concatenate([zero, graph.weights]))[2]
+    indptr, indices, out, back = map(np.array, arcs(graph))
     weights = out + back
     matrix = d.matrix
     symmetric = d.separable or bool((matrix == matrix.T).all())
@@ -84,7 +81,7 @@ def placement_data(problem: MappingProblem) -> PlacementData:
     if symmetric:
         out, back = weights, np.zeros_like(weights)
     return PlacementData(
-        n=n,
+        n=graph.n,
         cores=problem.cores,
         rows=d.rows,
         cols=d.cols,
@@ -93,8 +90,8 @@ def placement_data(problem: MappingProblem) -> PlacementData:
         weights=weights,
         out=out,
         back=back,
-        dx=_line(d.x, d.wrap_x) if d.separable else np.zeros((d.cols, 1), np.float32),
-        dy=_line(d.y, d.wrap_y) if d.separable else np.zeros((d.rows, 1), np.float32),
+        dx=line_distances(d.x, d.wrap_x) if d.separable else np.zeros((d.cols, 1), np.float32),
+        dy=line_distances(d.y, d.wrap_y) if d.separable else np.zeros((d.rows, 1), np.float32),
         matrix=read_only(matrix),
         symmetric=symmetric,
         domain=problem.domain_of.copy(),
@@ -103,14 +100,6 @@ def placement_data(problem: MappingProblem) -> PlacementData:
         wrap_x=d.wrap_x > 0,
         wrap_y=d.wrap_y > 0,
     )
-
-
-def _line(x: FloatArray, wrap: float) -> FloatArray:
-    """Return distances along one axis between all pairs of lines."""
-    out = np.abs(x[:, None] - x[None, :])
-    if wrap > 0:
-        out = np.minimum(out, wrap - out)
-    return out.astype(np.float32)
 
 
 def placement_cost(data: PlacementData, core: IntArray) -> float:
