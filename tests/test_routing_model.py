@@ -110,6 +110,7 @@ def test_equal_multicast_messages_are_found_among_many():
         (lambda: trees([0, 1], [[], [2]], [1, 1]), "flow 0 has no target"),
         (lambda: trees([0, 1], [[1], [2]], [1, 0]), "flow 1 has rate 0"),
         (lambda: trees([0, 1], [[1], [2]], [np.nan, 1]), "flow 0 has rate nan"),
+        (lambda: trees([0, 1], [[1], [2]], [1, 1e30]), r"flow 1 has rate 1e\+30"),
         (lambda: trees([0], [[1]], [np.inf]), "rate inf"),
         (lambda: trees([0], [[1]], [1, 2]), "lengths"),
     ],

@@ -10,6 +10,7 @@ import numpy as np
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.graph import Messages
+from nmsolve.model.machine import LARGEST
 from nmsolve.model.routing.trees import Trees
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray, frozen
 
@@ -48,6 +49,9 @@ class Flows:
         if f and not (np.isfinite(self.rate).all() and self.rate.min() > 0):
             bad = int(np.flatnonzero(~(np.isfinite(self.rate) & (self.rate > 0)))[0])
             raise InputError(f"flow {bad} has rate {self.rate[bad]}", "", "a finite number > 0")
+        if f and self.rate.max() >= LARGEST:  # objectives end there; sums of such rates would overflow
+            bad = int(self.rate.argmax())
+            raise InputError(f"flow {bad} has rate {self.rate[bad]:g}", "", f"less than {LARGEST:g}")
         row = np.repeat(np.arange(f), size)
         step = np.diff(self.targets.astype(np.int64))
         if (self.targets == self.source[row]).any() or ((row[1:] == row[:-1]) & (step <= 0)).any():
