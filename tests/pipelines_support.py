@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import ScratchPlace
@@ -105,3 +107,20 @@ class Recorder:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+
+class ChainAnswer(NamedTuple):
+    """The best plan whose stages are runs of layers, and its value; None and inf if the limits allow none.
+
+    ``proved``: nothing else is allowed, so this is the optimum (or there is none); False where the split allows more than runs.
+    """
+
+    plan: PipelinePlan | None
+    value: float
+    proved: bool
+
+
+def best_chain(problem: PipelineProblem) -> ChainAnswer:
+    """The best plan whose stages are runs of consecutive layers, of those the one with fewest stages; proved for ``chain``."""
+    plan, value = ChainPartition(problem).in_order(np.arange(problem.count), fewest_stages=True)
+    return ChainAnswer(plan, value, problem.split == "chain")

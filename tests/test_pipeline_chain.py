@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pipelines_support import best_chain
 
-from nmsolve.heuristics.pipeline.chain import ChainPartition, best_chain
+from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.chain_bound import chain_bound_holds
 from nmsolve.hw.pipeline.stages import objective
 from nmsolve.model.pipeline.check import plan_complaint

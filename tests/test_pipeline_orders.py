@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pipelines_support import Recorder, optimum, random_dag
+from pipelines_support import Recorder, best_chain, optimum, random_dag
 
-from nmsolve.heuristics.pipeline.chain import best_chain
 from nmsolve.heuristics.pipeline.local import GroupsLocal, PipelineLocal, polish
 from nmsolve.heuristics.pipeline.moves import energy, ground_of, load, shift, state_of
 from nmsolve.heuristics.pipeline.orders import Breeding, Orders, depth_first, ready_order

@@ -9,7 +9,6 @@ monotone (tensors that skip stages), only their compute part is; it cuts the inn
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -19,17 +18,6 @@ from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem
 from nmsolve.model.pipeline.ticks import storage_in_ticks
 from nmsolve.model.types import BoolArray, IntArray
-
-
-class ChainAnswer(NamedTuple):
-    """The best plan whose stages are runs of layers, and its value; None and inf if the limits allow none.
-
-    ``proved``: nothing else is allowed, so this is the optimum (or there is none); False where the split allows more than runs.
-    """
-
-    plan: PipelinePlan | None
-    value: float
-    proved: bool
 
 
 class ChainPartition:
@@ -136,12 +124,6 @@ class ChainPartition:
                 cores[s] += extra
                 spare -= extra
         return cores
-
-
-def best_chain(problem: PipelineProblem) -> ChainAnswer:
-    """The best plan whose stages are runs of consecutive layers, of those the one with fewest stages; proved for ``chain``."""
-    plan, value = ChainPartition(problem).in_order(np.arange(problem.count), fewest_stages=True)
-    return ChainAnswer(plan, value, problem.split == "chain")
 
 
 def _prefix(values: IntArray) -> IntArray:

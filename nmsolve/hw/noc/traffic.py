@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -52,10 +52,6 @@ class Traffic:
     def count(self) -> int:
         """Number of flows."""
         return len(self.source)
-
-    def scaled(self, factor: float) -> Traffic:
-        """Return all rates times ``factor``."""
-        return replace(self, rate=self.rate * factor)
 
     def unicast(self) -> Traffic:
         """Return the same with one flow for every target."""
