@@ -33,8 +33,9 @@ map: warm
 	$(BIN)/nmsolve generate microcircuit --scale 0.05 --seed 1 --out runs/microcircuit.json
 	$(BIN)/nmsolve map runs/microcircuit.json --machine loihi1 --time-limit 30 --seed 1 --out runs/microcircuit
 
+# A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
 test: warm
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

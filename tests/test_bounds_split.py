@@ -244,7 +244,7 @@ def test_rows_are_refused_where_they_are_not_valid(proved: tuple[MappingProblem,
     assert "only a mesh or torus" in check_bound(replace(problem, machine=matrix), bound).text
     torus = replace(problem, machine=replace(problem.machine, torus=True))
     clique = {**bound.certificate, "sizes": [4], "members": [1, 2, 3, 4], "tau": [1.0]}
-    assert "nothing is known" in check_bound(torus, replace(bound, certificate=clique)).text
+    assert "no bound is known" in check_bound(torus, replace(bound, certificate=clique)).text
     wide = {**clique, "sizes": [11], "members": list(range(1, 12))}
     assert "nothing is known" in check_bound(problem, replace(bound, certificate=wide)).text
     assert "one node per core" in check_bound(replace(problem, node_limit=2), bound).text
