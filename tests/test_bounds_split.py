@@ -246,7 +246,7 @@ def test_rows_are_refused_where_they_are_not_valid(proved: tuple[MappingProblem,
     clique = {**bound.certificate, "sizes": [4], "members": [1, 2, 3, 4], "tau": [1.0]}
     assert "no bound is known" in check_bound(torus, replace(bound, certificate=clique)).text
     wide = {**clique, "sizes": [11], "members": list(range(1, 12))}
-    assert "nothing is known" in check_bound(problem, replace(bound, certificate=wide)).text
+    assert "no bound is known" in check_bound(problem, replace(bound, certificate=wide)).text
     assert "one node per core" in check_bound(replace(problem, node_limit=2), bound).text
     assert "several nodes" in str(refuses_split(replace(problem, node_limit=2)))
 
