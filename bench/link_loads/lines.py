@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 
 from nmsolve.hw.cost import machine_distance
 from nmsolve.hw.kernels import goes_up
-from nmsolve.hw.routing.loads import check_rule
 from nmsolve.model.compiled import inlined, plain, plain_callee
 from nmsolve.model.errors import InputError
+from nmsolve.model.links import require_links
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Indices in kernels that run millions of times: unsigned, so that none is checked for counting from the end.
 IndexArray = NDArray[np.uint32]
+#: Orders of the two dimensions: along the row first, or along the column first.
+ORDERS = ("xy", "yx")
 
 
 class Axis(NamedTuple):
@@ -64,6 +66,15 @@ class Way(NamedTuple):
     x: Axis
     y: Axis
     x_first: bool
+
+
+def check_rule(machine: Machine, rule: str) -> None:
+    """Raise InputError if ``rule`` is unknown or has no routes on the machine."""
+    if rule not in ORDERS:
+        raise InputError(f"unknown order {rule!r}", "", "one of " + ", ".join(ORDERS))
+    require_links(machine)
+    if rule == "yx" and machine.faulty_links:
+        raise InputError("yx routes on a machine with dead links", machine.name, "xy (route trees)")
 
 
 def way_of(machine: Machine, rule: str = "xy") -> Way:

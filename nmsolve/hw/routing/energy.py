@@ -82,9 +82,7 @@ def energy_parts(machine: Machine, flows: Flows, routes: Routes | None = None) -
     sent = tally(flows.source, flows.rate * targets, machine.size)
     if machine.distance_matrix is not None:
         return _of_distances(machine, flows, sent)
-    loads = (
-        flow_loads(machine, flows, "xy", "energy") if routes is None else route_loads(machine, flows, routes)
-    )
+    loads = flow_loads(machine, flows, "energy") if routes is None else route_loads(machine, flows, routes)
     return counts_energy(machine, sent, loads)
 
 
