@@ -46,7 +46,7 @@ def pattern(
     goal = _PERMUTATIONS[name](machine)
     weights = machine.usable & machine.usable[goal]
     core = np.flatnonzero(weights).astype(np.int32)
-    _check_load(load, config)
+    _check_load(load)
     every = np.arange(len(core) + 1, dtype=np.int64)
     rate = np.full(len(core), load / config.packet_flits)
     return Traffic(core, every, goal[core].astype(np.int32), rate, name)
@@ -66,7 +66,7 @@ def matrix(
         raise InputError(
             f"rates have shape {rates.shape}", name, f"{size} x {size} numbers >= 0, not all of them 0"
         )
-    _check_load(load, config)
+    _check_load(load)
     source, target = np.nonzero(rates)
     scale = load / config.packet_flits / rates.sum(1).max()
     every = np.arange(len(source) + 1, dtype=np.int64)
@@ -75,7 +75,7 @@ def matrix(
     )
 
 
-def _check_load(load: float, config: RouterConfig) -> None:
+def _check_load(load: float) -> None:
     if not 0 <= load <= 1:
         raise InputError(
             f"a load of {load} flits per core and cycle", "traffic", "0 to 1: a core sends one flit per cycle"

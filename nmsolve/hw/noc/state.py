@@ -110,7 +110,7 @@ def initial_state(
         np.zeros((ring, 5 * cores + 1), np.int64), np.zeros((ring, 5 * cores + 1), np.int64),
         np.zeros((ring, 6 * cores + 1), np.int64), np.zeros((ring, 2 * len(inputs) + 5 * cores + 1), np.int64),
         np.zeros(4 * cores, np.int64), packets, records, np.zeros((2, HISTOGRAM), np.int64), np.full(steps, -1, np.int64),
-        *tables, *_sources(machine, traffic, order, start, config, window, tally, chance),
+        *tables, *_sources(machine, traffic, order, config, window, tally, chance),
         start, targets.astype(np.int64), np.zeros(flows, np.int64),
     ))  # fmt: skip
 
@@ -148,7 +148,7 @@ def _channels(machine: Machine, config: RouterConfig) -> tuple[Int32Array, Int32
 
 
 def _sources(
-    machine: Machine, traffic: Traffic | Trace, order: IntArray, start: IntArray, config: RouterConfig, window: tuple[int, int],
+    machine: Machine, traffic: Traffic | Trace, order: IntArray, config: RouterConfig, window: tuple[int, int],
     tally: IntArray, chance: AnyArray,
 ) -> tuple[AnyArray, ...]:  # fmt: skip
     """Return sources, their credits, which are busy, their calendar, and where their packets come from."""

@@ -156,11 +156,11 @@ def _largest(edges: int, end: _End, path: Path) -> int:
 
 def _blocks(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Connections]:
     """Yield rows of targets; adds to the ``synapses`` of every node."""
-    for block in rows_of(_records(path, n, first, synapses), n, drop_loops=True):
+    for block in rows_of(_records(path, first, synapses), n, drop_loops=True):
         yield block._replace(weight=np.ones(len(block.neighbour)))
 
 
-def _records(path: Path, n: int, first: dict[str, int], synapses: IntArray) -> Iterator[Records]:
+def _records(path: Path, first: dict[str, int], synapses: IntArray) -> Iterator[Records]:
     """Yield every edge as (source, target) with its number of synapses."""
     from nmsolve.model.store.records import Records
 
