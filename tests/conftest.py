@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from nmsolve.cli.main import main
+from nmsolve.model.contained import read_by
 
 Called = Callable[..., tuple[int, str, str]]
 
@@ -17,6 +18,13 @@ Called = Callable[..., tuple[int, str, str]]
 for number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
+
+
+@pytest.fixture(autouse=True)
+def no_time_limit_is_left() -> Iterator[None]:
+    """The time limit of a command that a test parsed counts for the reading of files in this process; not for the next test."""
+    yield
+    read_by()
 
 
 @pytest.fixture

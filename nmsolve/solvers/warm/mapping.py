@@ -25,8 +25,8 @@ from nmsolve.solvers.warm.files import stored
 
 #: Seconds for one engine on one small problem.
 EACH = 0.4
-#: Engines whose phases take parts of the time: seconds.
-LONGER = {"links": 2.0}
+#: Seconds of engines whose phases take parts of the time, and of those that end by themselves but have to be reached.
+LONGER = {"links": 2.0, "tree-branching": 5.0, "tree-partitions": 5.0}
 
 
 def warm_engine(name: str, until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
@@ -55,7 +55,8 @@ def warm_free_routes(until_compiled: Callable[[Callable[[], object]], None]) -> 
     names = [name for name, entry in REGISTRY.items() if not entry.child]
     problem = make_problem(_graph(8, True), load_machine("mesh:2x2"), balance=0.2, objective="multicast-hops")
     for name in names:
-        until_compiled(partial(solve_joint, problem, time_limit=EACH, engines=[name], seed=1))
+        limit = LONGER.get(name, EACH)
+        until_compiled(partial(solve_joint, problem, time_limit=limit, engines=[name], seed=1))
     climbs_of(JointProblem(merge_together(problem).reduced), "hops")  # best trees rarely close a ring
     return names
 
