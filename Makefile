@@ -35,7 +35,7 @@ map: warm
 
 # A third of the tests' time is waiting for limits and signals: three processes keep two cores busy.
 test: warm
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: setup
 	$(BIN)/ruff check .

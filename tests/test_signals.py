@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ import pytest
 from test_cli import NMSOLVE, run
 from test_cli_pipeline import cost_graph
 from test_search_child import children_of, wait_until_gone
+
+from nmsolve.cli import main as main_module
 
 #: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
 #: rest is for slow processors.
@@ -156,3 +159,27 @@ def test_a_killed_command_leaves_no_process(folder: Path, words: str) -> None:
         assert kids, "it ended before it started a child"
         process.kill()
     wait_until_gone(kids)
+
+
+def test_objects_that_a_signal_left_half_made_are_cleared_away_in_silence() -> None:
+    """A compiler's object that was never given its pointer complains when it is collected; other complaints are told."""
+
+    class Half:
+        def __init__(self, missing: str) -> None:
+            self.missing = missing
+
+        def __del__(self) -> None:
+            getattr(self, self.missing)
+
+    told: list[object] = []
+    hook, sys.unraisablehook = sys.unraisablehook, told.append
+    try:
+        with main_module._listening():
+            Half("_as_parameter_")
+            assert not told
+            Half("name")
+            assert len(told) == 1
+        Half("_as_parameter_")
+        assert len(told) == 2
+    finally:
+        sys.unraisablehook = hook

@@ -189,8 +189,18 @@ def _listening() -> Iterator[None]:
     """SIGTERM and SIGHUP end what has no answer yet as Ctrl-C does, where nobody else wants to know of them."""
     free = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
     before = {s: signal.signal(s, signal.default_int_handler) for s in free}
+    tell = sys.unraisablehook
+
+    def tell_others(error: sys.UnraisableHookArgs) -> None:
+        """Say nothing of compiler objects that a signal kept from being made whole: clearing them away misses a field."""
+        half = isinstance(error.exc_value, AttributeError) and "_as_parameter_" in str(error.exc_value)
+        if not half:
+            tell(error)
+
+    sys.unraisablehook = tell_others
     try:
         yield
     finally:
+        sys.unraisablehook = tell
         for number, handler in before.items():
             signal.signal(number, handler)
