@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import InputError
+from nmsolve.model.generators import generate
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.migration import Migration
@@ -254,3 +256,12 @@ def test_joint_bound_without_dense_decompositions(monkeypatch: pytest.MonkeyPatc
     assert check_bound(problem, bound).ok
     raised = {**bound.certificate, "eigenvalues": bound.certificate["eigenvalues"] + 0.5}
     assert "can be confirmed" in check_bound(problem, replace(bound, certificate=raised)).text
+
+
+def test_a_projection_bound_of_a_thousand_cores_claims_what_its_re_check_proves() -> None:
+    """The re-check encloses every eigenvalue: it is charged more for rounding than a decomposition errs."""
+    graph = generate("mesh-layered", nodes=1000, side=32, seed=1)
+    problem = MappingProblem(graph, load_machine("mesh:32x32"), node_limit=1)
+    bound = list(projection_bounds(problem, Guide(lambda: 27_000.0), 64))[-1]
+    check = check_bound(problem, bound)
+    assert check.ok and 0 < bound.value <= check.value, check.text

@@ -36,6 +36,8 @@ MAX_SIDE = 2048
 TARGET, AIM = 0.15, 0.1
 #: A gain is more than this part of the best; steps without one before going back with shorter steps, and how much shorter.
 GAIN, PATIENCE, SHORTER = 1e-7, 12, 0.6
+#: Rounding is charged this many times the cores and the unit of rounding; the re-check charges 50 for a thousand cores.
+ROUNDING = 128
 #: Supergradients below this part of the distances (both squared) are rounding, and a step along them would have any length.
 FLAT = 1e-20
 
@@ -77,7 +79,7 @@ def certified_value(ascent: DiagonalAscent) -> float:
     load = a.sum(axis=1)
     linear = 2 / k * float(np.sort(load) @ np.sort(reach)[::-1])
     constant = load.sum() * reach.sum() / k**2
-    eps = 8 * k * np.finfo(float).eps
+    eps = ROUNDING * k * np.finfo(float).eps
     size = np.linalg.norm(a) * np.abs(mu).sum() + np.abs(lam).sum() * np.abs(mu).max(initial=0.0)
     margin = eps * (size + abs(linear) + abs(constant))
     return float(quadratic + linear - constant - margin)
