@@ -18,7 +18,6 @@ from nmsolve.solvers.mapping.registry import make_engine
 from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.context import Ending
 from nmsolve.solvers.search.incumbent import Incumbent
-from nmsolve.solvers.search.memory import Memory
 from nmsolve.solvers.search.pausing import PausingContext, PausingRun
 
 
@@ -54,7 +53,7 @@ def paused(engine, problem=None, incumbent=None, seconds=60.0):
     """A run of the engine that has not begun, and the incumbent of its bounds."""
     budget = Budget(seconds)
     incumbent = incumbent or Incumbent(ToyReferee(lattice=1.0), budget)
-    context = PausingContext(engine.name, incumbent, budget, seed=0, memory=Memory(), scratch=None)
+    context = PausingContext(engine.name, incumbent, budget, seed=0, workers=1, deadline=0.0)
     return PausingRun(engine, problem, context), incumbent
 
 

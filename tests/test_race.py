@@ -115,3 +115,13 @@ def test_every_bound_that_takes_the_problem_has_a_first_run_and_most_time_is_lef
     assert sum(s.first for s in steps if s.engine.finds == "bounds") < 4.0
     children = automatic(problem, 60.0, 2, lambda name, why: None)
     assert all(s.first >= 2.0 for s in children)
+
+
+def test_a_bound_left_paused_because_time_is_short_means_that_time_ended_the_run():
+    """Nothing else is to be run, but it would have gone on: that is not ``exhausted``."""
+    rising = Climber("rising", 1000.0)
+    referee, budget = ToyReferee(lattice=1.0), Budget(0.5)
+    incumbent = Incumbent(referee, budget)
+    portfolio = Portfolio(referee, incumbent, budget)
+    portfolio.run([Step(rising, first=0.35)])
+    assert len(rising.spans) == 1 and portfolio.hurried

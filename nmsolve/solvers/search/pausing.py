@@ -12,11 +12,8 @@ from typing import Any
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
-from nmsolve.model.engine import Engine, ScratchPlace
-from nmsolve.solvers.search.budget import Budget
+from nmsolve.model.engine import Engine
 from nmsolve.solvers.search.context import Ending, LocalContext, run_guarded
-from nmsolve.solvers.search.incumbent import Incumbent
-from nmsolve.solvers.search.memory import Memory
 
 #: Part of the time left that an engine in a race may expect: bounds and mappings get equal time.
 PACE = 0.5
@@ -28,20 +25,8 @@ class PausingContext(LocalContext):
     Its deadline is the moment by which it has to end altogether; a turn may end before, without its knowing.
     """
 
-    def __init__(
-        self,
-        engine: str,
-        incumbent: Incumbent,
-        budget: Budget,
-        *,
-        seed: int,
-        memory: Memory,
-        scratch: ScratchPlace | None,
-    ) -> None:
-        super().__init__(
-            engine, incumbent, budget, seed=seed, workers=1, deadline=0.0, memory=memory, scratch=scratch
-        )
-        self._earlier, self._since, self._until = 0.0, 0.0, 0.0
+    #: Seconds worked in earlier turns, and the end of the present one.
+    _earlier, _until = 0.0, 0.0
 
     def begin_turn(self, span: float, left: float) -> None:
         """From now on it may work for ``span`` of ``left`` seconds; it has to end in these if they are all."""

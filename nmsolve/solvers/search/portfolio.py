@@ -8,6 +8,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from nmsolve.model.engine import Engine, ScratchPlace
 from nmsolve.solvers.search.budget import Budget
@@ -20,6 +21,7 @@ from nmsolve.solvers.search.race import IDLE, Past, last_turn, spent_by
 from nmsolve.solvers.search.referee import Referee
 from nmsolve.solvers.search.shared import Blackboard, SharedPickle
 
+Local = TypeVar("Local", bound=LocalContext)
 #: A repeated engine is dropped after this many runs in a row without a change.
 PATIENCE = 100
 #: A child is not worth starting with less time than this (seconds): Python and the solver must load first.
@@ -158,7 +160,9 @@ class Portfolio:
         name, left = step.engine.name, self._budget.left()
         if step.first < math.inf and step.engine.finds == "bounds":
             if not self._in_child(step):
-                return name in self._paused and left > LEAST
+                late = name in self._paused and left <= LEAST
+                self.hurried |= late
+                return name in self._paused and not late
             busy = any(one.step is step for one in self._running())
             return not busy and self._healthy(step) and self._past[name].cut_off(left)
         return step.repeat and self._vain[name] < PATIENCE and self._healthy(step) and self._in_time(step)
@@ -244,11 +248,7 @@ class Portfolio:
         if proves and step.first < math.inf:
             ending = self._go_on(step, span, left)
         else:
-            context = LocalContext(
-                name, self._incumbent, self._budget, seed=self._seed + number,
-                workers=self._workers if step.threads else 1, deadline=time.monotonic() + span, memory=self._memory,
-                scratch=self._scratch,
-            )  # fmt: skip
+            context = self._context(LocalContext, step, number, time.monotonic() + span)
             ending = run_guarded(step.engine, self._referee.problem, context)
         past.end(time.monotonic() - begun, self._level(step), paused=ending is None)
         if ending is None:
@@ -256,14 +256,18 @@ class Portfolio:
         else:
             self._ended(name, ending, time.process_time() - cpu, self._incumbent.changes != before, number)
 
+    def _context(self, kind: type[Local], step: Step, number: int, deadline: float) -> Local:
+        """Return the context of a step's run ``number`` in this process."""
+        return kind(
+            step.engine.name, self._incumbent, self._budget, seed=self._seed + number,
+            workers=self._workers if step.threads else 1, deadline=deadline, memory=self._memory, scratch=self._scratch,
+        )  # fmt: skip
+
     def _go_on(self, step: Step, span: float, left: float) -> Ending | None:
         """Give a bound its first or next turn, ``span`` of the seconds ``left``. Return None if it is paused."""
         name = step.engine.name
         if name not in self._paused:
-            context = PausingContext(
-                name, self._incumbent, self._budget, seed=self._seed + self._past[name].runs - 1, memory=self._memory,
-                scratch=self._scratch,
-            )  # fmt: skip
+            context = self._context(PausingContext, step, self._past[name].runs - 1, 0.0)
             self._paused[name] = PausingRun(step.engine, self._referee.problem, context)
         ending = self._paused[name].go_on(span, left)
         if ending is not None:
