@@ -1,0 +1,156 @@
+"""The evaluator of assignments: what every answer is worth, in all objectives."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.types import IntArray
+
+
+class Moves(NamedTuple):
+    """Transfers of an assignment: every tensor to every site that needs it, once.
+
+    Attributes
+    ----------
+    tensor, origin, goal : (X,) which tensor goes from which site to which other
+    """
+
+    tensor: IntArray
+    origin: IntArray
+    goal: IntArray
+
+
+def moves_of(problem: AssignProblem, unit: IntArray) -> Moves:
+    """Return the transfers of a mapping ``unit`` (L,), by tensor and goal."""
+    flows, site, sites = problem.flows, problem.units.site, problem.units.sites
+    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    pair = np.unique(tensor * sites + site[unit[flows.targets]])
+    tensor, goal = pair // sites, pair % sites
+    origin = site[unit[flows.source[tensor]]]
+    away = origin != goal
+    return Moves(tensor[away], origin[away], goal[away])
+
+
+def jobs_of(problem: AssignProblem, answer: Assignment) -> tuple[IntArray, IntArray, IntArray]:
+    """Return what runs as one: (L,) the job of every operator, named after its last member, and (L,) time and energy of jobs.
+
+    Operators that are not the last of their job have time and energy 0.
+    """
+    each = np.arange(problem.count)
+    job, time, energy = each.copy(), problem.time[each, answer.unit], problem.energy[each, answer.unit]
+    time, energy = time.copy(), energy.copy()
+    for k in np.flatnonzero(answer.fused):
+        own = problem.groups.of(int(k))
+        last, j = own[-1], answer.unit[own[0]]
+        job[own] = last
+        for cost, gain in ((time, problem.groups.time), (energy, problem.groups.energy)):
+            whole = cost[own].sum() - gain[k, j]
+            cost[own] = 0
+            cost[last] = whole
+    return job, time, energy
+
+
+def all_objectives(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
+    """Return latency, energy, load and makespan of a legal assignment, in ps and pJ."""
+    _, time, energy = jobs_of(problem, answer)
+    moves = moves_of(problem, answer.unit)
+    moved = problem.flows.time[moves]
+    return {
+        "latency": int(time.sum() + moved.sum()),
+        "energy": int(energy.sum() + problem.flows.energy[moves].sum()),
+        "load": max(loads_of(problem, answer).values()),
+        "makespan": schedule_of(problem, answer).end,
+    }
+
+
+def objective(problem: AssignProblem, answer: Assignment) -> int:
+    """Return the problem's own objective of a legal assignment."""
+    if problem.objective == "makespan":
+        return schedule_of(problem, answer).end
+    if problem.objective == "load":
+        return max(loads_of(problem, answer).values())
+    _, time, energy = jobs_of(problem, answer)
+    moves = moves_of(problem, answer.unit)
+    if problem.objective == "energy":
+        return int(energy.sum() + problem.flows.energy[moves].sum())
+    return int(time.sum() + problem.flows.time[moves].sum())
+
+
+def loads_of(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
+    """Return ps of work of every unit and every channel, by name."""
+    _, time, _ = jobs_of(problem, answer)
+    units, moves = problem.units, moves_of(problem, answer.unit)
+    own, carried = np.zeros(units.count, np.int64), np.zeros(len(units.channels), np.int64)
+    np.add.at(own, answer.unit, time)
+    channel = units.channel[moves.origin, moves.goal]
+    used = channel >= 0
+    np.add.at(carried, channel[used], problem.flows.time[moves][used])
+    return {
+        **dict(zip(units.names, own.tolist(), strict=True)),
+        **dict(zip(units.channels, carried.tolist(), strict=True)),
+    }
+
+
+class Schedule(NamedTuple):
+    """When everything runs, in ps.
+
+    Attributes
+    ----------
+    start, finish : (L,) of every operator; those of a fused group are equal
+    moves : the transfers, and when each begins and ends (X,)
+    end : of the whole
+    """
+
+    start: IntArray
+    finish: IntArray
+    moves: Moves
+    move_start: IntArray
+    move_finish: IntArray
+    end: int
+
+
+def schedule_of(problem: AssignProblem, answer: Assignment) -> Schedule:
+    """Return the schedule that an assignment means: jobs in the order of their ranks, each as soon as it can.
+
+    A job waits for its unit and for its tensors. A tensor is sent to a site once, for the first job there that wants it, as
+    soon as its channel is free of what was sent before; without a channel it arrives when its time is over. A tensor that goes
+    back in a loop (to an operator that does not come after its maker) makes nobody wait.
+    """
+    count, units, flows = problem.count, problem.units, problem.flows
+    job, time, _ = jobs_of(problem, answer)
+    rank, site = answer.rank, units.site[answer.unit]
+    needs: list[list[int]] = [[] for _ in range(count)]
+    for t in range(flows.count):
+        for k in flows.users(t).tolist():
+            if rank[k] > rank[flows.source[t]] and job[k] != job[flows.source[t]]:
+                needs[job[k]].append(t)
+    start, finish = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    free, quiet = [0] * units.count, [0] * len(units.channels)
+    arrived: dict[tuple[int, int], tuple[int, int]] = {}
+    for i in np.argsort(rank, kind="stable").tolist():
+        if job[i] != i:
+            continue
+        ready = free[answer.unit[i]]
+        for t in sorted(set(needs[i]), key=lambda t: (finish[job[flows.source[t]]], t)):
+            made, origin, goal = int(finish[job[flows.source[t]]]), int(site[flows.source[t]]), int(site[i])
+            if origin != goal and (t, goal) not in arrived:
+                channel = int(units.channel[origin, goal])
+                begin = made if channel < 0 else max(made, quiet[channel])
+                arrived[t, goal] = (begin, begin + int(flows.time[t, origin, goal]))
+                if channel >= 0:
+                    quiet[channel] = arrived[t, goal][1]
+            ready = max(ready, made if origin == goal else arrived[t, goal][1])
+        start[i], finish[i] = ready, ready + time[i]
+        free[answer.unit[i]] = int(finish[i])
+    start, finish = start[job], finish[job]
+    moves = moves_of(problem, answer.unit)
+    pairs = list(zip(moves.tensor.tolist(), moves.goal.tolist(), strict=True))
+    late = int(finish.max(initial=0))
+    times = np.array([arrived.get(p, (late, late)) for p in pairs], np.int64).reshape(-1, 2)
+    return Schedule(
+        start, finish, moves, times[:, 0], times[:, 1], max(late, int(times[:, 1].max(initial=0)))
+    )
