@@ -31,6 +31,7 @@ class Units:
     Attributes
     ----------
     names : (J,) e.g. ``npu/2``: core 2 of processor ``npu``
+    host : (J,) whether it is a host, which steers the others
     site : (J,) site of every unit
     memory : (S,) memory of every site
     memories : (M,) names
@@ -41,6 +42,7 @@ class Units:
     """
 
     names: tuple[str, ...]
+    host: BoolArray
     site: IntArray
     memory: IntArray
     memories: tuple[str, ...]
@@ -137,6 +139,7 @@ class AssignProblem:
     labels : (L,) names of the operators, unique; the path through the bodies of control flow: ``loop/body/add``. The first is
         the pseudo-operator ``@in`` that makes inputs and weights, the last ``@out`` that takes the outputs
     kinds : (L,) types of the operators, for people
+    scalar : (L,) whether the operator is of class scalar (M3.1)
     time, energy : (L, J) to run an operator, its launch and all its trips included; -1 where the unit cannot or must not run it
     flows, groups, units : see there
     together : (L,) operators with one number >= 0 share a unit, or None
@@ -148,6 +151,7 @@ class AssignProblem:
     name: str
     labels: tuple[str, ...]
     kinds: tuple[str, ...]
+    scalar: BoolArray
     time: IntArray
     energy: IntArray
     flows: Flows
@@ -167,7 +171,11 @@ class AssignProblem:
             raise InputError(
                 f"{self.count} operators on {self.units.count} units", where, "at least one of each"
             )
-        if len(set(self.labels)) < self.count or len(self.kinds) != self.count:
+        if (
+            len(set(self.labels)) < self.count
+            or len(self.kinds) != self.count
+            or len(self.scalar) != self.count
+        ):
             raise InputError("operators without a name or type of their own", where, "unique names")
         for what, table in (("times", self.time), ("energies", self.energy)):
             if table.shape != shape or (table < -1).any():
@@ -193,7 +201,7 @@ class AssignProblem:
     def _require_units(self) -> None:
         u = self.units
         fine = (
-            u.site.shape == (u.count,)
+            u.site.shape == u.host.shape == (u.count,)
             and _within(u.site, u.sites)
             and _within(u.memory, len(u.memories))
             and u.capacity.shape == (len(u.memories),)
@@ -275,9 +283,9 @@ class AssignProblem:
         h = hashlib.sha256(repr((self.objective, self.ceilings, self.labels, self.units.names)).encode())
         f, g, u = self.flows, self.groups, self.units
         arrays: list[AnyArray | None] = [
-            self.time, self.energy, self.together, f.source, f.indptr, f.targets, f.since, f.until, f.bytes, f.kept, f.time,
+            self.scalar, self.time, self.energy, self.together, f.source, f.indptr, f.targets, f.since, f.until, f.bytes, f.kept, f.time,
             f.energy,
-            g.indptr, g.members, g.time, g.energy, u.site, u.memory, u.capacity, u.channel,
+            g.indptr, g.members, g.time, g.energy, u.host, u.site, u.memory, u.capacity, u.channel,
         ]  # fmt: skip
         for array in arrays:
             h.update(
