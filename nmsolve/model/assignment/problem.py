@@ -283,8 +283,8 @@ class AssignProblem:
         h = hashlib.sha256(repr((self.objective, self.ceilings, self.labels, self.units.names)).encode())
         f, g, u = self.flows, self.groups, self.units
         arrays: list[AnyArray | None] = [
-            self.scalar, self.time, self.energy, self.together, f.source, f.indptr, f.targets, f.since, f.until, f.bytes, f.kept, f.time,
-            f.energy,
+            self.scalar, self.time, self.energy, self.together,
+            f.source, f.indptr, f.targets, f.since, f.until, f.bytes, f.kept, f.time, f.energy,
             g.indptr, g.members, g.time, g.energy, u.host, u.site, u.memory, u.capacity, u.channel,
         ]  # fmt: skip
         for array in arrays:
