@@ -18,6 +18,7 @@ ROOMS = ["model", "hw", "heuristics", "learn", "solvers", "cli"]
 TOPS = ("nmsolve", "tests", "bench")
 HEAVY = {
     "onnx",
+    "onnxruntime",
     "sympy",
     "ortools",
     "highspy",

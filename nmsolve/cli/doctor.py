@@ -23,7 +23,7 @@ BASE = (
 )  # fmt: skip
 EXTRA = {
     "torch": "learn", "onnx": "onnx", "pymetis": "metis", "kaminpar": "kaminpar", "mtkahypar": "mtkahypar", "h5py": "sonata",
-    "nir": "nir",
+    "nir": "nir", "onnxruntime": "runtime",
 }  # fmt: skip
 
 
