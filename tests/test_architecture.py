@@ -57,7 +57,7 @@ def test_no_import_points_against_the_direction_of_the_rooms(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-PROBLEMS = ["mapping", "routing", "pipeline"]
+PROBLEMS = ["mapping", "routing", "pipeline", "assignment"]
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)

@@ -1,0 +1,1 @@
+"""Solvers of operator assignment: engines, bounds and their re-checks."""

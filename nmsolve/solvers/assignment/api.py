@@ -1,0 +1,169 @@
+"""Operators to units: the best assignment found in the time given, and a bound on all others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from nmsolve.hw.assignment.evaluate import all_objectives
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.bound import Bound, BoundCheck, Result
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.recheck import check_assign_bound
+from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
+from nmsolve.solvers.assignment.registry import REGISTRY, plan_of
+from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.search.portfolio import Step
+
+
+def assign(
+    problem: AssignProblem,
+    *,
+    warm_start: Assignment | None = None,
+    known: Sequence[Bound] = (),
+    **options: Unpack[RunOptions],
+) -> Result[Assignment]:
+    """Return the assignment with the least objective found in the time given, and a proven bound.
+
+    Parameters
+    ----------
+    warm_start : an assignment to start from
+    known : bounds from before; they count as far as they can be recomputed, else on their solver's word
+    options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
+        :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given
+
+    Raises
+    ------
+    InputError : an argument is wrong, or all engines asked for refuse the problem
+    """
+    options.setdefault("started", time.monotonic())
+    chosen = Options(**options, known=known, words=True)
+    chosen.require_gap()
+    return solve(AssignTask(problem, warm_start), chosen)
+
+
+def solve_network(
+    network: CostNetwork,
+    *,
+    warm_start: IntArray | None = None,
+    known: Sequence[Bound] = (),
+    **options: Unpack[RunOptions],
+) -> Result[IntArray]:
+    """Return the cheapest strategies (N,) of a network found in the time given, and a bound; else as :func:`assign`."""
+    options.setdefault("started", time.monotonic())
+    chosen = Options(**options, known=known, words=True)
+    chosen.require_gap()
+    return solve(NetworkTask(network, warm_start), chosen)
+
+
+def bound_assignment(problem: AssignProblem, given: Assignment, options: Options) -> Bounded[Assignment]:
+    """Bound how far the ``given`` assignment is from the best one.
+
+    Raises
+    ------
+    InputError : the assignment breaks a rule, or an option is wrong
+    """
+    return bounding(AssignTask(problem, given), options, "the assignment")
+
+
+def bound_strategies(network: CostNetwork, given: IntArray, options: Options) -> Bounded[IntArray]:
+    """Bound how far the ``given`` strategies (N,) are from the best ones; else as :func:`bound_assignment`."""
+    return bounding(NetworkTask(network, given), options, "the strategies")
+
+
+class AssignTask(Task[Assignment]):
+    """Solutions are assignments."""
+
+    registry = REGISTRY
+
+    def __init__(self, problem: AssignProblem, warm_start: Assignment | None = None) -> None:
+        self.problem, self.referee, self.objective = problem, AssignReferee(problem), problem.objective
+        self.first = None if warm_start is None else self._packed(warm_start)
+
+    def words(self, seed: int) -> str:
+        """Return sizes and seed."""
+        p = self.problem
+        fusion = f", {p.groups.count} groups that may be fused" if p.groups.count else ""
+        held = "".join(f", {name} at most {most:,.0f}" for name, most in p.ceilings)
+        return (
+            f"{p.count} operators and {p.flows.count} tensors on {p.units.count} units{fusion}, "
+            f"least {p.objective}{held}, seed {seed}"
+        )
+
+    def start(self, run: Run) -> list[Step]:
+        """Return the warm start, then the engines as registered."""
+        return _started(self, run)
+
+    def answer(self, lifted: IntArray) -> tuple[Assignment, Mapping[str, float]]:
+        """Return the assignment of ``lifted`` (size,), and what it is worth in all objectives."""
+        found = Assignment.unpacked(self.problem, np.array(lifted))
+        return found, {name: float(value) for name, value in all_objectives(self.problem, found).items()}
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """Re-check with code that did not find the bound."""
+        return check_assign_bound(self.problem, bound, seconds)
+
+    def _packed(self, start: Assignment) -> IntArray:
+        """Return the warm start as engines offer it.
+
+        Raises
+        ------
+        InputError : it breaks a rule of the problem
+        """
+        p = self.problem
+        fits = start.unit.shape == start.rank.shape == (p.count,) and start.fused.shape == (p.groups.count,)
+        wrong = "it has other operators" if not fits else self.referee.complaint(start.packed(p))
+        if wrong is not None:
+            text = f"the assignment to start from cannot be used: {wrong}"
+            raise InputError(text, "warm start", "an assignment of this problem")
+        return start.packed(p)
+
+
+class NetworkTask(Task[IntArray]):
+    """Solutions are the strategies of a cost network."""
+
+    registry, objective = REGISTRY, "cost"
+
+    def __init__(self, network: CostNetwork, warm_start: IntArray | None = None) -> None:
+        self.problem, self.referee = network, NetworkReferee(network)
+        self.first = None if warm_start is None else np.array(warm_start, np.int64)
+        wrong = None if self.first is None else self.referee.complaint(self.first)
+        if wrong is not None:
+            text = f"the strategies to start from cannot be used: {wrong}"
+            raise InputError(text, "warm start", "strategies of this network")
+
+    def words(self, seed: int) -> str:
+        """Return sizes and seed."""
+        n = self.problem
+        return f"{n.count} nodes with {len(n.cost)} strategies and {len(n.ends)} pairs, seed {seed}"
+
+    def start(self, run: Run) -> list[Step]:
+        """Return the warm start, then the engines as registered."""
+        return _started(self, run)
+
+    def answer(self, lifted: IntArray) -> tuple[IntArray, Mapping[str, float]]:
+        """Return the strategies (N,) and their cost."""
+        return np.array(lifted), {self.objective: self.referee.score(lifted)}
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """Re-check with code that did not find the bound."""
+        return check_assign_bound(self.problem, bound, seconds)
+
+
+def _started(task: Task[Any], run: Run) -> list[Step]:
+    """Return the plan of a run, after the warm start was offered and what does not run was told."""
+    steps, refusals = plan_of(task.referee.problem, run.options.engines)
+    run.not_run(refusals)
+    if run.options.engines and not steps:
+        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
+        raise InputError(f"no engine takes this problem ({reasons})", "--engines", "engines that do")
+    if task.first is not None:
+        run.incumbent.offer("start", task.first, "given")
+    return steps

@@ -1,0 +1,77 @@
+"""How the search judges assignments and strategies: every rule as it is stated, ceilings by the evaluator, the objective."""
+
+from __future__ import annotations
+
+from nmsolve.hw.assignment.evaluate import all_objectives, objective
+from nmsolve.model.assignment.assignment import Assignment, packed_size
+from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.types import IntArray
+
+
+class AssignReferee:
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Assignment.packed`."""
+
+    def __init__(self, problem: AssignProblem) -> None:
+        self.problem = problem
+        self.size = packed_size(problem)
+
+    @property
+    def lattice(self) -> float:
+        """One: all costs are whole numbers."""
+        return 1.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Return ``solution`` (size,) as it is."""
+        return solution
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """Return the first broken rule of the assignment (packed, one-dimensional), or None."""
+        if lifted.shape != (self.size,):
+            return f"{lifted.shape} numbers for {self.size}"
+        fused = lifted[self.problem.count : self.problem.count + self.problem.groups.count]
+        if ((fused < 0) | (fused > 1)).any():
+            return f"groups are fused (1) or not (0), not {fused[(fused < 0) | (fused > 1)][0]}"
+        answer = Assignment.unpacked(self.problem, lifted)
+        return assignment_complaint(self.problem, answer) or ceiling_complaint(self.problem, answer)
+
+    def score(self, lifted: IntArray) -> float:
+        """Return the problem's objective; ``lifted`` (size,)."""
+        return float(objective(self.problem, Assignment.unpacked(self.problem, lifted)))
+
+
+class NetworkReferee:
+    """The same for cost networks; solutions are (N,) strategies."""
+
+    def __init__(self, network: CostNetwork) -> None:
+        self.problem = network
+        self.size = network.count
+
+    @property
+    def lattice(self) -> float:
+        """One: all costs are whole numbers."""
+        return 1.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Return ``solution`` (N,) as it is."""
+        return solution
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """Return the first broken rule of the strategies, or None."""
+        return network_complaint(self.problem, lifted)
+
+    def score(self, lifted: IntArray) -> float:
+        """Return what the strategies (N,) cost."""
+        return float(network_cost(self.problem, lifted))
+
+
+def ceiling_complaint(problem: AssignProblem, answer: Assignment) -> str | None:
+    """Return which ceiling on another objective a legal assignment exceeds, or None."""
+    if not problem.ceilings:
+        return None
+    values = all_objectives(problem, answer)
+    for name, most in problem.ceilings:
+        if values[name] > most:
+            return f"{name} is {values[name]:,}, the limit is {most:,.0f}"
+    return None

@@ -1,0 +1,23 @@
+"""Every engine for assignments and cost networks, and the order in which a run uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.portfolio import Step
+
+#: The rules of compilers, which a report compares every answer with.
+RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
+
+#: Engines in the order in which a run without ``--engines`` starts them.
+REGISTRY: dict[str, Entry] = {}
+
+
+def plan_of(
+    problem: AssignProblem | CostNetwork, names: Sequence[str] | None
+) -> tuple[list[Step], dict[str, str]]:
+    """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    return steps_for(REGISTRY, problem, names, " for assignments")

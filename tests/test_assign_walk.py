@@ -1,0 +1,109 @@
+"""Two evaluators of assignments that share no code agree on every objective; files of assignments keep what they were given."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from assignments_support import random_assignment, random_problem
+
+from nmsolve.hw.assignment.evaluate import all_objectives, loads_of
+from nmsolve.hw.assignment.walk import walked_loads, walked_objectives
+from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.files import (
+    read_assignment,
+    read_strategies,
+    write_assignment,
+    write_strategies,
+)
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.errors import InputError
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_evaluators_agree(seed: int) -> None:
+    """On random problems with costs of 0, channels and groups, in random orders."""
+    problem = random_problem(seed, operators=4 + seed % 9, units=2 + seed % 3, objective="makespan")
+    for k in range(4):
+        answer = random_assignment(problem, 100 * seed + k)
+        assert assignment_complaint(problem, answer) is None
+        assert walked_objectives(problem, answer) == all_objectives(problem, answer)
+        assert walked_loads(problem, answer) == loads_of(problem, answer)
+
+
+def test_the_walk_counts_a_tensor_once_per_site_and_what_fusion_saves() -> None:
+    """By hand: two units, everything on the second but the ends."""
+    problem = random_problem(1, operators=3, units=2)
+    flat = replace(problem, time=np.where(problem.time < 0, -1, 10))
+    answer = random_assignment(flat, 3)
+    answer = replace(answer, unit=np.array([0, 1, 1, 1, 0]), fused=np.zeros(problem.groups.count, bool))
+    flat = replace(flat, time=np.full((5, 2), 10), energy=np.zeros((5, 2), np.int64))
+    moved = 0
+    for t in range(flat.flows.count):
+        maker = int(flat.flows.source[t])
+        sites = {int(answer.unit[k]) for k in flat.flows.users(t)} - {int(answer.unit[maker])}
+        moved += sum(int(flat.flows.time[t, answer.unit[maker], s]) for s in sites)
+    assert walked_objectives(flat, answer)["latency"] == 50 + moved
+
+
+@pytest.mark.parametrize("objective", ["latency", "makespan"])
+def test_an_assignment_is_read_as_it_was_written(objective: str, tmp_path: Path) -> None:
+    problem = random_problem(5, objective=objective)
+    answer, path = random_assignment(problem, 5), tmp_path / "assignment.json"
+    write_assignment(path, problem, answer)
+    found = read_assignment(path, problem)
+    for name in ("unit", "fused", "rank"):
+        assert np.array_equal(getattr(found, name), getattr(answer, name)), name
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"model": "0" * 64}, "for another model"),
+        ({"problem": {"name": "x", "hash": "0" * 64}}, "for another problem"),
+        ({"operator": ["@in"]}, "1 operators"),
+        ({"processor": ["gpu"] * 10}, "'gpu' has no core"),
+        ({"core": [7] * 10}, "has no core 7"),
+        ({"core": [0]}, "1 values"),
+        ({"fused": [["op1", "nobody"]]}, "can be fused"),
+        ({"order": ["op1"]}, "not an order"),
+        ({"core": [-1] * 10}, "$.core"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_a_line(change: dict[str, object], words: str, tmp_path: Path) -> None:
+    problem = random_problem(5)
+    path = tmp_path / "assignment.json"
+    write_assignment(path, problem, random_assignment(problem, 5))
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(InputError) as refused:
+        read_assignment(path, problem)
+    assert words in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_an_assignment_serves_another_objective_of_the_same_model(tmp_path: Path) -> None:
+    problem, path = random_problem(5), tmp_path / "a.json"
+    answer = random_assignment(problem, 5)
+    write_assignment(path, problem, answer)
+    other = replace(problem, objective="energy")
+    with pytest.raises(InputError, match="another problem"):
+        read_assignment(path, other)
+    assert np.array_equal(read_assignment(path, other, other_rules=True).unit, answer.unit)
+
+
+def test_strategies_are_read_as_written_and_as_a_bare_list(tmp_path: Path) -> None:
+    network = CostNetwork(
+        "two", np.array([0, 2, 4]), np.array([1, 2, 3, 4]), np.array([[0, 1]]), np.array([0, 4]), np.array([0, 5, 5, 0]),
+        np.zeros((0, 5), np.int64), np.zeros(0),
+    )  # fmt: skip
+    path = tmp_path / "a.json"
+    write_strategies(path, network, np.array([1, 0]))
+    assert read_strategies(path, network).tolist() == [1, 0]
+    path.write_text("[0, 1]")
+    assert read_strategies(path, network).tolist() == [0, 1]
+    for text, words in (("[0]", "1 values"), ("[0, 2]", "does not exist"), ('{"strategy": 3}', "$")):
+        path.write_text(text)
+        with pytest.raises(InputError, match=words.replace("$", "\\$")):
+            read_strategies(path, network)
