@@ -12,6 +12,8 @@ from nmsolve.cli.answer import tell
 if TYPE_CHECKING:
     from nmsolve.cli.commands import InfoOptions
     from nmsolve.model.operators.graph import OperatorGraph
+    from nmsolve.model.operators.scalars.passes import PassCount
+    from nmsolve.model.operators.scalars.program import ScalarProgram
     from nmsolve.model.operators.table import Row, Table
 
 _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "class")
@@ -19,6 +21,8 @@ _HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte
 _RIGHT = {"MACs", "parameters", "bytes", "MACs/byte"}
 #: Longer expressions are cut in the table; --json has them whole.
 _WIDEST = 40
+#: Steps of the arithmetic at run time that are listed.
+_STEPS = 12
 #: The same for sums, which have a separate line.
 _SUM = 200
 
@@ -27,12 +31,15 @@ def run_info_onnx(o: InfoOptions) -> int:
     """Print the table of a model."""
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
+    from nmsolve.model.operators.scalars.passes import optimised
+    from nmsolve.model.operators.scalars.trace import traced
     from nmsolve.model.operators.table import table_of
 
     bindings = parse_bindings(o.bind)
     table = table_of(load_onnx(o.graph, strict=o.strict), bindings)
-    lines = (*_introduction(table), "", *_columns(table.rows), "", *_sums(table))
-    done = tell(o.json, _records(table) if o.json else (), lines)
+    left, passes = optimised(traced(table.graph))
+    lines = (*_introduction(table), "", *_columns(table.rows), "", *_sums(table), *_arithmetic(left, passes))
+    done = tell(o.json, _records(table, left, passes) if o.json else (), lines)
     for warning in () if o.json else table.graph.warnings:
         typer.echo(f"warning: {warning}", err=True)
     return done
@@ -95,6 +102,19 @@ def _sums(table: Table) -> list[str]:
     return lines
 
 
+def _arithmetic(left: ScalarProgram, passes: Sequence[PassCount]) -> list[str]:
+    """Return what the model computes on lengths and indices, what every pass takes off, and the steps that remain."""
+    before = passes[0].before
+    removed = ", ".join(f"{p.before - p.after:,} {p.name}" for p in passes if p.after < p.before)
+    gone = f" (without {removed})" if removed else ""
+    steps = left.steps_as_text() if left.count else []
+    more = [f"... {len(steps) - _STEPS:,} more"] if len(steps) > _STEPS else []
+    return [
+        f"arithmetic     {before:,} steps on lengths and indices; {left.count:,} remain to be computed at run time{gone}",
+        *(f"               {line}" for line in steps[:_STEPS] + more),
+    ]
+
+
 def _figure(count: Any, widest: int = _WIDEST) -> str:
     if count is None:
         return "?"
@@ -115,7 +135,7 @@ def _is_one(trips: Any) -> bool:
 # ------------------------------------------------------------------------------------------------ JSON
 
 
-def _records(table: Table) -> list[dict[str, object]]:
+def _records(table: Table, left: ScalarProgram, passes: Sequence[PassCount]) -> list[dict[str, object]]:
     """Return the model, then every operator; expressions are texts, what is not known is null."""
     graph = table.graph
     model: dict[str, object] = {
@@ -134,6 +154,11 @@ def _records(table: Table) -> list[dict[str, object]]:
         "classes": dict(table.classes),
         "kinds": {kind: {"operators": count, "macs": _plain(macs)} for kind, count, macs in table.kinds},
         "warnings": list(graph.warnings),
+        "arithmetic": {
+            "steps": passes[0].before,
+            "passes": {p.name: p.after for p in passes},
+            "remaining": left.text() if left.count else [],
+        },
     }
     return [model, *(_record(row) for row in table.rows)]
 

@@ -1,0 +1,206 @@
+"""Scalar programs: what they compute equals the model and NumPy; passes keep every result; tiles cover everything once."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import sympy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from nmsolve.hw.assignment.tiling import Work, choose_tiles, tile_bytes, tile_program, tiled_time
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.scalars.lower import Unlowerable, lower
+from nmsolve.model.operators.scalars.passes import PASSES, first_difference, optimised
+from nmsolve.model.operators.scalars.program import STEPS, Builder, ScalarProgram, Step
+from nmsolve.model.operators.scalars.trace import traced
+
+BINARY = ["add", "sub", "mul", "floordiv", "truncdiv", "mod", "min", "max", "lt", "le", "eq", "div"]
+
+
+@st.composite
+def programs(draw: st.DrawFn) -> ScalarProgram:
+    """Random programs over two lengths, a symbol and a few constants."""
+    b = Builder()
+    numbers = [b.symbol("n", True), b.symbol("m", True), b.symbol("k")]
+    numbers += [b.const(draw(st.sampled_from([0, 1, 2, 3, 7, Fraction(1, 2)]))) for _ in range(3)]
+    for _ in range(draw(st.integers(1, 12))):
+        kind = draw(st.sampled_from([*BINARY, "neg", "floor", "select"]))
+        pick = st.sampled_from(numbers)
+        if kind == "select":
+            numbers.append(b.add(kind, b.add("lt", draw(pick), draw(pick)), draw(pick), draw(pick)))
+        elif kind in ("neg", "floor"):
+            numbers.append(b.add(kind, draw(pick)))
+        else:
+            made = b.add(kind, draw(pick), draw(pick))
+            if kind not in ("lt", "le", "eq"):
+                numbers.append(made)
+            else:
+                b.results[f"truth{made}"] = made
+    b.results |= {"last": numbers[-1], "middle": numbers[len(numbers) // 2]}
+    return b.program()
+
+
+@settings(max_examples=60, deadline=None)
+@given(programs())
+def test_passes_keep_results_and_never_lengthen(program: ScalarProgram) -> None:
+    shorter, counts = optimised(program)
+    assert first_difference(program, shorter, seed=99) is None
+    assert shorter.results.keys() == program.results.keys()
+    assert all(c.after <= c.before for c in counts) and [c.name for c in counts] == list(PASSES)
+
+
+def test_a_wrong_pass_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    b = Builder()
+    b.results["r"] = b.add("add", b.symbol("n", True), b.const(1))
+
+    def wrong(program: ScalarProgram) -> ScalarProgram:
+        return ScalarProgram((*program.steps[:2], Step("sub", (0, 1))), program.results)
+
+    monkeypatch.setitem(PASSES, "constants", wrong)
+    with pytest.raises(AssertionError, match="'constants' changes r"):
+        optimised(b.program())
+
+
+def test_equal_and_known_steps_go() -> None:
+    b = Builder()
+    n = b.symbol("n", True)
+    twice = [b.add("mul", n, b.const(2)), b.add("mul", b.const(2), n)]
+    b.results["zero"] = b.add("sub", *twice)
+    b.results["half"] = b.add("floordiv", twice[0], b.const(2))
+    b.results["wide"] = b.add("max", n, b.const(1))
+    shorter, _ = optimised(b.program())
+    assert shorter.count == 0 and shorter.run({"n": 5}) == {"zero": 0, "half": 5, "wide": 5}
+
+
+def test_a_program_says_what_is_missing() -> None:
+    b = Builder()
+    b.results["r"] = b.add("floordiv", b.const(1), b.symbol("n", True))
+    with pytest.raises(InputError, match="symbol 'n' has no value"):
+        b.program().run({})
+    with pytest.raises(InputError, match="cannot compute floordiv with n=0"):
+        b.program().run({"n": 0})
+    assert b.program().text()[-1] == "r = %2"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 50), st.integers(1, 50))
+def test_expressions_are_lowered_to_what_they_equal(x: int, y: int) -> None:
+    n, m = sympy.symbols("n m", integer=True, positive=True)
+    expressions = [
+        sympy.floor(n / 2 + sympy.Rational(1, 2)), sympy.ceiling((n + 3) / m), sympy.Max(n, 2 * m, 7) - n**2, -n - m,
+        sympy.Mod(n, m) * sympy.Min(n, m), sympy.Piecewise((n, n < m), (m - 1, True)), 3 - n, n / 3 + m / 6, 1 - n - m,
+        sympy.Piecewise((1, sympy.Ne(n, m) & (n >= 3)), (0, True)),
+    ]  # fmt: skip
+    b = Builder(shared=True)
+    for k, e in enumerate(expressions):
+        b.results[str(k)] = lower(b, e)
+    found = b.program().run({"n": x, "m": y})
+    for k, e in enumerate(expressions):
+        value = e.subs({n: x, m: y})
+        assert Fraction(found[str(k)]) == Fraction(int(value.p), int(value.q)), e
+    with pytest.raises(Unlowerable):
+        lower(b, sympy.sin(n))
+
+
+def _dynamic_model(path: Path) -> onnx.ModelProto:
+    """x (batch, seq, 8) -> shapes by arithmetic, as exporters write it -> reshape and expand."""
+    node = helper.make_node
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Constant", [], ["i0"], value_int=0),
+        node("Constant", [], ["i1"], value_ints=[1]),
+        node("Constant", [], ["four"], value_ints=[4]),
+        node("Constant", [], ["zero"], value_ints=[0]),
+        node("Constant", [], ["minus"], value_ints=[-1]),
+        node("Gather", ["s", "i0"], ["batch"]),
+        node("Gather", ["s", "i1"], ["seq"]),
+        node("Unsqueeze", ["batch", "zero"], ["batch1"]),
+        node("Mul", ["batch1", "seq"], ["both"]),
+        node("Add", ["both", "four"], ["more"]),
+        node("Sub", ["more", "four"], ["same"]),
+        node("Concat", ["same", "minus"], ["flat"], axis=0),
+        node("Reshape", ["x", "flat"], ["y"]),
+        node("Div", ["seq", "four"], ["part"]),
+        node("Max", ["part", "i1"], ["least"]),
+        node("Concat", ["least", "i1"], ["wide"], axis=0),
+        node("ConstantOfShape", ["wide"], ["z"]),
+    ]
+    graph = helper.make_graph(
+        nodes, "dynamic", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq", 8])],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in ("y", "z")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    onnx.save(model, path)
+    return model
+
+
+def test_a_models_arithmetic_is_what_the_model_computes(tmp_path: Path) -> None:
+    model = _dynamic_model(tmp_path / "m.onnx")
+    program = traced(load_onnx(tmp_path / "m.onnx"))
+    assert program.symbols == ("batch", "seq") and program.count == 5
+    shorter, _ = optimised(program)
+    assert shorter.count == 3  # batch * seq; seq // 4; max(that, 1)
+    asks = onnx.ModelProto()
+    asks.CopyFrom(model)
+    asks.graph.output.extend(
+        helper.make_tensor_value_info(n, TensorProto.INT64, None) for n in ("flat", "wide")
+    )
+    for batch, seq in ((1, 1), (3, 5), (2, 64)):
+        _, _, flat, wide = ReferenceEvaluator(asks).run(None, {"x": np.zeros((batch, seq, 8), np.float32)})
+        numbers = shorter.run({"batch": batch, "seq": seq})
+        reshape = [v for k, v in numbers.items() if k.startswith("Reshape")]
+        filled = [v for k, v in numbers.items() if k.startswith("ConstantOfShape")]
+        assert reshape == flat.tolist() and filled == wide.tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(1, 300), st.integers(1, 300), st.sampled_from([0, 1, 64]), st.booleans(), st.integers(600, 40_000)
+)  # fmt: skip
+def test_tiles_fit_and_cover_everything_once(
+    rows: int, columns: int, inner: int, doubled: bool, budget: int
+) -> None:
+    n, m = sympy.symbols("n m", integer=True, positive=True)
+    work = Work(n, m, inner, inputs=2)
+    tiles = choose_tiles(work, rows, columns, budget * (1 + inner // 8), doubled)
+    if tiles is None:
+        assert tile_bytes(work, rows, columns, False) <= budget * (1 + inner // 8)
+        return
+    assert tile_bytes(work, tiles.rows, tiles.columns, doubled) <= budget * (1 + inner // 8)
+    program = tile_program("t", work, tiles)
+    covered = 0
+    for axis, length, tile in (("row", rows, tiles.rows), ("column", columns, tiles.columns)):
+        found = program.run({"n": rows, "m": columns, "t:row": 0, "t:column": 0})
+        count, rest = int(found[f"t:{axis}_tiles"]), int(found[f"t:{axis}_rest"])
+        assert 1 <= rest <= tile and (count - 1) * tile + rest == length
+        last = program.run({"n": rows, "m": columns, "t:row": count - 1, "t:column": count - 1})
+        assert last[f"t:{axis}_offset"] == (count - 1) * tile
+        covered += count
+    assert covered > 2  # it did not fit as it is
+
+
+def test_tiles_that_cannot_fit_are_refused() -> None:
+    with pytest.raises(InputError, match="one element needs"):
+        choose_tiles(Work(4, 4, 1000), 4, 4, 100)
+
+
+def test_copies_hide_behind_compute() -> None:
+    assert tiled_time(10, 1.0, 3.0, False) == 40
+    assert tiled_time(10, 1.0, 3.0, True) == 1 + 27 + 3
+    assert tiled_time(10, 3.0, 1.0, True) == 3 + 27 + 1
+    assert tiled_time(1, 3.0, 1.0, True) == tiled_time(1, 3.0, 1.0, False)
+
+
+def test_every_step_has_a_meaning() -> None:
+    for name, function in STEPS.items():
+        arguments = {"neg": 1, "abs": 1, "sign": 1, "floor": 1, "ceil": 1, "not": 1, "select": 3}.get(name, 2)
+        function(*[2] * arguments)
+    assert STEPS["truncdiv"](-7, 2) == -3 and STEPS["floordiv"](-7, 2) == -4
+    with pytest.raises(ArithmeticError):
+        STEPS["pow"](2, 10**9)
