@@ -1,6 +1,6 @@
 """A cost network: nodes choose one of a few strategies each, nodes and pairs of nodes cost, and memory is limited over time.
 
-This is the form in which sums of costs are solved. An assignment becomes one (:mod:`nmsolve.solvers.assignment.network`), and the
+This is the form in which sums of costs are solved. An assignment becomes one (:mod:`nmsolve.model.assignment.reduction`), and the
 instances of the ASPLOS / EuroSys 2025 contest on intra-operator parallelism (iopddl) are networks as they stand.
 """
 

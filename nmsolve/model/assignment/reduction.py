@@ -1,0 +1,614 @@
+"""An assignment whose costs add up (latency, energy) as a cost network, and its answers there and back.
+
+The first nodes are the operators, those of one ``together`` number as one; their strategies are units. Auxiliary nodes say what
+follows from them and costs or takes memory:
+
+* *presence* (tensor, site), 0 or 1: the tensor is brought to the site. Only where two or more operators may ask for it there and
+  the maker may be elsewhere; with one possible user it is a table of maker and user, with one possible origin a cost.
+* *residency* (tensor, memory), ordered: absent, or held until one of the positions at which it may be needed last. Only for
+  memories that may overflow, at positions where they may.
+* *fusion* (group, unit), 0 or 1. Not to fuse costs the gain, which the network's constant takes off. Only for groups that share
+  operators with others or have three or more; else it is a table or a cost. Groups that share operators exclude one another.
+
+A network's least cost over the auxiliary nodes is the evaluator's objective, and its memories overflow exactly where the rules
+say so. Of the units of one site, those are left out that cost no less than another whatever the other operators do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.errors import InputError
+from nmsolve.model.types import BoolArray, IntArray
+
+#: Objectives that are sums of what operators and transfers cost.
+SUMS = ("latency", "energy")
+
+
+@dataclass(frozen=True, eq=False)
+class Reduced:
+    """A network and what its nodes mean.
+
+    Attributes
+    ----------
+    network : to be solved
+    problem : what it stands for; None if the network is the problem itself
+    node : (L,) node of every operator
+    unit : (choices of operators,) unit of every choice; those of node i are ``unit[ptr[i]:ptr[i + 1]]``
+    stand_in : (operator nodes, J) strategy that stands for a unit, -1 where the unit cannot run the node
+    group_node : (G, J) node that says that a unit fuses a group, -1 without one
+    needs : (K, 3) choice of an operator, auxiliary node, and the least strategy that the node then has
+    """
+
+    network: CostNetwork
+    problem: AssignProblem | None
+    node: IntArray
+    unit: IntArray
+    stand_in: IntArray
+    group_node: IntArray
+    needs: IntArray
+
+    def lift(self, strategy: IntArray) -> IntArray:
+        """Return the packed solution that strategies (N,) mean; operators decide, and overlapping groups by their nodes."""
+        if self.problem is None:
+            return strategy
+        unit = self.unit[self.network.ptr[self.node] + strategy[self.node]]
+        own = self.group_node >= 0
+        chosen = own & (strategy[np.where(own, self.group_node, 0)] == 1)
+        return np.concatenate([unit, _fused(self.problem, unit, chosen, own).astype(np.int64)])
+
+    def lower(self, solution: IntArray) -> IntArray:
+        """Return strategies (N,) of a packed solution, the auxiliary nodes as cheap as operators and fused groups allow.
+
+        A unit that was left out is replaced by the one that stands for it, which costs no more.
+
+        Raises
+        ------
+        InputError : an operator is on a unit that cannot run it
+        """
+        if self.problem is None:
+            return solution
+        answer = Assignment.unpacked(self.problem, solution)
+        ptr, count = self.network.ptr, len(self.stand_in)
+        strategy = np.zeros(self.network.count, np.int64)
+        strategy[self.node] = self.stand_in[self.node, answer.unit]
+        if (strategy < 0).any():
+            raise InputError("an operator on a unit that cannot run it", self.problem.name, "an allowed unit")
+        chosen = np.zeros(len(self.unit), bool)
+        chosen[ptr[:count] + strategy[:count]] = True
+        needs = self.needs[chosen[self.needs[:, 0]]]
+        np.maximum.at(strategy, needs[:, 1], needs[:, 2])
+        unit = self.unit[ptr[self.node] + strategy[self.node]]
+        groups = np.flatnonzero(answer.fused & (self.group_node >= 0).any(axis=1))
+        first = self.problem.groups.members[self.problem.groups.indptr[groups]]
+        at = self.group_node[groups, unit[first]]
+        strategy[at[at >= 0]] = 1
+        return strategy
+
+
+_KNOWN: WeakKeyDictionary[AssignProblem | CostNetwork, Reduced] = WeakKeyDictionary()
+
+
+def reduced(problem: AssignProblem | CostNetwork) -> Reduced:
+    """Return the network of a problem; made once for each. A network stands for itself.
+
+    Raises
+    ------
+    InputError : the objective is no sum, or operators that must share a unit cannot
+    """
+    found = _KNOWN.get(problem)
+    if found is None:
+        found = _as_it_is(problem) if isinstance(problem, CostNetwork) else _reduce(problem)
+        _KNOWN[problem] = found
+    return found
+
+
+def _as_it_is(network: CostNetwork) -> Reduced:
+    none = np.zeros(0, np.int64)
+    empty = np.zeros((0, 0), np.int64)
+    return Reduced(network, None, none, none, empty, empty, np.zeros((0, 3), np.int64))
+
+
+def _fused(problem: AssignProblem, unit: IntArray, chosen: BoolArray, own: BoolArray) -> BoolArray:
+    """Return (G,) fused groups: those with nodes (``own``) if these say so, others wherever a unit (L,) gains by it."""
+    groups, gain = problem.groups, _gain(problem)
+    fused = np.zeros(groups.count, bool)
+    for k in range(groups.count):
+        at = unit[groups.of(k)]
+        j = at[0]
+        fused[k] = bool((at == j).all()) and gain[k, j] > 0 and bool(chosen[k, j] or not own[k, j])
+    return fused
+
+
+def _gain(problem: AssignProblem) -> IntArray:
+    """Return (G, J) what fusion saves of the objective."""
+    return problem.groups.energy if problem.objective == "energy" else problem.groups.time
+
+
+class _Operators(NamedTuple):
+    """Nodes of operators: node (L,), their choices ``ptr``, and the unit, site and cost of every choice."""
+
+    node: IntArray
+    stand_in: IntArray
+    ptr: IntArray
+    unit: IntArray
+    site: IntArray
+    cost: IntArray
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.ptr) - 1
+
+    @property
+    def sizes(self) -> IntArray:
+        """Strategies of every node."""
+        return np.diff(self.ptr)
+
+
+def _operators(problem: AssignProblem) -> _Operators:
+    """Merge what must be together, and leave out units that another one stands for."""
+    labels = np.arange(problem.count)
+    first: dict[int, int] = {}
+    for i, number in enumerate([] if problem.together is None else problem.together.tolist()):
+        if number >= 0:
+            labels[i] = first.setdefault(number, i)
+    _, node = np.unique(labels, return_inverse=True)
+    run = problem.energy if problem.objective == "energy" else problem.time
+    count, units = int(node.max()) + 1, problem.units.count
+    cost, possible = np.zeros((count, units), np.int64), np.ones((count, units), bool)
+    np.add.at(cost, node, np.maximum(run, 0))
+    np.logical_and.at(possible, node, run >= 0)
+    nowhere = np.flatnonzero(~possible.any(axis=1))
+    if len(nowhere):
+        names = [problem.labels[i] for i in np.flatnonzero(node == nowhere[0])]
+        raise InputError(
+            f"no unit can run all of {', '.join(names[:5])}, which must share one",
+            problem.name,
+            "a common unit",
+        )
+    better = _better(problem, node, cost, possible)
+    kept = possible & (better == np.arange(units))
+    number = np.cumsum(kept, axis=1) - 1
+    stand_in = np.where(possible, np.take_along_axis(number, better, axis=1), -1)
+    ptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+    at, unit = np.nonzero(kept)
+    return _Operators(node, stand_in, ptr, unit, problem.units.site[unit], cost[at, unit])
+
+
+def _better(problem: AssignProblem, node: IntArray, cost: IntArray, possible: BoolArray) -> IntArray:
+    """Return (nodes, J) the unit of the same site that stands for a unit: no dearer for a node, nor for those fused with it."""
+    count, units = cost.shape
+    better = np.tile(np.arange(units), (count, 1))
+    worst, site, gain = np.where(possible, cost, FORBIDDEN), problem.units.site, _gain(problem)
+    shared = [np.flatnonzero(site == s) for s in np.flatnonzero(np.bincount(site) > 1)]
+    for of in shared:
+        better[:, of] = of[worst[:, of].argmin(axis=1)][:, None]
+    for nodes, groups in _joined(problem, node, gain) if shared else []:
+        better[nodes] = np.arange(units)
+        for of in shared:
+            for j in of[::-1]:
+                for i in of:
+                    as_good = (worst[nodes, i] <= worst[nodes, j]).all() and (
+                        gain[groups, i] >= gain[groups, j]
+                    ).all()
+                    if i != j and as_good and better[nodes[0], i] == i:
+                        better[nodes, j] = i
+                        break
+    for _ in range(units):  # a stand-in may itself have got one later
+        better = np.take_along_axis(better, better, axis=1)
+    return better
+
+
+def _joined(problem: AssignProblem, node: IntArray, gain: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """Return sets of nodes that groups with a gain join, and the groups of each."""
+    lead: dict[int, int] = {}
+
+    def top(i: int) -> int:
+        while lead.setdefault(i, i) != i:
+            lead[i] = lead[lead[i]]
+            i = lead[i]
+        return i
+
+    useful = np.flatnonzero(gain.any(axis=1)).tolist()
+    for k in useful:
+        own = node[problem.groups.of(k)].tolist()
+        for i in own[1:]:
+            lead[top(i)] = top(own[0])
+    nodes: dict[int, list[int]] = {}
+    for i in list(lead):
+        nodes.setdefault(top(i), []).append(i)
+    groups: dict[int, list[int]] = {}
+    for k in useful:
+        groups.setdefault(top(int(node[problem.groups.of(k)[0]])), []).append(k)
+    return [(np.array(nodes[i]), np.array(groups[i])) for i in groups]
+
+
+class _Builder:
+    """Nodes, tables and demands as they are found; operators first."""
+
+    def __init__(self, operators: _Operators) -> None:
+        self.cost, self.sizes, self.constant = [operators.cost], [operators.sizes], 0
+        self.nodes, self.choices = operators.nodes, len(operators.cost)
+        self.ends: list[IntArray] = []
+        self.tables: list[IntArray] = []
+        self.lengths: list[IntArray] = []
+        self.demand: list[IntArray] = []
+        self.needs: list[IntArray] = []
+
+    def add_nodes(self, sizes: IntArray, cost: IntArray) -> tuple[IntArray, IntArray]:
+        """Add nodes with so many strategies each and their costs; the numbers of the nodes, and their first choices."""
+        node = self.nodes + np.arange(len(sizes))
+        choice = self.choices + np.cumsum(sizes) - sizes
+        self.nodes, self.choices = self.nodes + len(sizes), self.choices + int(sizes.sum())
+        self.sizes.append(sizes)
+        self.cost.append(cost)
+        return node, choice
+
+    def add_tables(self, u: IntArray, v: IntArray, lengths: IntArray, values: IntArray) -> None:
+        """Add a table for every pair of nodes (u, v), one after the other in ``values``."""
+        self.ends.append(np.column_stack([u, v]))
+        self.lengths.append(lengths)
+        self.tables.append(values)
+
+
+class _Entries(NamedTuple):
+    """All entries of tables of pairs, row by row: the pair, the choice of its operator (rows), the strategy of the other."""
+
+    pair: IntArray
+    choice: IntArray
+    strategy: IntArray
+    lengths: IntArray
+
+
+def _entries(operators: _Operators, node: IntArray, columns: IntArray) -> _Entries:
+    """Return the entries of tables of operator nodes (K,) with nodes that have ``columns`` (K,) strategies."""
+    lengths = operators.sizes[node] * columns
+    pair = np.repeat(np.arange(len(node)), lengths)
+    flat = np.arange(len(pair)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    wide = columns[pair]
+    return _Entries(pair, operators.ptr[node[pair]] + flat // wide, flat % wide, lengths)
+
+
+def _reduce(problem: AssignProblem) -> Reduced:
+    if problem.objective not in SUMS:
+        raise InputError(f"{problem.objective} is no sum", problem.name, "latency or energy")
+    operators = _operators(problem)
+    builder = _Builder(operators)
+    uses = _uses(problem, operators)
+    _transfers(problem, operators, uses, builder)
+    group_node = _fusion(problem, operators, builder)
+    _memory(problem, operators, builder)
+    none = np.zeros(0, np.int64)
+    lengths = np.concatenate([*builder.lengths, none])
+    network = CostNetwork(
+        problem.name,
+        np.concatenate([[0], np.cumsum(np.concatenate(builder.sizes))]),
+        np.concatenate(builder.cost),
+        np.concatenate([*builder.ends, none.reshape(0, 2)]),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([*builder.tables, none]),
+        np.concatenate([*builder.demand, none.reshape(0, 5)]),
+        problem.units.capacity,
+        builder.constant,
+    )
+    needs = np.concatenate([*builder.needs, none.reshape(0, 3)])
+    return Reduced(network, problem, operators.node, operators.unit, operators.stand_in, group_node, needs)
+
+
+class _Uses(NamedTuple):
+    """Tensors with one set of users and one maker are one; (K, 2) maker and users as nodes, and what moving costs.
+
+    Attributes
+    ----------
+    maker : (B,) node
+    move : (B, S, S)
+    bundle, user : (K,) which of them a node uses, each once, never its maker
+    """
+
+    maker: IntArray
+    move: IntArray
+    bundle: IntArray
+    user: IntArray
+
+
+def _uses(problem: AssignProblem, operators: _Operators) -> _Uses:
+    """Return who uses what, tensors that cost nothing left out."""
+    flows = problem.flows
+    move = flows.energy if problem.objective == "energy" else flows.time
+    maker = operators.node[flows.source]
+    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    user = operators.node[flows.targets]
+    costs = move.max(axis=(1, 2), initial=0) > 0
+    away = (user != maker[tensor]) & costs[tensor]
+    pairs = np.unique(tensor[away] * operators.nodes + user[away])
+    tensor, user = pairs // operators.nodes, pairs % operators.nodes
+    bundles: dict[tuple[int, bytes], int] = {}
+    starts = np.searchsorted(tensor, np.arange(flows.count + 1)).tolist()
+    which = np.full(flows.count, -1)
+    for t in range(flows.count):
+        if starts[t] < starts[t + 1]:
+            key = int(maker[t]), user[starts[t] : starts[t + 1]].tobytes()
+            which[t] = bundles.setdefault(key, len(bundles))
+    used = np.flatnonzero(which >= 0)
+    whole = np.zeros((len(bundles), *move.shape[1:]), np.int64)
+    np.add.at(whole, which[used], move[used])
+    of, first = np.unique(which[used], return_index=True)
+    makers = np.zeros(len(bundles), np.int64)
+    makers[of] = maker[used[first]]
+    leads = np.zeros(flows.count, bool)
+    leads[used[first]] = True
+    mine = leads[tensor]
+    return _Uses(makers, whole, which[tensor[mine]], user[mine])
+
+
+def _sites(problem: AssignProblem, operators: _Operators) -> BoolArray:
+    """Return (nodes, S) the sites at which nodes may be."""
+    may = np.zeros((operators.nodes, problem.units.sites), bool)
+    may[np.repeat(np.arange(operators.nodes), operators.sizes), operators.site] = True
+    return may
+
+
+def _transfers(problem: AssignProblem, operators: _Operators, uses: _Uses, builder: _Builder) -> None:
+    """Add what it costs to bring every tensor to every site where a user may be."""
+    sites, count = problem.units.sites, operators.nodes
+    may = _sites(problem, operators)
+    asks = may[uses.user]  # (K, S)
+    bundles = len(uses.maker)
+    askers = np.zeros((bundles, sites), np.int64)
+    np.add.at(askers, uses.bundle, asks.astype(np.int64))
+    must = np.zeros((bundles, sites), bool)
+    np.logical_or.at(must, uses.bundle, asks & (may[uses.user].sum(axis=1) == 1)[:, None])
+    origin = may[uses.maker]  # (B, S): the maker may be there
+    dear = (uses.move * origin[:, :, None]).max(
+        axis=1, initial=0
+    ) > 0  # (B, S): it may cost something to bring it there
+    forced = must & dear
+    maker_choice = _of_nodes(operators, uses.maker)
+    # a user is there whatever is decided: the maker pays by where it is
+    b, s = np.nonzero(forced)
+    _pay(operators, builder, maker_choice, uses.move, b, s)
+    # one operator may ask for it there: a table of the two, summed over all that they exchange
+    single = dear & ~must & (askers == 1)
+    k, s = np.nonzero(asks & single[uses.bundle])
+    alone = origin.sum(axis=1) == 1
+    fixed = alone[uses.bundle[k]]
+    _charge_users(operators, builder, uses, origin, k[fixed], s[fixed])
+    _pair_tables(operators, builder, uses, k[~fixed], s[~fixed], count, sites)
+    # several may ask for it there
+    several: BoolArray = dear & ~must & (askers > 1)
+    b, s = np.nonzero(several)
+    brought = np.where(alone[b], uses.move[b, origin[b].argmax(axis=1), s], 0)
+    cost = np.column_stack([np.zeros_like(brought), brought]).reshape(-1)
+    node, _ = builder.add_nodes(np.full(len(b), 2), cost)
+    number = np.full((bundles, sites), -1)
+    number[b, s] = node
+    free = ~alone[b]
+    e = _entries(operators, uses.maker[b[free]], np.full(int(free.sum()), 2))
+    values = uses.move[b[free][e.pair], operators.site[e.choice], s[free][e.pair]] * e.strategy
+    builder.add_tables(uses.maker[b[free]], node[free], e.lengths, values)
+    k, s = np.nonzero(asks & (number >= 0)[uses.bundle])
+    aux = number[uses.bundle[k], s]
+    e = _entries(operators, uses.user[k], np.full(len(k), 2))
+    there = operators.site[e.choice] == s[e.pair]
+    builder.add_tables(uses.user[k], aux, e.lengths, np.where(there & (e.strategy == 0), FORBIDDEN, 0))
+    asked = there & (e.strategy == 0)
+    builder.needs.append(
+        np.column_stack([e.choice[asked], aux[e.pair[asked]], np.ones(int(asked.sum()), np.int64)])
+    )
+
+
+def _of_nodes(operators: _Operators, node: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the choices of nodes (K,), one node after the other, and where each one's begin (K + 1,)."""
+    sizes = operators.sizes[node]
+    start = np.concatenate([[0], np.cumsum(sizes)])
+    flat = np.arange(start[-1]) - np.repeat(start[:-1], sizes)
+    return np.repeat(operators.ptr[node], sizes) + flat, start
+
+
+def _pay(
+    operators: _Operators,
+    builder: _Builder,
+    maker_choice: tuple[IntArray, IntArray],
+    move: IntArray,
+    bundle: IntArray,
+    goal: IntArray,
+) -> None:
+    """Add to makers' costs what their tensors cost that are brought to ``goal`` (K,) in any case."""
+    choice, start = maker_choice
+    sizes = np.diff(start)[bundle]
+    entry = np.repeat(np.arange(len(bundle)), sizes)
+    at = choice[
+        np.repeat(start[bundle], sizes) + np.arange(len(entry)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    ]
+    np.add.at(builder.cost[0], at, move[bundle[entry], operators.site[at], goal[entry]])
+
+
+def _charge_users(
+    operators: _Operators, builder: _Builder, uses: _Uses, origin: BoolArray, use: IntArray, goal: IntArray
+) -> None:
+    """Add to users' costs at ``goal`` (K,) what it costs to bring there what one place alone can send."""
+    choice, start = _of_nodes(operators, uses.user[use])
+    entry = np.repeat(np.arange(len(use)), np.diff(start))
+    there = operators.site[choice] == goal[entry]
+    entry, choice = entry[there], choice[there]
+    bundle = uses.bundle[use[entry]]
+    np.add.at(builder.cost[0], choice, uses.move[bundle, origin[bundle].argmax(axis=1), goal[entry]])
+
+
+def _pair_tables(
+    operators: _Operators,
+    builder: _Builder,
+    uses: _Uses,
+    use: IntArray,
+    goal: IntArray,
+    count: int,
+    sites: int,
+) -> None:
+    """Add tables of makers and users with what goes from one to the other, to ``goal`` (K,)."""
+    maker, user = uses.maker[uses.bundle[use]], uses.user[use]
+    pairs, which = np.unique(maker * count + user, return_inverse=True)
+    maker, user = pairs // count, pairs % count
+    between = np.zeros((len(pairs), sites, sites), np.int64)
+    every = np.arange(sites)
+    np.add.at(between, (which[:, None], every[None], goal[:, None]), uses.move[uses.bundle[use], :, goal])
+    columns = operators.sizes[user]
+    e = _entries(operators, maker, columns)
+    other = operators.site[operators.ptr[user[e.pair]] + e.strategy]
+    builder.add_tables(maker, user, e.lengths, between[e.pair, operators.site[e.choice], other])
+
+
+def _fusion(problem: AssignProblem, operators: _Operators, builder: _Builder) -> IntArray:
+    """Add what fusion saves; (G, J) the nodes that decide it, -1 where there is none."""
+    groups, gain, units = problem.groups, _gain(problem), problem.units.count
+    group_node = np.full((groups.count, units), -1)
+    useful = [k for k in range(groups.count) if gain[k].any()]
+    own = {k: np.unique(operators.node[groups.of(k)]) for k in useful}
+    members = [problem.groups.of(k) for k in useful]
+    taken = np.bincount(np.concatenate([*members, np.zeros(0, np.int64)]), minlength=problem.count)
+    by_node: dict[int, list[tuple[int, int]]] = {}
+    for k in useful:
+        nodes, overlaps = own[k], bool((taken[groups.of(k)] > 1).any())
+        saved = [gain[k, operators.unit[operators.ptr[i] : operators.ptr[i + 1]]] for i in nodes]
+        if not overlaps and len(nodes) <= 2:
+            most = int(saved[0].max(initial=0))
+            builder.constant -= most
+            if len(nodes) == 1:
+                builder.cost[0][operators.ptr[nodes[0]] : operators.ptr[nodes[0] + 1]] += most - saved[0]
+                continue
+            u, v = (operators.unit[operators.ptr[i] : operators.ptr[i + 1]] for i in nodes)
+            table = most - np.where(u[:, None] == v[None, :], saved[0][:, None], 0)
+            _one_table(builder, int(nodes[0]), int(nodes[1]), table)
+            continue
+        common = set(operators.unit[operators.ptr[nodes[0]] : operators.ptr[nodes[0] + 1]].tolist())
+        for i in nodes[1:]:
+            common &= set(operators.unit[operators.ptr[i] : operators.ptr[i + 1]].tolist())
+        for j in sorted(common):
+            if gain[k, j] == 0:
+                continue
+            builder.constant -= int(gain[k, j])
+            node, _ = builder.add_nodes(np.array([2]), np.array([gain[k, j], 0]))
+            group_node[k, j] = f = int(node[0])
+            for i in nodes.tolist():
+                elsewhere = operators.unit[operators.ptr[i] : operators.ptr[i + 1]] != j
+                table = np.column_stack([np.zeros(len(elsewhere), np.int64), elsewhere * FORBIDDEN])
+                _one_table(builder, i, f, table)
+            rivals = {h for m in groups.of(k).tolist() for h, at in by_node.get(m, []) if at == j}
+            for h in sorted(rivals):
+                _one_table(builder, int(group_node[h, j]), f, np.array([[0, 0], [0, FORBIDDEN]]))
+            for m in groups.of(k).tolist():
+                by_node.setdefault(m, []).append((k, j))
+    return group_node
+
+
+def _one_table(builder: _Builder, u: int, v: int, table: IntArray) -> None:
+    builder.add_tables(np.array([u]), np.array([v]), np.array([table.size]), table.reshape(-1))
+
+
+def _memory(problem: AssignProblem, operators: _Operators, builder: _Builder) -> None:
+    """Add who holds what until when, for memories that may overflow."""
+    units = problem.units
+    for m in np.flatnonzero(np.isfinite(units.capacity)).tolist():
+        roles = _roles(problem, operators, m)
+        if roles is not None:
+            _residency(problem, operators, builder, m, roles)
+
+
+class _Roles(NamedTuple):
+    """Who may make a memory hold what until when: tensor, node and end (K,), each tensor and node once, by tensor."""
+
+    tensor: IntArray
+    node: IntArray
+    start: IntArray
+    end: IntArray
+
+
+def _roles(problem: AssignProblem, operators: _Operators, memory: int) -> _Roles | None:
+    """Return what may be in a memory at positions where it may overflow; None if it cannot."""
+    flows, count = problem.flows, problem.count
+    inside = _sites(problem, operators)[:, problem.units.memory == memory].sum(axis=1) > 0
+    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    makes = np.flatnonzero(~flows.kept)
+    last = np.where(flows.kept[tensor], count - 1, np.maximum(flows.until, flows.source[tensor]))
+    tensor = np.concatenate([makes, tensor])
+    node = operators.node[np.concatenate([flows.source[makes], flows.targets])]
+    last = np.concatenate([flows.source[makes], last])
+    fine = inside[node] & (flows.bytes[tensor] > 0)
+    tensor, node, last = tensor[fine], node[fine], last[fine]
+    order = np.lexsort([-last, node, tensor])
+    tensor, node, last = tensor[order], node[order], last[order]
+    first = np.ones(len(tensor), bool)
+    first[1:] = (np.diff(tensor) != 0) | (np.diff(node) != 0)
+    tensor, node, end = tensor[first], node[first], last[first] + 1
+    start = np.where(flows.kept, 0, flows.since)
+    full = _full(problem, tensor, start, end, memory)
+    if not full.any():
+        return None
+    tight = np.concatenate([[0], np.cumsum(full)])
+    # only the part of a stay that touches full positions counts; all of an end before the first of them is as nothing
+    matters = tight[end] > tight[start[tensor]]
+    # ends between the same full positions are one: the last full position before it
+    position = np.concatenate([[0], np.flatnonzero(full) + 1])
+    end = position[tight[end]]
+    return _Roles(tensor[matters], node[matters], start[tensor][matters], end[matters])
+
+
+def _full(problem: AssignProblem, tensor: IntArray, start: IntArray, end: IntArray, memory: int) -> BoolArray:
+    """Return (L,) whether a memory may overflow at a position: if everything that may be there then is."""
+    last = np.zeros(problem.flows.count, np.int64)
+    np.maximum.at(last, tensor, end)
+    there = last > 0
+    change = np.zeros(problem.count + 1, np.int64)
+    np.add.at(change, start[there], problem.flows.bytes[there])
+    np.add.at(change, last[there], -problem.flows.bytes[there])
+    over: BoolArray = np.cumsum(change)[:-1] > problem.units.capacity[memory]
+    return over
+
+
+def _residency(
+    problem: AssignProblem, operators: _Operators, builder: _Builder, memory: int, roles: _Roles
+) -> None:
+    """Add a node for every tensor that two or more nodes may keep in a memory; the only one demands it itself."""
+    size, site = problem.flows.bytes, problem.units.memory
+    together = np.bincount(roles.tensor, minlength=problem.flows.count)
+    alone = np.flatnonzero(together[roles.tensor] == 1)
+    choice, begin = _of_nodes(operators, roles.node[alone])
+    entry = np.repeat(alone, np.diff(begin))
+    inside = site[operators.site[choice]] == memory
+    entry, choice = entry[inside], choice[inside]
+    builder.demand.append(
+        _demands(choice, roles.start[entry], roles.end[entry], size[roles.tensor[entry]], memory)
+    )
+    shared = np.flatnonzero(together[roles.tensor] > 1)
+    if not len(shared):
+        return
+    tensor, node, end = roles.tensor[shared], roles.node[shared], roles.end[shared]
+    spans = np.unique(tensor * (problem.count + 1) + end)  # every tensor's ends, ascending
+    owner, until = spans // (problem.count + 1), spans % (problem.count + 1)
+    tensors, starts, ends = np.unique(owner, return_index=True, return_counts=True)
+    aux, first = builder.add_nodes(ends + 1, np.zeros(int((ends + 1).sum()), np.int64))
+    number = np.zeros(problem.flows.count, np.int64)
+    number[tensors] = np.arange(len(tensors))
+    rank = np.arange(len(spans)) - np.repeat(starts, ends) + 1
+    begins = np.where(problem.flows.kept, 0, problem.flows.since)
+    builder.demand.append(_demands(first[number[owner]] + rank, begins[owner], until, size[owner], memory))
+    least = rank[np.searchsorted(spans, tensor * (problem.count + 1) + end)]
+    which = number[tensor]
+    e = _entries(operators, node, ends[which] + 1)
+    inside = site[operators.site[e.choice]] == memory
+    short = inside & (e.strategy < least[e.pair])
+    builder.add_tables(node, aux[which], e.lengths, np.where(short, FORBIDDEN, 0))
+    asks = inside & (e.strategy == 0)
+    builder.needs.append(np.column_stack([e.choice[asks], aux[which[e.pair[asks]]], least[e.pair[asks]]]))
+
+
+def _demands(choice: IntArray, start: IntArray, end: IntArray, size: IntArray, memory: int) -> IntArray:
+    """Return rows of :attr:`CostNetwork.demand`."""
+    return np.column_stack([choice, start, end, size, np.full(len(choice), memory)])
