@@ -1,0 +1,1 @@
+"""Heuristics of operator assignment."""
