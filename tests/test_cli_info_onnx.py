@@ -151,3 +151,17 @@ def test_control_flow_is_listed_with_its_bodies(call) -> None:
     once = table_of(load("loop_if_decoder.onnx"), {"batch": 2, "width": 64, "trips_Loop_32": 1})
     assert row.macs == 5 * next(r for r in once.rows if r.kind == "Loop").macs > 0
     assert table.parameters == once.parameters == sum(r.parameters for r in table.rows if r.depth == 0) > 0
+
+
+def test_what_every_operator_does_is_said(call) -> None:
+    _, out, _ = call("info", DATA / "loop_if_decoder.onnx", "--bind", "batch=2", "--json")
+    model, *rows = [json.loads(line) for line in out.splitlines()]
+    work = {(row["kind"], row["work"]) for row in rows}
+    for pair in (
+        ("Conv", "convolution"), ("MatMul", "matrix"), ("Relu", "vector"), ("ReduceMean", "reduction"), ("Transpose", "movement"),
+        ("Loop", "control"), ("If", "control"), ("Shape", "shape"), ("Constant", "count"), ("Less", "condition"),
+        ("Gather", "index"),
+    ):  # fmt: skip
+        assert pair in work
+    assert model["arithmetic"]["passes"]["algebra"] <= model["arithmetic"]["steps"]
+    assert any(line.endswith("lt 0 steps") for line in model["arithmetic"]["remaining"])

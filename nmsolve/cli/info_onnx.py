@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from nmsolve.model.operators.scalars.program import ScalarProgram
     from nmsolve.model.operators.table import Row, Table
 
-_HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "class")
+_HEAD = ("operator", "kind", "output", "MACs", "parameters", "bytes", "MACs/byte", "work", "class")
 #: Columns of numbers, aligned right.
 _RIGHT = {"MACs", "parameters", "bytes", "MACs/byte"}
 #: Longer expressions are cut in the table; --json has them whole.
@@ -84,7 +84,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     intensity = "-" if row.intensity is None else f"{row.intensity:,.2f}" if row.intensity else "0"
     return (
         "  " * row.depth + row.name, kind, shape + more, _figure(row.macs), _figure(row.parameters), _figure(row.bytes),
-        intensity, row.kind_class,
+        intensity, row.work, row.kind_class,
     )  # fmt: skip
 
 
@@ -176,6 +176,7 @@ def _record(row: Row) -> dict[str, object]:
         **{name: _plain(getattr(row, name)) for name in figures},
         "intensity": row.intensity,
         "class": row.kind_class,
+        "work": row.work,
     }
 
 

@@ -1,8 +1,9 @@
-"""Tensor or scalar (M3.1): which operators are work for an accelerator, and which control it."""
+"""What sort of work an operator is (M3.1): tensor work for an accelerator, or scalar work that controls it; and of which kind."""
 
 from __future__ import annotations
 
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+from nmsolve.model.operators.macs import RULES
 from nmsolve.model.operators.sizes import elements_of
 
 #: Most elements of a whole-number tensor that counts as scalar: the begin and end paddings of a tensor of eight axes.
@@ -13,6 +14,23 @@ CONTROL = frozenset({"If", "Loop", "Scan"})
 
 #: Operators that look at the shape of their input, not at its elements.
 SHAPE_ONLY = frozenset({"Shape", "Size"})
+
+#: Convolutions; other operators with multiply-accumulate operations are matrix products.
+CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "FusedConv"})
+
+#: Operators whose elements of a result come from many of the input.
+REDUCTIONS = frozenset({
+    "ArgMax", "ArgMin", "AveragePool", "BatchNormalization", "CumSum", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool",
+    "GroupNormalization", "Hardmax", "InstanceNormalization", "LRN", "LayerNormalization", "LogSoftmax", "LpNormalization",
+    "LpPool", "MaxPool", "MeanVarianceNormalization", "RMSNormalization", "SkipLayerNormalization", "Softmax", "TopK",
+})  # fmt: skip
+
+#: Operators that bring elements to another place, or only call them by another shape.
+MOVEMENTS = frozenset({
+    "Concat", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Pad", "Reshape",
+    "Resize", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split", "Squeeze",
+    "Tile", "Transpose", "Unsqueeze", "Upsample",
+})  # fmt: skip
 
 
 def tensor_class(tensor: Tensor) -> str:
@@ -48,3 +66,38 @@ def holds_tensor_work(graph: OperatorGraph, operator: Operator) -> bool:
     if operator_class(graph, operator) == "tensor":
         return True
     return any(holds_tensor_work(body, inner) for body in operator.bodies for inner in body.operators)
+
+
+def work_of(graph: OperatorGraph, operator: Operator) -> str:
+    """Return what an operator does.
+
+    Of class tensor: ``convolution``, ``matrix`` (products), ``reduction`` (also norms and pooling), ``movement`` or ``vector``
+    (every element on its own). Of class scalar: ``control``, ``shape`` (looks at lengths), ``count`` (of a loop's turns),
+    ``condition`` (makes a truth value) or ``index`` (other numbers that steer: lengths, places, paddings).
+    """
+    if operator.kind in CONTROL or operator.bodies:
+        return "control"
+    if operator_class(graph, operator) == "tensor":
+        return _tensor_work(operator.kind)
+    if operator.kind in SHAPE_ONLY:
+        return "shape"
+    made = [k for k in operator.outputs if k >= 0]
+    loops = [
+        graph.operators[n]
+        for k in made
+        for n in graph.tensors[k].consumers
+        if graph.operators[n].kind == "Loop"
+    ]
+    if any(loop.inputs and loop.inputs[0] in made for loop in loops):
+        return "count"
+    return "condition" if made and graph.tensors[made[0]].dtype == "bool" else "index"
+
+
+def _tensor_work(kind: str) -> str:
+    if kind in CONVOLUTIONS:
+        return "convolution"
+    if kind in RULES:
+        return "matrix"
+    if kind in REDUCTIONS or kind.startswith("Reduce"):
+        return "reduction"
+    return "movement" if kind in MOVEMENTS else "vector"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.model.operators.binding import bound_graph, partly_bound, require_symbols, symbols_of
+from nmsolve.model.operators.classes import work_of
 from nmsolve.model.operators.costs import OperatorCost, operator_costs
 from nmsolve.model.operators.graph import OperatorGraph, Tensor
 from nmsolve.model.operators.sizes import bytes_of, elements_of, total_known
@@ -25,12 +26,14 @@ class Row(OperatorCost):
     Attributes
     ----------
     depth : 0 for operators of the model, one more inside every body; figures inside are those of one run
+    work : what it does (:func:`nmsolve.model.operators.classes.work_of`)
     shapes : of the results
     """
 
     depth: int
     name: str
     kind: str
+    work: str
     shapes: tuple[tuple[Count, ...] | None, ...]
 
     @cached_property
@@ -120,6 +123,7 @@ def _rows(
             depth=depth,
             name=operator.name,
             kind=operator.kind,
+            work=work_of(graph, operator),
             shapes=tuple(graph.tensors[k].shape for k in operator.outputs if k >= 0),
             **{field.name: bound(getattr(cost, field.name)) for field in fields(cost)},
         )
