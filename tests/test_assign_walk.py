@@ -11,7 +11,9 @@ import pytest
 from assignments_support import random_assignment, random_problem
 
 from nmsolve.hw.assignment.evaluate import all_objectives, loads_of
+from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
 from nmsolve.hw.assignment.walk import walked_loads, walked_objectives
+from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.files import (
     read_assignment,
@@ -20,6 +22,7 @@ from nmsolve.model.assignment.files import (
     write_strategies,
 )
 from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem, Groups
 from nmsolve.model.errors import InputError
 
 
@@ -107,3 +110,63 @@ def test_strategies_are_read_as_written_and_as_a_bare_list(tmp_path: Path) -> No
         path.write_text(text)
         with pytest.raises(InputError, match=words.replace("$", "\\$")):
             read_strategies(path, network)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("objective", ["latency", "energy", "load", "makespan"])
+def test_an_alternative_costs_what_the_evaluator_says(objective: str, seed: int) -> None:
+    """The change that is told is that of the whole objective; without groups nothing has to be decided anew."""
+    problem = without_groups(random_problem(seed, objective=objective))
+    answer = random_assignment(problem, seed)
+    before = all_objectives(problem, answer)[objective]
+    told = 0
+    for i, rows in enumerate(alternatives(problem, answer, most=3)):
+        assert len({a.unit for a in rows} | {int(answer.unit[i])}) == len(rows) + 1
+        for a in rows:
+            unit = answer.unit.copy()
+            unit[i] = a.unit
+            assert all_objectives(problem, replace(answer, unit=unit))[objective] == before + a.change
+            told += 1
+            if objective in ("latency", "energy"):
+                assert a.run + a.transfer == a.change
+    assert told > problem.count
+
+
+def without_groups(problem: AssignProblem) -> AssignProblem:
+    none = np.zeros((0, problem.units.count), np.int64)
+    return replace(problem, groups=Groups(np.zeros(1, np.int64), np.zeros(0, np.int64), none, none))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_memory_over_time_is_what_the_rules_count(seed: int) -> None:
+    """A capacity of the largest amount is kept, one byte less is not."""
+    problem = random_problem(seed)
+    answer = random_assignment(problem, seed)
+    held = memory_over_time(problem, answer)
+    for m in np.flatnonzero(held.max(axis=1)).tolist():
+        for room, fits in ((held[m].max(), True), (held[m].max() - 1, False)):
+            capacity = problem.units.capacity.copy()
+            capacity[m] = room
+            limited = replace(problem, units=replace(problem.units, capacity=capacity))
+            assert (assignment_complaint(limited, answer) is None) == fits
+
+
+def test_shares_add_up_to_the_latency() -> None:
+    problem = random_problem(4)
+    answer = random_assignment(problem, 4)
+    parts = shares(problem, answer)
+    whole = sum(p.run + p.transfer for p in parts)
+    assert abs(whole - all_objectives(problem, answer)["latency"]) <= len(parts)
+    assert sum(p.operators for p in parts) == problem.count - 2
+
+
+def test_a_cheaper_place_without_room_is_named() -> None:
+    """With a memory that is full, moving there is told to break its limit."""
+    problem = without_groups(random_problem(4, room=0.0))
+    problem = replace(problem, units=replace(problem.units, capacity=np.array([np.inf, 0.0, 0.0])))
+    answer = Assignment(np.zeros(problem.count, np.int64), np.zeros(0, bool), np.arange(problem.count))
+    problem = replace(problem, time=np.maximum(problem.time, 0), energy=np.maximum(problem.energy, 0))
+    assert assignment_complaint(problem, answer) is None
+    rows = [a for found in alternatives(problem, answer) for a in found]
+    assert rows and all("memory" in a.broken for a in rows if a.change < 0)
+    assert any(a.broken for a in rows)
