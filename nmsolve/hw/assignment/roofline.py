@@ -1,0 +1,110 @@
+"""What an operator costs where nobody has measured it: launch, arithmetic, memory (M3.8, origin ``assumed``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nmsolve.hw.assignment.machine import Processor, Rate, width_of
+from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY, tensor_class
+from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
+from nmsolve.model.operators.macs import FREE
+from nmsolve.model.operators.sizes import elements_of
+
+#: Operators that read only as much of their first input as they give.
+PICKING = frozenset({"Gather", "GatherElements", "GatherND", "Slice"})
+
+
+class Work(NamedTuple):
+    """What one run of an operator does.
+
+    Attributes
+    ----------
+    kind : its type
+    width : that it computes in
+    needed : all widths that a processor must be able to handle
+    macs, elements : multiply-accumulate operations, and elements worked without them
+    bytes : read and written, each tensor once; 0 for operators that only rename
+    """
+
+    kind: str
+    width: str
+    needed: frozenset[str]
+    macs: int
+    elements: int
+    bytes: int
+
+
+def widths_of(graph: OperatorGraph, operator: Operator) -> tuple[str, frozenset[str]]:
+    """Return the width that an operator computes in, and all that a processor must handle to run it.
+
+    An operator with MACs computes in the width of its first input, ``Shape`` and its like in that of their result, any other in
+    that of its largest tensor, the result first among equals. Other widths are needed for tensors of class tensor (see
+    ``classes``), and for both sides of a ``Cast``; truth values only where they are all there is.
+    """
+    outputs = [graph.tensors[k] for k in operator.outputs if k >= 0]
+    inputs = [graph.tensors[k] for k in operator.inputs if k >= 0]
+    seen = [] if operator.kind in SHAPE_ONLY else inputs
+    if operator.kind in _PRODUCTS and inputs:
+        main = inputs[0]
+    elif outputs or seen:
+        main = max([*outputs, *seen], key=_size)  # max keeps the first of equals
+    else:
+        return "", frozenset()
+    needed = {width_of(main.dtype)}
+    for t in [*outputs, *seen]:
+        if t.dtype != "bool" and (operator.kind == "Cast" or tensor_class(t) == "tensor"):
+            needed.add(width_of(t.dtype))
+    return width_of(main.dtype), frozenset(needed - {""})
+
+
+_PRODUCTS = frozenset({
+    "Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "MatMul", "MatMulInteger", "QLinearMatMul", "Gemm", "Attention",
+    "FusedConv", "FusedMatMul", "FusedGemm", "MatMulNBits", "LSTM", "GRU", "RNN",
+})  # fmt: skip
+
+
+def _size(tensor: Tensor) -> int:
+    count = elements_of(tensor)
+    return count if isinstance(count, int) else 0
+
+
+def bytes_touched(kind: str, read: int, written: int) -> int:
+    """Return bytes that an operator reads and writes: none if it only renames, as much as it gives if it picks."""
+    if kind in FREE:
+        return 0
+    return min(read, written) + written if kind in PICKING else read + written
+
+
+def why_not(processor: Processor, work: Work) -> str | None:
+    """Return why a processor cannot run an operator, or None: control flow, its type, or a width."""
+    if work.kind in CONTROL and not processor.host:
+        return "control flow"
+    if not processor.can_run(work.kind):
+        return f"type {work.kind}"
+    for width in sorted(work.needed):
+        rate = processor.rates.get(width)
+        if rate is None or (work.macs and width == work.width and not rate.macs):
+            return f"width {width}"
+    return None
+
+
+def roofline(processor: Processor, work: Iterable[Work]) -> tuple[float, float]:
+    """Return ps and pJ of operators that run as one on a unit of a processor that can run them.
+
+    ``time = launch + max(sum MACs / peak, sum elements / rate, sum bytes / bandwidth)``, each width at its own rate;
+    ``energy = sum (MACs + elements) * energy of the width + bytes * energy of the memory``.
+    """
+    macs = elements = bytes_ = energy = 0.0
+    for w in work:
+        rate = _rate(processor, w.width)
+        macs += w.macs / rate.macs if w.macs else 0.0
+        elements += w.elements / rate.elements
+        bytes_ += w.bytes
+        energy += (w.macs + w.elements) * rate.energy + w.bytes * processor.energy_byte
+    return processor.launch + 1e12 * max(macs, elements, bytes_ / processor.bandwidth), energy
+
+
+def _rate(processor: Processor, width: str) -> Rate:
+    """Return the rate of a width; of an unknown type of elements that of the slowest."""
+    return processor.rates.get(width) or min(processor.rates.values(), key=lambda r: r.elements)
