@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 import subprocess
@@ -132,6 +133,14 @@ def _texts(folder: Path) -> None:
     edges = [{"sourceId": k, "destId": k + 1, "cost": 0.5, "size": 8.0} for k in range(4)]
     costs = {"maxSizePerFPGA": 10.0, "maxFPGAs": 3, "maxCPUs": 1, "nodes": nodes, "edges": edges}
     (folder / "costs.json").write_text(json.dumps(costs))
+    network = {
+        "name": "five",
+        "nodes": {"intervals": [[k, k + 2] for k in range(5)], "costs": [[3, 1]] * 5, "usages": [[4, 6]] * 5},
+        "edges": {"nodes": [[k, k + 1] for k in range(4)], "costs": [[0, 5, 10**18, 0]] * 4},
+        "usage_limit": 11,
+    }
+    (folder / "network.json").write_text(json.dumps({"problem": network}))
+    (folder / "network.json.gz").write_bytes(gzip.compress(json.dumps({"problem": network}).encode()))
 
 
 def _models(folder: Path) -> None:
@@ -220,6 +229,7 @@ def targets(folder: Path) -> list[Target]:
     from nmsolve.hw.noc import read_trace
     from nmsolve.model.formats import convert, load_instance
     from nmsolve.model.formats.cost_graph import load_cost_graph
+    from nmsolve.model.formats.iopddl import load_iopddl
     from nmsolve.model.mapping.constraints_file import load_constraints
 
     rich, implied = load_instance(folder / "g.json")
@@ -265,6 +275,8 @@ def targets(folder: Path) -> list[Target]:
         Target("parts", folder / "parts.part.4", scored("g.json", None)),
         Target("certificates", folder / "mapped" / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
+        Target("iopddl", folder / "network.json", load_iopddl),
+        Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
     ]
     out += [
         Target(f"verify {name}", folder / name, verified)
