@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from nmsolve.hw.assignment.evaluate import all_objectives, objective
-from nmsolve.model.assignment.assignment import Assignment, packed_size
-from nmsolve.model.assignment.check import assignment_complaint
+from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
-from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment import cpsat, mip
 from nmsolve.solvers.assignment.data import assign_data
+from nmsolve.solvers.assignment.referee import AssignReferee
 from nmsolve.solvers.search.exact import Worth, run_model
+from nmsolve.solvers.search.incumbent import judge
 from nmsolve.solvers.search.rows import Built
 from nmsolve.solvers.search.write_model import require_statable
 
@@ -43,20 +42,8 @@ def models(problem: AssignProblem) -> tuple[Built, Built]:
 
 def worth(problem: AssignProblem) -> Worth:
     """Return what says how good a packed solution is; inf where it breaks a rule or a ceiling."""
-
-    def value(solution: IntArray) -> float:
-        if solution.shape != (packed_size(problem),):
-            return float("inf")
-        answer = Assignment.unpacked(problem, solution)
-        if assignment_complaint(problem, answer) is not None:
-            return float("inf")
-        if problem.ceilings:
-            reached = all_objectives(problem, answer)
-            if any(reached[name] > most for name, most in problem.ceilings):
-                return float("inf")
-        return float(objective(problem, answer))
-
-    return value
+    referee = AssignReferee(problem)
+    return lambda solution: judge(referee, solution)[2]
 
 
 class AssignCpSat:
