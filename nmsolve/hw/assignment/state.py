@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from nmsolve.hw.assignment.constraints import (
     require_common_unit,
     together_of,
 )
+from nmsolve.hw.assignment.costs import Terms, terms_of
 from nmsolve.hw.assignment.flatten import Path, Program, Step, branch_share, program_of
+from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, bytes_touched, roofline, why_not, widths_of
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
@@ -37,6 +40,7 @@ class StatedAssignment:
     program : the steps and flows that its operators and tensors are, in the same order
     operators : (L,) per operator its number in the model, or operator, body, operator in the body, ...; () for ``@in``, ``@out``
     tensors : (T,) per tensor its number, or operator, body, number in the body, ...; () for what control flow tells
+    terms : T, A, S and O of every operator on every unit
     left_out : operators that are done before the run, by every program that uses what they make: constants and weight carriers
     origin : (L, J) where the time of an operator on a unit comes from: ``assumed``, ``fitted``, ``measured``, "" where it cannot
     machine : the machine
@@ -56,6 +60,11 @@ class StatedAssignment:
     def tensors(self) -> tuple[Path, ...]:
         """(T,) paths of the tensors."""
         return tuple(flow.path for flow in self.program.flows)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Terms of cost and benefit, (L, J) each."""
+        return terms_of(self.problem)
 
     @property
     def left_out(self) -> tuple[Path, ...]:
@@ -86,7 +95,10 @@ def state_assignment(
     program = program_of(graph, bindings, whole=objective == "makespan")
     labels = tuple(step.label for step in program.steps)
     kinds = tuple(step.operator.kind if step.operator else step.label for step in program.steps)
-    time, energy = _run_costs(program, machine)
+    works = _works(program)
+    _require_processors(program, works, machine)
+    run = [_costs_of(step, work, program, machine) for step, work in zip(program.steps, works, strict=True)]
+    time, energy = (np.array([costs[k] for costs in run])[:, machine.owner] for k in (0, 1))
     allowed = allowed_units(constraints, machine, labels, kinds)
     _place_ends(program, machine, constraints, time, energy)
     possible = (time >= 0) & allowed
@@ -100,19 +112,16 @@ def state_assignment(
     )  # fmt: skip
     flows = flows_of(program, machine)
     _require_memory(flows, units, program.name)
+    whole = [_whole(np.where(possible, table, -1)) for table in (time, energy)]
     problem = AssignProblem(
         name=program.name,
         labels=labels,
         kinds=kinds,
         scalar=np.array([_is_scalar(step) for step in program.steps]),
-        time=_whole(np.where(possible, time, -1)),
-        energy=_whole(np.where(possible, energy, -1)),
+        time=whole[0],
+        energy=whole[1],
         flows=flows,
-        groups=Groups(
-            np.zeros(1, np.int64),
-            np.zeros(0, np.int64),
-            *(np.zeros((0, units.count), np.int64) for _ in "te"),
-        ),
+        groups=_groups(program, works, machine, whole[0], whole[1]),
         units=units,
         together=together,
         objective=objective,
@@ -147,28 +156,25 @@ def work_of(
     )  # fmt: skip
 
 
-def _run_costs(program: Program, machine: ProcessorMachine) -> tuple[FloatArray, FloatArray]:
-    """Return (L, J) ps and pJ of all runs of every step, -1 where a processor cannot run it.
-
-    Raises
-    ------
-    InputError : operators that no processor can run
-    """
-    each = [_costs_of(step, program, machine) for step in program.steps]
-    _require_processors(program, machine)
-    time, energy = (np.array([costs[k] for costs in each]).reshape(len(each), -1) for k in (0, 1))
-    return time[:, machine.owner], energy[:, machine.owner]
+def _works(program: Program) -> list[Work | None]:
+    """Return (L,) what one run of every step does, None for ``@in`` and ``@out``."""
+    return [
+        None
+        if step.operator is None or step.graph is None or step.cost is None
+        else work_of(step.graph, step.operator, step.cost, program.bindings)
+        for step in program.steps
+    ]
 
 
-def _costs_of(step: Step, program: Program, machine: ProcessorMachine) -> tuple[list[float], list[float]]:
-    """Return ps and pJ on every processor."""
+def _costs_of(
+    step: Step, work: Work | None, program: Program, machine: ProcessorMachine
+) -> tuple[list[float], list[float]]:
+    """Return ps and pJ of all runs of a step on every processor, -1 where it cannot run."""
     count = len(machine.processors)
-    if step.operator is None:
+    if work is None or step.operator is None or step.graph is None or step.cost is None:
         return [0.0] * count, [0.0] * count
-    assert step.graph is not None and step.cost is not None
     if step.operator.bodies and not step.turns:
         return _whole_control(step.graph, step.operator, step.cost, program, machine)
-    work = work_of(step.graph, step.operator, step.cost, program.bindings)
     times, energies = [], []
     for p in machine.processors:
         if why_not(p, work) is not None:
@@ -239,15 +245,12 @@ def _body_costs(
     return time, energy
 
 
-def _require_processors(program: Program, machine: ProcessorMachine) -> None:
+def _require_processors(program: Program, works: Sequence[Work | None], machine: ProcessorMachine) -> None:
     """Raise InputError for operators that no processor can run, with what is in the way: widths first."""
     reasons: dict[str, list[str]] = {}
-    for step in program.steps:
-        if step.operator is None or step.graph is None or step.cost is None:
+    for step, work in zip(program.steps, works, strict=True):
+        if work is None or work.kind in CONTROL:
             continue
-        if step.operator.bodies:
-            continue
-        work = work_of(step.graph, step.operator, step.cost, program.bindings)
         why = [why_not(p, work) for p in machine.processors]
         if all(why):
             widths = sorted({w for w in why if w and w.startswith("width")})
@@ -285,6 +288,36 @@ def _require_places(
             f"operator {labels[i]!r} ({kinds[i]}) may only be where it cannot run", constraints.where,
             "a unit that supports it",
         )  # fmt: skip
+
+
+def _groups(
+    program: Program,
+    works: Sequence[Work | None],
+    machine: ProcessorMachine,
+    time: IntArray,
+    energy: IntArray,
+) -> Groups:
+    """Return the groups that gain on some unit: the saved part of what their members cost there (L, J)."""
+    first = [int(np.flatnonzero(machine.owner == k)[0]) for k in range(len(machine.processors))]
+    members, gains = [], []
+    for group in groups_of(program, works, time[:, first] >= 0):
+        own = np.array(group.members)
+        possible = (time[own] >= 0).all(axis=0)
+        gain = []
+        for part, table in zip(savings(group, works, machine), (time, energy), strict=True):
+            gain.append(
+                np.where(possible, np.floor(part[machine.owner] * table[own].sum(axis=0)), 0).astype(np.int64)
+            )
+        if any(g.any() for g in gain):
+            members.append(own)
+            gains.append(gain)
+    shape = (len(members), machine.units.count)
+    return Groups(
+        indptr=np.concatenate([[0], np.cumsum([len(own) for own in members])]).astype(np.int64),
+        members=np.concatenate([np.zeros(0, np.int64), *members]),
+        time=np.array([g[0] for g in gains], np.int64).reshape(shape),
+        energy=np.array([g[1] for g in gains], np.int64).reshape(shape),
+    )
 
 
 def flows_of(program: Program, machine: ProcessorMachine) -> Flows:
