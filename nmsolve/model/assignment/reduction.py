@@ -118,7 +118,7 @@ def _as_it_is(network: CostNetwork) -> Reduced:
 
 def _fused(problem: AssignProblem, unit: IntArray, chosen: BoolArray, own: BoolArray) -> BoolArray:
     """Return (G,) fused groups: those with nodes (``own``) if these say so, others wherever a unit (L,) gains by it."""
-    groups, gain = problem.groups, _gain(problem)
+    groups, gain = problem.groups, gain_of(problem)
     fused = np.zeros(groups.count, bool)
     for k in range(groups.count):
         at = unit[groups.of(k)]
@@ -127,12 +127,12 @@ def _fused(problem: AssignProblem, unit: IntArray, chosen: BoolArray, own: BoolA
     return fused
 
 
-def _gain(problem: AssignProblem) -> IntArray:
+def gain_of(problem: AssignProblem) -> IntArray:
     """Return (G, J) what fusion saves of the objective."""
     return problem.groups.energy if problem.objective == "energy" else problem.groups.time
 
 
-class _Operators(NamedTuple):
+class OperatorNodes(NamedTuple):
     """Nodes of operators: node (L,), their choices ``ptr``, and the unit, site and cost of every choice."""
 
     node: IntArray
@@ -153,7 +153,7 @@ class _Operators(NamedTuple):
         return np.diff(self.ptr)
 
 
-def _operators(problem: AssignProblem) -> _Operators:
+def operator_nodes(problem: AssignProblem) -> OperatorNodes:
     """Merge what must be together, and leave out units that another one stands for."""
     labels = np.arange(problem.count)
     first: dict[int, int] = {}
@@ -180,14 +180,14 @@ def _operators(problem: AssignProblem) -> _Operators:
     stand_in = np.where(possible, np.take_along_axis(number, better, axis=1), -1)
     ptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
     at, unit = np.nonzero(kept)
-    return _Operators(node, stand_in, ptr, unit, problem.units.site[unit], cost[at, unit])
+    return OperatorNodes(node, stand_in, ptr, unit, problem.units.site[unit], cost[at, unit])
 
 
 def _better(problem: AssignProblem, node: IntArray, cost: IntArray, possible: BoolArray) -> IntArray:
     """Return (nodes, J) the unit of the same site that stands for a unit: no dearer for a node, nor for those fused with it."""
     count, units = cost.shape
     better = np.tile(np.arange(units), (count, 1))
-    worst, site, gain = np.where(possible, cost, FORBIDDEN), problem.units.site, _gain(problem)
+    worst, site, gain = np.where(possible, cost, FORBIDDEN), problem.units.site, gain_of(problem)
     shared = [np.flatnonzero(site == s) for s in np.flatnonzero(np.bincount(site) > 1)]
     for of in shared:
         better[:, of] = of[worst[:, of].argmin(axis=1)][:, None]
@@ -234,7 +234,7 @@ def _joined(problem: AssignProblem, node: IntArray, gain: IntArray) -> list[tupl
 class _Builder:
     """Nodes, tables and demands as they are found; operators first."""
 
-    def __init__(self, operators: _Operators) -> None:
+    def __init__(self, operators: OperatorNodes) -> None:
         self.cost, self.sizes, self.constant = [operators.cost], [operators.sizes], 0
         self.nodes, self.choices = operators.nodes, len(operators.cost)
         self.ends: list[IntArray] = []
@@ -268,7 +268,7 @@ class _Entries(NamedTuple):
     lengths: IntArray
 
 
-def _entries(operators: _Operators, node: IntArray, columns: IntArray) -> _Entries:
+def _entries(operators: OperatorNodes, node: IntArray, columns: IntArray) -> _Entries:
     """Return the entries of tables of operator nodes (K,) with nodes that have ``columns`` (K,) strategies."""
     lengths = operators.sizes[node] * columns
     pair = np.repeat(np.arange(len(node)), lengths)
@@ -280,7 +280,7 @@ def _entries(operators: _Operators, node: IntArray, columns: IntArray) -> _Entri
 def _reduce(problem: AssignProblem) -> Reduced:
     if problem.objective not in SUMS:
         raise InputError(f"{problem.objective} is no sum", problem.name, "latency or energy")
-    operators = _operators(problem)
+    operators = operator_nodes(problem)
     builder = _Builder(operators)
     uses = _uses(problem, operators)
     _transfers(problem, operators, uses, builder)
@@ -319,7 +319,7 @@ class _Uses(NamedTuple):
     user: IntArray
 
 
-def _uses(problem: AssignProblem, operators: _Operators) -> _Uses:
+def _uses(problem: AssignProblem, operators: OperatorNodes) -> _Uses:
     """Return who uses what, tensors that cost nothing left out."""
     flows = problem.flows
     move = flows.energy if problem.objective == "energy" else flows.time
@@ -349,17 +349,17 @@ def _uses(problem: AssignProblem, operators: _Operators) -> _Uses:
     return _Uses(makers, whole, which[tensor[mine]], user[mine])
 
 
-def _sites(problem: AssignProblem, operators: _Operators) -> BoolArray:
+def sites_of(problem: AssignProblem, operators: OperatorNodes) -> BoolArray:
     """Return (nodes, S) the sites at which nodes may be."""
     may = np.zeros((operators.nodes, problem.units.sites), bool)
     may[np.repeat(np.arange(operators.nodes), operators.sizes), operators.site] = True
     return may
 
 
-def _transfers(problem: AssignProblem, operators: _Operators, uses: _Uses, builder: _Builder) -> None:
+def _transfers(problem: AssignProblem, operators: OperatorNodes, uses: _Uses, builder: _Builder) -> None:
     """Add what it costs to bring every tensor to every site where a user may be."""
     sites, count = problem.units.sites, operators.nodes
-    may = _sites(problem, operators)
+    may = sites_of(problem, operators)
     asks = may[uses.user]  # (K, S)
     bundles = len(uses.maker)
     askers = np.zeros((bundles, sites), np.int64)
@@ -405,7 +405,7 @@ def _transfers(problem: AssignProblem, operators: _Operators, uses: _Uses, build
     )
 
 
-def _of_nodes(operators: _Operators, node: IntArray) -> tuple[IntArray, IntArray]:
+def _of_nodes(operators: OperatorNodes, node: IntArray) -> tuple[IntArray, IntArray]:
     """Return the choices of nodes (K,), one node after the other, and where each one's begin (K + 1,)."""
     sizes = operators.sizes[node]
     start = np.concatenate([[0], np.cumsum(sizes)])
@@ -414,7 +414,7 @@ def _of_nodes(operators: _Operators, node: IntArray) -> tuple[IntArray, IntArray
 
 
 def _pay(
-    operators: _Operators,
+    operators: OperatorNodes,
     builder: _Builder,
     maker_choice: tuple[IntArray, IntArray],
     move: IntArray,
@@ -432,7 +432,7 @@ def _pay(
 
 
 def _charge_users(
-    operators: _Operators, builder: _Builder, uses: _Uses, origin: BoolArray, use: IntArray, goal: IntArray
+    operators: OperatorNodes, builder: _Builder, uses: _Uses, origin: BoolArray, use: IntArray, goal: IntArray
 ) -> None:
     """Add to users' costs at ``goal`` (K,) what it costs to bring there what one place alone can send."""
     choice, start = _of_nodes(operators, uses.user[use])
@@ -444,7 +444,7 @@ def _charge_users(
 
 
 def _pair_tables(
-    operators: _Operators,
+    operators: OperatorNodes,
     builder: _Builder,
     uses: _Uses,
     use: IntArray,
@@ -465,9 +465,9 @@ def _pair_tables(
     builder.add_tables(maker, user, e.lengths, between[e.pair, operators.site[e.choice], other])
 
 
-def _fusion(problem: AssignProblem, operators: _Operators, builder: _Builder) -> IntArray:
+def _fusion(problem: AssignProblem, operators: OperatorNodes, builder: _Builder) -> IntArray:
     """Add what fusion saves; (G, J) the nodes that decide it, -1 where there is none."""
-    groups, gain, units = problem.groups, _gain(problem), problem.units.count
+    groups, gain, units = problem.groups, gain_of(problem), problem.units.count
     group_node = np.full((groups.count, units), -1)
     useful = [k for k in range(groups.count) if gain[k].any()]
     own = {k: np.unique(operators.node[groups.of(k)]) for k in useful}
@@ -512,7 +512,7 @@ def _one_table(builder: _Builder, u: int, v: int, table: IntArray) -> None:
     builder.add_tables(np.array([u]), np.array([v]), np.array([table.size]), table.reshape(-1))
 
 
-def _memory(problem: AssignProblem, operators: _Operators, builder: _Builder) -> None:
+def _memory(problem: AssignProblem, operators: OperatorNodes, builder: _Builder) -> None:
     """Add who holds what until when, for memories that may overflow."""
     units = problem.units
     for m in np.flatnonzero(np.isfinite(units.capacity)).tolist():
@@ -530,10 +530,10 @@ class _Roles(NamedTuple):
     end: IntArray
 
 
-def _roles(problem: AssignProblem, operators: _Operators, memory: int) -> _Roles | None:
+def _roles(problem: AssignProblem, operators: OperatorNodes, memory: int) -> _Roles | None:
     """Return what may be in a memory at positions where it may overflow; None if it cannot."""
     flows, count = problem.flows, problem.count
-    inside = _sites(problem, operators)[:, problem.units.memory == memory].sum(axis=1) > 0
+    inside = sites_of(problem, operators)[:, problem.units.memory == memory].sum(axis=1) > 0
     tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
     makes = np.flatnonzero(~flows.kept)
     last = np.where(flows.kept[tensor], count - 1, np.maximum(flows.until, flows.source[tensor]))
@@ -573,7 +573,7 @@ def _full(problem: AssignProblem, tensor: IntArray, start: IntArray, end: IntArr
 
 
 def _residency(
-    problem: AssignProblem, operators: _Operators, builder: _Builder, memory: int, roles: _Roles
+    problem: AssignProblem, operators: OperatorNodes, builder: _Builder, memory: int, roles: _Roles
 ) -> None:
     """Add a node for every tensor that two or more nodes may keep in a memory; the only one demands it itself."""
     size, site = problem.flows.bytes, problem.units.memory
