@@ -1,8 +1,9 @@
 """Bounds of assignments at once: least work, its fair division over units, and longest paths.
 
-What every operator costs at least on a unit, with its part of the largest gain of fusion, is :func:`least_costs`. A sum of costs is no less than the sum of the least of them. A load is no less than any average of loads, with weights that linear
-programming finds (the fractional assignment): ``sum_i min_j w_j c_ij / sum_j w_j``. A makespan is no less than a load, and no
-less than the longest path (:mod:`.paths`). Weights are whole numbers, so that the re-check is exact.
+What every operator costs at least on a unit, with its part of the largest gain of fusion, is :func:`least_costs`. A sum of costs
+is no less than the sum of the least of them. A load is no less than any average of loads, with weights that linear programming
+finds (the fractional assignment): ``sum_i min_j w_j c_ij / sum_j w_j``. A makespan is no less than a load, and no less than the
+longest path (:mod:`.paths`). Weights are whole numbers, so that the re-check is exact.
 """
 
 from __future__ import annotations

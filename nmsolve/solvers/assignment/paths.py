@@ -179,7 +179,8 @@ def _through(program: Program, u: int, rest: dict[int, IntArray], apart: int) ->
         own = program.own[k]
         if apart not in own and own[-1] in rest:
             np.minimum(out, program.whole[k][:, None] + rest[own[-1]], out=out)
-    return np.minimum(out, NEVER)
+    capped: IntArray = np.minimum(out, NEVER)
+    return capped
 
 
 @dataclass(frozen=True, eq=False)
