@@ -76,7 +76,7 @@ def solve(
             self.tell = tell
 
         def on_solution_callback(self) -> None:
-            self.tell("solution", built.mapping(self.boolean_value))
+            self.tell("solution", _read(built, self))
 
     def work(tell: Tell) -> None:
         solver.best_bound_callback = lambda bound: tell("bound", bound)
@@ -90,5 +90,10 @@ def solve(
         raise BackendError(f"CP-SAT refuses the model: {built.model.validate()}")
     core, bound = None, None
     if status in ("OPTIMAL", "FEASIBLE"):  # under any other status these read as 0
-        core, bound = built.mapping(solver.boolean_value), solver.best_objective_bound
+        core, bound = _read(built, solver), solver.best_objective_bound
     return Outcome(status, bound, core, {"version": ortools.__version__})
+
+
+def _read(built: Built, solved: Any) -> IntArray:
+    """Return a solution of a solver or a callback as engines offer it."""
+    return built.mapping(solved.boolean_value) if built.numbers is None else built.numbers(solved.value)

@@ -216,6 +216,7 @@ class Built:
     model : the ``cp_model.CpModel`` or the Pyomo model, with hints or values of a known solution
     claim : what its objective says of the user's, as :class:`nmsolve.solvers.search.scaling.Scale`
     mapping : reads a solution as engines offer it
+    numbers : reads it where whole numbers of CP-SAT are needed too, instead of ``mapping``
     data, v : the numbers and the variables that it was stated with
     """
 
@@ -224,6 +225,7 @@ class Built:
     mapping: Callable[[Value], IntArray]
     data: Any = None
     v: Any = None
+    numbers: Callable[[Callable[[Any], int]], IntArray] | None = None
 
 
 def _text(index: object) -> str:

@@ -1,0 +1,90 @@
+"""The engine of makespans: parts between cuts first, then all at once, both by CP-SAT."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment import schedule_model
+from nmsolve.solvers.assignment.bounds import bounds
+from nmsolve.solvers.assignment.data import assign_data
+from nmsolve.solvers.assignment.exact import MAX_VARIABLES, worth
+from nmsolve.solvers.assignment.paths import NEVER, Program, bounds_of, program_of, tables_of
+from nmsolve.solvers.assignment.windows import Parts, Windows, clean_cuts, improve, together, windows_between
+from nmsolve.solvers.search.exact import run_model
+
+#: Most effort for one part (CP-SAT's measure, about CPU seconds) between neighbouring cuts, and between clean ones.
+EFFORT = (2.0, 6.0)
+
+
+class MakespanCpSat:
+    """Makespans by OR-Tools CP-SAT; runs in a child process."""
+
+    name = "makespan-cpsat"
+    finds = "both"
+
+    def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
+        """Sums and loads, and what is too large."""
+        if isinstance(problem, CostNetwork):
+            return "takes assignments, not cost networks"
+        if problem.objective != "makespan":
+            return "is for the makespan"
+        flows = problem.flows
+        if (np.repeat(flows.source, np.diff(flows.indptr)) >= flows.targets).any():
+            return "a tensor goes back in a loop, and no order suits that"
+        size = assign_data(problem).size
+        return (
+            f"a model of about {size} variables, the limit is {MAX_VARIABLES}"
+            if size > MAX_VARIABLES
+            else None
+        )
+
+    def run(self, problem: AssignProblem, context: Context) -> None:
+        """Bounds by paths, then parts between all cuts, then between those that nothing passes by, then the whole."""
+        for bound in bounds(problem):
+            context.raise_bound(bound)
+        program = program_of(problem)
+        tables = tables_of(program)
+        parts = Parts(context)
+        for ends, effort in zip((program.cuts, clean_cuts(program)), EFFORT, strict=True):
+            windows = windows_between(program, ends, tables)
+            if context.should_stop() or not self._by_windows(windows, parts, context, effort):
+                return
+            if ends is program.cuts:
+                tables = windows.tables
+        self._whole(problem, program, tables, context)
+
+    def _by_windows(self, windows: Windows, parts: Parts, context: Context, effort: float) -> bool:
+        """Raise the bound to the least sum of windows and offer its schedule. Return False if time is up before."""
+        done = improve(windows, parts, context, effort)
+        value = windows.way()[0]
+        certificate = {"status": "parts between cuts", "seed": context.seed, "parts": len(windows.found)}
+        context.raise_bound(
+            Bound(np.inf if value >= NEVER else float(value), self.name, certificate=certificate)
+        )
+        answer = together(windows)
+        if answer is not None:
+            context.offer(answer.packed(windows.program.problem), "parts")
+        return done
+
+    def _whole(
+        self,
+        problem: AssignProblem,
+        program: Program,
+        tables: list[IntArray],
+        context: Context,
+    ) -> None:
+        """Solve the whole, with what parts proved."""
+        known = bounds_of(program, tables)
+        packed, best = context.incumbent()
+        start = None if packed is None else Assignment.unpacked(problem, packed)
+        # The start itself stays in the model, so that the hint is a solution.
+        built = schedule_model.build(
+            assign_data(problem), program, known, start=start, bound=context.bound(), below=best + 1
+        )
+        run_model(built, "cpsat", self.name, context, worth(problem))

@@ -1,0 +1,190 @@
+"""A makespan as a sum along cuts: what is between two cuts is solved by CP-SAT for those units that the shortest way takes.
+
+Between two cuts (:mod:`.paths`) no schedule is shorter than the part of the program there, solved alone with the units of both
+cuts given. The least sum of such times along all cuts is a bound. Times are paths at first; those on the least way are replaced
+by what CP-SAT proves until none is left, so only few parts are solved, and equal ones once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nmsolve.hw.assignment.evaluate import schedule_of
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.engine import Context
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.assignment import schedule_model
+from nmsolve.solvers.assignment.data import assign_data
+from nmsolve.solvers.assignment.parts import Part, part_of, rank_by
+from nmsolve.solvers.assignment.paths import NEVER, Program, bounds_of, program_of
+from nmsolve.solvers.search.cpsat import solve
+from nmsolve.solvers.search.exact import within
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What is known of a part.
+
+    ``bound``: it takes at least that long. The rest is of its best schedule: units and moments of its operators, groups fused.
+    """
+
+    bound: int
+    unit: IntArray | None = None
+    fused: BoolArray | None = None
+    start: IntArray | None = None
+    finish: IntArray | None = None
+
+
+@dataclass(eq=False)
+class Windows:
+    """Stretches of a program between some of its cuts.
+
+    Attributes
+    ----------
+    ends : the cuts at which windows end, in their order; what follows the last one is a window too
+    inside : operators of every window, the cut at its end included
+    tables : by window (A, B) least times for the units of both cuts
+    """
+
+    program: Program
+    ends: list[int]
+    inside: list[list[int]]
+    tables: list[IntArray]
+    found: dict[tuple[int, int, int], Solved] = field(default_factory=dict)
+
+    def way(self) -> tuple[int, list[tuple[int, int]]]:
+        """Return the least time of all windows together, and which units of both cuts it takes in each."""
+        now: IntArray = np.zeros(1, np.int64)
+        choice = []
+        for table in self.tables:
+            through = np.minimum(now[:, None] + table, NEVER)
+            choice.append(through.argmin(axis=0))
+            now = through.min(axis=0)
+        b = int(now.argmin())
+        value, taken = int(now[b]), []
+        for best in reversed(choice):
+            a = int(best[b])
+            taken.append((a, b))
+            b = a
+        return value, taken[::-1]
+
+    def first(self, window: int) -> int | None:
+        """Return the cut before a window."""
+        return self.ends[window - 1] if window else None
+
+    def part(self, window: int, a: int, b: int) -> Part:
+        """Return what is solved for the units of both cuts."""
+        last = window < len(self.ends)
+        units = (a if window else None, b if last else None)
+        return part_of(self.program, self.first(window), self.inside[window], units)
+
+
+def windows_between(program: Program, ends: list[int], tables: list[IntArray]) -> Windows:
+    """Return the windows that end at ``ends``, some of the cuts, with times from the ``tables`` of all blocks."""
+    inside: list[list[int]] = [[]]
+    joined: list[IntArray | None] = [None]
+    for number, (block, table) in enumerate(zip(program.blocks, tables, strict=True)):
+        if not inside[-1] and joined[-1] is None:
+            joined[-1] = table
+        else:
+            before = joined[-1]
+            assert before is not None
+            joined[-1] = np.minimum((before[:, :, None] + table[None, :, :]).min(axis=1), NEVER)
+        inside[-1] = inside[-1] + block
+        if number < len(program.cuts) and program.cuts[number] in ends and number + 1 < len(tables):
+            inside.append([])
+            joined.append(None)
+    done = [t for t in joined if t is not None]
+    return Windows(program, [some[-1] for some in inside if some[-1] in ends], inside, done)
+
+
+def clean_cuts(program: Program) -> list[int]:
+    """Return the cuts that no tensor passes by that takes time to send, but what the beginning makes."""
+    out, furthest = [], 0
+    takes_time: list[bool] = program.problem.flows.time.any(axis=(1, 2)).tolist()
+    cuts = set(program.cuts)
+    for i in range(program.problem.count):
+        if i in cuts and furthest <= i:
+            out.append(i)
+        if i:
+            furthest = max([furthest, *(u for u, t in program.feeds[i] if takes_time[t])])
+    return out
+
+
+class Parts:
+    """Solves parts by CP-SAT, equal ones once."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[str, Solved] = {}
+
+    def solve(self, part: Part, effort: float) -> Solved:
+        """Return what CP-SAT says of a part within ``effort`` (its own measure of work, about CPU seconds)."""
+        key = part.problem.content_hash
+        if key not in self._known:
+            self._known[key] = self._solve(part.problem, effort)
+        return self._known[key]
+
+    def _solve(self, problem: AssignProblem, effort: float) -> Solved:
+        program = program_of(problem)
+        known = bounds_of(program)
+        if known.value >= NEVER:
+            return Solved(NEVER)
+        built = schedule_model.build(assign_data(problem), program, known, bound=float(known.value))
+        end = solve(built, **within(self._context), effort=effort)
+        if end.status == "INFEASIBLE":
+            return Solved(NEVER)
+        bound = known.value if end.bound is None else max(known.value, int(built.claim.bound(end.bound)))
+        if end.core is None:
+            return Solved(bound)
+        answer = Assignment.unpacked(problem, end.core)
+        schedule = schedule_of(problem, answer)
+        return Solved(bound, answer.unit, answer.fused, schedule.start, schedule.finish)
+
+
+def improve(windows: Windows, parts: Parts, context: Context, effort: float) -> bool:
+    """Replace times on the least way by what CP-SAT proves until the way has only such. Return False if time is up before."""
+    while True:
+        value, way = windows.way()
+        _, best = context.incumbent()
+        open_ = [
+            (w, a, b) for w, (a, b) in enumerate(way)
+            if len(windows.inside[w]) > 1 and (w, a, b) not in windows.found
+        ]  # fmt: skip
+        if not open_ or value >= best:
+            return True
+        for w, a, b in open_:
+            if context.should_stop():
+                return False
+            solved = parts.solve(windows.part(w, a, b), effort)
+            windows.found[w, a, b] = solved
+            windows.tables[w][a, b] = max(int(windows.tables[w][a, b]), solved.bound)
+
+
+def together(windows: Windows) -> Assignment | None:
+    """Return the schedules of the parts on the least way, one after the other; None where one is not known."""
+    program, moment = windows.program, 0
+    problem = program.problem
+    unit, fused = np.zeros(problem.count, np.int64), np.zeros(problem.groups.count, bool)
+    start, finish = np.zeros(problem.count, np.int64), np.zeros(problem.count, np.int64)
+    for w, (a, b) in enumerate(windows.way()[1]):
+        inside = windows.inside[w]
+        if len(inside) == 1:
+            j = b if w < len(windows.ends) else int(np.argmin(program.run[inside[0]]))
+            unit[inside[0]], start[inside[0]] = j, moment
+            moment += int(windows.tables[w][a, b])
+            finish[inside[0]] = moment
+            continue
+        solved = windows.found.get((w, a, b))
+        if solved is None or solved.unit is None:
+            return None
+        assert solved.fused is not None and solved.start is not None and solved.finish is not None
+        part = windows.part(w, a, b)
+        skip = len(part.operators) - len(inside)
+        unit[inside], fused[part.groups] = solved.unit[skip:], solved.fused
+        start[inside], finish[inside] = moment + solved.start[skip:], moment + solved.finish[skip:]
+        moment = int(finish[inside].max())
+    return Assignment(unit, fused, rank_by(program, start, finish))
