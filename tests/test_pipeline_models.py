@@ -311,3 +311,14 @@ def test_large_coefficients_do_not_make_a_wrong_optimum() -> None:
         tensors_of({0: ([2], 3.0)}), 3, 2, split="any",
     )  # fmt: skip
     assert by_cpsat(problem)[1] == best_value(problem) == pytest.approx(0.7639375)
+
+
+def test_a_group_holds_a_multiple_of_what_a_core_holds_not_of_what_is_rounded() -> None:
+    """Seven cores of memory √2 hold 7 √2, and 7 times √2 rounded down is less: the only plan would be lost."""
+    storage = math.sqrt(2) * 7
+    problem = PipelineProblem(
+        "tight", ("a",), 1.0 / np.arange(1.0, 8.0)[None, :], np.array([storage]), tensors_of({}), 7, 1,
+        memory=math.sqrt(2), split="any",
+    )  # fmt: skip
+    assert storage <= 7 * problem.memory
+    assert by_cpsat(problem)[:2] == ("OPTIMAL", best_value(problem)) == ("OPTIMAL", 1 / 7)

@@ -2,8 +2,8 @@
 
 Every time is multiplied by one factor and rounded **down**, so a plan's load in the model is at most the factor times its true
 load: the model's lower bound over the factor bounds the problem. A plan with a true value below T has a model value of at most
-``ceil(T * factor) - 1`` or ``floor``: :meth:`Whole.most`. Storage is rounded down and the memory with it, which lets
-every true plan through; what only the rounding lets through is refused by the referee.
+``ceil(T * factor) - 1`` or ``floor``: :meth:`Whole.most`. Storage is rounded down and the memory of a core up, since a group has
+a multiple of it: every true plan is let through, and what only the rounding lets through is refused by the referee.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def whole_numbers(data: PipelineData) -> Whole:
         storage=np.zeros(data.count, np.int64)
         if memory is None
         else to_whole(np.minimum(stored, 1e18), scale, whole),
-        memory=0 if memory is None else int(np.floor(memory * scale + 1e-6)),
+        memory=0 if memory is None else int((np.rint if whole else np.ceil)(memory * scale)),
         factor=factor,
         exact=exact,
     )
