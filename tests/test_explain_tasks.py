@@ -199,8 +199,10 @@ def test_the_commands(call: Called, tmp_path: Path) -> None:
     assert [x["name"] for x in json.loads(proof.read_text())["limits"]] == ["0 -> 1", "SE"]
     code, text, _ = call("explain", "route", *about, "-o", tmp_path / "r.json", "--json")
     assert code == 0 and json.loads(text)["status"] == "feasible"
-    code, _, text = call("route", *about, "--turns", "xy", "-o", tmp_path / "o")
-    assert code == 2 and "`nmsolve explain route` names a smallest set" in text
+    models = ("--write-model", tmp_path / "models")
+    for more in ((), models, ("--pareto", "max-link,total-link")):
+        code, _, text = call("route", *about, "--turns", "xy", "-o", tmp_path / "o", *more)
+        assert code == 2 and text.count("`nmsolve explain route` names a smallest set") == 1, more
     diamond = cost_graph(tmp_path / "diamond.json")
     code, text, _ = call("explain", "pipeline", diamond, "--core-memory", "7", "--json")
     line = json.loads(text)
@@ -208,8 +210,9 @@ def test_the_commands(call: Called, tmp_path: Path) -> None:
     assert [x["kind"] for x in line["conflict"]] == ["hosts", "cores", "memory"]
     assert call("explain", "pipeline", diamond, "-o", tmp_path / "plan.json")[0] == 0
     assert len(json.loads((tmp_path / "plan.json").read_text())["stage"]) == 4
-    code, _, text = call("pipeline", diamond, "--core-memory", "7", "-o", tmp_path / "o")
-    assert code == 2 and "`nmsolve explain pipeline` names a smallest set" in text
+    for more in ((), models, ("--pareto", "period,cores")):
+        code, _, text = call("pipeline", diamond, "--core-memory", "7", "-o", tmp_path / "o", *more)
+        assert code == 2 and text.count("`nmsolve explain pipeline` names a smallest set") == 1, more
     for wrong, words in (
         (("route", tmp_path / "none.json"), "none.json"),
         (("route", *about, "--turns", "north"), "turns"),

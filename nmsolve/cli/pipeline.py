@@ -61,12 +61,14 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
     first, known = _first(o, start, given.problem)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    names = None if o.pareto is None else _front_names(o, given.problem)
+    with explained("pipeline"):
+        names = None if o.pareto is None else _front_names(o, given.problem)
     prepare_folder(o.out)
     if o.write_model is not None:
         from nmsolve.solvers.pipeline.exact import models
 
-        write_models("pipeline", models(given.problem), o.write_model)
+        with explained("pipeline"):
+            write_models("pipeline", models(given.problem), o.write_model)
     if names is not None:
         return _pipeline_front(o, names, given.problem, first)
     search = limit * (1 - PLACE_PART) if o.place else search_time(limit)

@@ -96,7 +96,8 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
     if o.write_model is not None:
         from nmsolve.solvers.routing.exact import models
 
-        write_models("routes", models(problem), o.write_model)
+        with explained("route"):
+            write_models("routes", models(problem), o.write_model)
     if names is not None:
         return _route_front(o, names, loaded, problem)
     with Patience(clock.end(limit)) as patience:
@@ -117,7 +118,8 @@ def _route_front(o: RouteOptions, names: tuple[str, str], loaded: Loaded, proble
     from nmsolve.solvers.routing.multi_objective import RoutingObjectives
     from nmsolve.solvers.run import Options
 
-    require_routes(problem)
+    with explained("route"):
+        require_routes(problem)
     first, limit = None, opt.seconds(o.time_limit)
     if (path := o.warm_start) is not None:
         first = first_solution(problem, *routes_again(path / FLOWS if path.is_dir() else path, problem))
