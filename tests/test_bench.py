@@ -218,6 +218,18 @@ def test_a_folder_is_a_suite(tmp_path: Path) -> None:
     assert b.problem.sizes["cores"] == 4 and b.problem.objective == "cut"
 
 
+def test_instances_of_the_same_name_do_not_hide_one_another(tmp_path: Path) -> None:
+    """Two files with the same stem are refused by name; each alone is an instance, as is a folder with one of them."""
+    own = folder(tmp_path)
+    (own / "a.graph").write_text("2 1\n2\n1\n")
+    with pytest.raises(InputError, match=r"two instances are called a: a\.dat and a\.graph"):
+        loaded(str(own), None, tmp_path)
+    (alone,) = loaded(str(own / "a.graph"), None, tmp_path, machine="mesh:2x2")
+    assert alone.name == "a" and alone.problem.sizes["nodes"] == 2
+    (own / "a.dat").unlink()
+    assert [i.name for i in loaded(str(own), None, tmp_path, machine="mesh:2x2")] == ["a", "b"]
+
+
 @pytest.mark.parametrize(
     ("table", "message"),
     [

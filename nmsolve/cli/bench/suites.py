@@ -124,13 +124,30 @@ def _files(source: Source, path: Path, only: str | None, options: Mapping[str, A
     one = path.is_file() or is_instance(path)
     folder = path.resolve().parent if one else path
     beside = [path] if one else [p for p in sorted(path.iterdir()) if p.name != BEST_KNOWN and is_instance(p)]
-    files = {p.resolve().name if p.is_dir() else p.stem: p for p in beside}
+    files = _by_name(beside)
     known = _best_known(folder / BEST_KNOWN) if (folder / BEST_KNOWN).exists() else {}
     file = next(iter(source.table.parameters))
     return [
         _instance(source, name, {file: files[name].resolve(), **options}, known.get(name))
         for name in _chosen(list(files), only, str(path))
     ]
+
+
+def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
+    """Return instances of one folder by name: that of a folder, that of a file without its ending.
+
+    Raises
+    ------
+    InputError : two have the same name, so that runs of the one would count for the other
+    """
+    out: dict[str, Path] = {}
+    for path in paths:
+        name = path.resolve().name if path.is_dir() else path.stem
+        other = out.setdefault(name, path)
+        if other != path:
+            what = f"two instances are called {name}: {other.name} and {path.name}"
+            raise InputError(what, str(path.parent), "another name for one of them, or one alone")
+    return out
 
 
 def _instance(source: Source, name: str, options: Mapping[str, Any], best_known: float | None) -> Instance:
