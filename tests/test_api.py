@@ -13,6 +13,7 @@ import pytest
 
 import nmsolve
 from nmsolve.hw.scores import objective_value
+from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 from nmsolve.solvers.mapping import api, auto, memory_estimate
@@ -283,3 +284,14 @@ def test_importing_the_package_is_light():
     code = "import sys, json, nmsolve; print(json.dumps(list(sys.modules)))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert not {"numba", "numpy", "scipy", "ortools", "highspy", "matplotlib"} & set(json.loads(out))
+
+
+def test_what_cannot_fit_is_refused_before_any_search():
+    """Five neurons, four cores for one each: by ``map`` and by ``solve``, as on the command line, and no search begins."""
+    graph = nmsolve.LogicGraph.from_edges(5, [0, 1], [1, 2], sizes=np.ones((5, 1), int))
+    machine, seen = Machine("small", (1, 1), (2, 2), capacity={"neurons": 1}), []
+    with pytest.raises(nmsolve.DoesNotFitError, match="neurons"):
+        nmsolve.map(graph, machine, observers=[seen.append], **QUICK)
+    with pytest.raises(nmsolve.DoesNotFitError, match="neurons"):
+        api.solve(MappingProblem(graph, machine), observers=[seen.append], **QUICK)
+    assert seen == []

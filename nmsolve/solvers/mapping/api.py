@@ -14,6 +14,7 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
+from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.migration import Migration
 from nmsolve.model.mapping.problem import MappingProblem, default_node_limit
 from nmsolve.model.types import AnyArray, IntArray
@@ -42,7 +43,6 @@ def make_problem(
     DoesNotFitError : the graph cannot fit, shown by counting
     """
     from nmsolve.hw.magnitude import require_scale
-    from nmsolve.model.mapping.fit import require_fit
 
     limit = default_node_limit(graph, machine, balance)
     problem = MappingProblem(graph, machine, objective, tuple(constraints), limit, migration)
@@ -125,7 +125,12 @@ def solve(
 
     ``started`` is the ``time.monotonic()`` from which the limit counts. ``known`` are bounds from before: they count as far as
     they can be recomputed, else on their solver's word.
+
+    Raises
+    ------
+    InputError, DoesNotFitError : as of :func:`map`
     """
+    require_fit(problem)
     task = _admitted(problem, warm_start, options, mip_solver)
     return run(task, Options(**options, known=known, words=True))
 
