@@ -239,3 +239,16 @@ def test_turn_map_counts_what_is_prohibited() -> None:
     told = re.findall(r"([\d,]+) of ([\d,]+) prohibited", turn_map(machine, turns))
     assert len(told) == 8 and sum(int(a) for a, _ in told) == turns.prohibited(machine)
     assert all(int(b) == 6 for _, b in told)  # (3 - 1) * (4 - 1) corners of every kind
+
+
+def test_a_simulation_that_ends_before_any_packet_arrives_draws_no_empty_pictures(
+    mapping: list[object], tmp_path: Path, call: Called
+) -> None:
+    """Of what never moved there is a sentence; a run that goes on has all pictures."""
+    for cycles, pictures in ((1, 0), (4000, 5)):
+        out = tmp_path / str(cycles)
+        result = simulated(call, out, *mapping, "--load", 0.01, "--warmup", 0, "--cycles", cycles)
+        page = (out / "simulation.html").read_text()
+        assert (result["runs"][0]["latency"]["packets"] == 0) == (pictures == 0)
+        assert page.count("<svg") == pictures and ("No packet had arrived" in page) == (pictures == 0)
+        assert "<h2>Again</h2>" in page

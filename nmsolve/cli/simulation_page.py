@@ -29,7 +29,7 @@ UNIT = "flits per cycle"
 
 
 def render_simulation_html(setting: Setting, runs: Runs, report: SimulationReport, command: str) -> str:
-    """Return the whole page. Equal arguments give equal bytes."""
+    """Return the whole page. Equal arguments give equal bytes. Where no packet or no flit has moved, no picture is drawn of it."""
     load, main = shown(runs)
     machine, use = setting.machine, main.link_use
     hot = hottest_links(machine, use)
@@ -44,14 +44,16 @@ def render_simulation_html(setting: Setting, runs: Runs, report: SimulationRepor
         steps=steps_of(setting, main),
         words=simulation_words(setting, report),
         curve=_curve(setting, report),
-        histogram=pictures_routing.latency_histogram(main.latency.histogram),
+        histogram=pictures_routing.latency_histogram(main.latency.histogram) if main.latency.count else "",
         routing={
             "links": links_picture(machine, use, hot, UNIT),
             "directions": pictures_routing.direction_loads(machine, use, UNIT),
             "turn_map": "",
             "hottest": hottest_rows(machine, setting.flows, routes, use, hot),
             "unit": UNIT,
-        },
+        }
+        if use.any()
+        else None,
         energy=energy_section(machine, network, compute, steps_of(setting, main)),
         command=command,
         ending=ending,
