@@ -29,7 +29,7 @@ UNIT = "flits per cycle"
 
 
 def render_simulation_html(setting: Setting, runs: Runs, report: SimulationReport, command: str) -> str:
-    """Return the whole page. Equal arguments give equal bytes. Where no packet or no flit has moved, no picture is drawn of it."""
+    """Return the whole page. Equal arguments give equal bytes. There are no pictures of latencies or links without any."""
     load, main = shown(runs)
     machine, use = setting.machine, main.link_use
     hot = hottest_links(machine, use)
