@@ -1,0 +1,114 @@
+"""Rules of compilers: engines that decide once, without a search. Their gaps say what a rule loses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmsolve.heuristics.assignment.growth import GreedyGrowth
+from nmsolve.heuristics.assignment.places import Items, Ledger, no_network, offer
+from nmsolve.heuristics.assignment.threshold import Threshold
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.engine import Context
+from nmsolve.model.types import IntArray
+
+__all__ = ["GreedyGrowth", "Priority", "ScalarTensor", "Threshold"]
+
+
+class ScalarTensor:
+    """All scalar operators to the host, all tensor operators to the accelerator (M3.9).
+
+    The accelerator is that which comes first; each in turn comes first once, and the best is kept. An operator that it cannot
+    run, or has no memory for, goes to the next, in the end to the host.
+    """
+
+    name = "scalar-tensor"
+    finds = "mappings"
+
+    def refuses(self, problem: AssignProblem) -> str | None:
+        """Return why it cannot take the problem, or None."""
+        return no_network(problem)
+
+    def run(self, problem: AssignProblem, context: Context) -> None:
+        """Offer one assignment for every accelerator that may come first."""
+        items = Items(problem)
+        hosts, accelerators = _by_kind(problem)
+        for first in _leaders(items, accelerators):
+            order = [first, *(j for j in accelerators if j != first), *hosts] if accelerators else hosts
+            back = [*hosts, *accelerators]
+            unit = _in_order(items, [back if items.scalar[k] else order for k in range(items.count)])
+            name = problem.units.names[first] if accelerators else "no accelerator"
+            if unit is None:
+                context.note(f"{name} first: an operator fits in no memory")
+            else:
+                offer(problem, context, items.spread(unit), f"{name} first")
+            if context.should_stop():
+                return
+
+
+class Priority:
+    """Processors in order of priority, each takes the largest connected sets of operators that it can run (as onnxruntime does).
+
+    Accelerators come before hosts, in the order of the machine. Operators of class scalar, which work on shapes, go to the host.
+    A processor whose memory is full takes no more.
+    """
+
+    name = "priority"
+    finds = "mappings"
+
+    def refuses(self, problem: AssignProblem) -> str | None:
+        """Return why it cannot take the problem, or None."""
+        return no_network(problem)
+
+    def run(self, problem: AssignProblem, context: Context) -> None:
+        """Offer one assignment."""
+        items, units = Items(problem), problem.units
+        hosts, accelerators = _by_kind(problem)
+        ledger, unit = Ledger(items), np.full(items.count, -1, np.int64)
+        for j in [*accelerators, *hosts]:
+            free = (unit < 0) & items.possible[:, j]
+            if not units.host[j]:
+                free &= ~(items.scalar & items.possible[:, hosts].any(axis=1))
+            for own in items.components(free):
+                for k in own:
+                    if ledger.fits(k, j):
+                        ledger.place(k, j)
+                        unit[k] = j
+        left = np.flatnonzero(unit < 0).tolist()
+        for k in left:
+            found = [j for j in [*hosts, *accelerators] if items.possible[k, j] and ledger.fits(k, j)]
+            if not found:
+                label = problem.labels[items.members[k][0]]
+                context.note(f"operator {label!r} fits in no memory after those before it")
+                return
+            ledger.place(k, found[0])
+            unit[k] = found[0]
+        order = ", ".join(units.names[j] for j in [*accelerators, *hosts])
+        offer(problem, context, items.spread(unit), f"priority {order}")
+
+
+def _by_kind(problem: AssignProblem) -> tuple[list[int], list[int]]:
+    """Return hosts and accelerators, in the order of the machine."""
+    host = problem.units.host
+    return np.flatnonzero(host).tolist(), np.flatnonzero(~host).tolist()
+
+
+def _leaders(items: Items, accelerators: Sequence[int]) -> list[int]:
+    """Return accelerators that differ: one of those with equal costs, or a place that stands for none."""
+    seen: dict[bytes, int] = {}
+    for j in accelerators:
+        seen.setdefault(items.run[:, j].tobytes() + items.possible[:, j].tobytes(), j)
+    return list(seen.values()) or [0]
+
+
+def _in_order(items: Items, orders: Sequence[Sequence[int]]) -> IntArray | None:
+    """Return (N,) the first unit of each item's order that can run it and has room; None if there is none."""
+    ledger, unit = Ledger(items), np.zeros(items.count, np.int64)
+    for k, order in enumerate(orders):
+        found = next((j for j in order if items.possible[k, j] and ledger.fits(k, j)), -1)
+        if found < 0:
+            return None
+        ledger.place(k, found)
+        unit[k] = found
+    return unit
