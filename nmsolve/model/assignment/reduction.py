@@ -45,6 +45,8 @@ class Reduced:
     stand_in : (operator nodes, J) strategy that stands for a unit, -1 where the unit cannot run the node
     group_node : (G, J) node that says that a unit fuses a group, -1 without one
     needs : (K, 3) choice of an operator, auxiliary node, and the least strategy that the node then has
+    presence : (P, 3) auxiliary node, tensor (the first of those with its maker and users, which move together), site
+    residency : (R, 3) auxiliary node, tensor, memory
     """
 
     network: CostNetwork
@@ -54,6 +56,8 @@ class Reduced:
     stand_in: IntArray
     group_node: IntArray
     needs: IntArray
+    presence: IntArray
+    residency: IntArray
 
     def lift(self, strategy: IntArray) -> IntArray:
         """Return the packed solution that strategies (N,) mean; operators decide, and overlapping groups by their nodes."""
@@ -113,7 +117,8 @@ def reduced(problem: AssignProblem | CostNetwork) -> Reduced:
 def _as_it_is(network: CostNetwork) -> Reduced:
     none = np.zeros(0, np.int64)
     empty = np.zeros((0, 0), np.int64)
-    return Reduced(network, None, none, none, empty, empty, np.zeros((0, 3), np.int64))
+    rows = np.zeros((0, 3), np.int64)
+    return Reduced(network, None, none, none, empty, empty, rows, rows, rows)
 
 
 def _fused(problem: AssignProblem, unit: IntArray, chosen: BoolArray, own: BoolArray) -> BoolArray:
@@ -241,7 +246,8 @@ class _Builder:
         self.tables: list[IntArray] = []
         self.lengths: list[IntArray] = []
         self.demand: list[IntArray] = []
-        self.needs: list[IntArray] = []
+        rows = np.zeros((0, 3), np.int64)
+        self.needs, self.presence, self.residency = [rows], [rows], [rows]
 
     def add_nodes(self, sizes: IntArray, cost: IntArray) -> tuple[IntArray, IntArray]:
         """Add nodes with so many strategies each and their costs; the numbers of the nodes, and their first choices."""
@@ -299,20 +305,59 @@ def _reduce(problem: AssignProblem) -> Reduced:
         problem.units.capacity,
         builder.constant,
     )
-    needs = np.concatenate([*builder.needs, none.reshape(0, 3)])
-    return Reduced(network, problem, operators.node, operators.unit, operators.stand_in, group_node, needs)
+    rows = (np.concatenate(x) for x in (builder.needs, builder.presence, builder.residency))
+    return Reduced(network, problem, operators.node, operators.unit, operators.stand_in, group_node, *rows)
 
 
-class _Uses(NamedTuple):
-    """Tensors with one set of users and one maker are one; (K, 2) maker and users as nodes, and what moving costs.
+class Bundles(NamedTuple):
+    """Tensors with the same maker and users count as one.
 
     Attributes
     ----------
+    first : (B,) the first tensor of each
+    move : (B, S, S) what moving all of them costs
+    bundle, user : (K,) which operator uses which
+    """
+
+    first: IntArray
+    move: IntArray
+    bundle: IntArray
+    user: IntArray
+
+
+def bundles_of(problem: AssignProblem) -> Bundles:
+    """Return the tensors that move together."""
+    flows = problem.flows
+    move = flows.energy if problem.objective == "energy" else flows.time
+    known: dict[tuple[int, bytes], int] = {}
+    starts, makers = flows.indptr.tolist(), flows.source.tolist()
+    which, first = np.zeros(flows.count, np.int64), []
+    for t in range(flows.count):
+        key = makers[t], flows.targets[starts[t] : starts[t + 1]].tobytes()
+        if key not in known:
+            first.append(t)
+        which[t] = known.setdefault(key, len(known))
+    whole = np.zeros((len(first), *move.shape[1:]), np.int64)
+    np.add.at(whole, which, move)
+    leads = np.zeros(flows.count, bool)
+    leads[first] = True
+    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
+    mine = leads[tensor]
+    return Bundles(np.array(first, np.int64), whole, which[tensor[mine]], flows.targets[mine])
+
+
+class _Uses(NamedTuple):
+    """What costs something to move, maker and users as nodes.
+
+    Attributes
+    ----------
+    first : (B,) first tensor of the bundle
     maker : (B,) node
     move : (B, S, S)
     bundle, user : (K,) which of them a node uses, each once, never its maker
     """
 
+    first: IntArray
     maker: IntArray
     move: IntArray
     bundle: IntArray
@@ -321,32 +366,13 @@ class _Uses(NamedTuple):
 
 def _uses(problem: AssignProblem, operators: OperatorNodes) -> _Uses:
     """Return who uses what, tensors that cost nothing left out."""
-    flows = problem.flows
-    move = flows.energy if problem.objective == "energy" else flows.time
-    maker = operators.node[flows.source]
-    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
-    user = operators.node[flows.targets]
-    costs = move.max(axis=(1, 2), initial=0) > 0
-    away = (user != maker[tensor]) & costs[tensor]
-    pairs = np.unique(tensor[away] * operators.nodes + user[away])
-    tensor, user = pairs // operators.nodes, pairs % operators.nodes
-    bundles: dict[tuple[int, bytes], int] = {}
-    starts = np.searchsorted(tensor, np.arange(flows.count + 1)).tolist()
-    which = np.full(flows.count, -1)
-    for t in range(flows.count):
-        if starts[t] < starts[t + 1]:
-            key = int(maker[t]), user[starts[t] : starts[t + 1]].tobytes()
-            which[t] = bundles.setdefault(key, len(bundles))
-    used = np.flatnonzero(which >= 0)
-    whole = np.zeros((len(bundles), *move.shape[1:]), np.int64)
-    np.add.at(whole, which[used], move[used])
-    of, first = np.unique(which[used], return_index=True)
-    makers = np.zeros(len(bundles), np.int64)
-    makers[of] = maker[used[first]]
-    leads = np.zeros(flows.count, bool)
-    leads[used[first]] = True
-    mine = leads[tensor]
-    return _Uses(makers, whole, which[tensor[mine]], user[mine])
+    all_of = bundles_of(problem)
+    maker = operators.node[problem.flows.source[all_of.first]]
+    user = operators.node[all_of.user]
+    costs = all_of.move.max(axis=(1, 2), initial=0) > 0
+    away = (user != maker[all_of.bundle]) & costs[all_of.bundle]
+    pairs = np.unique(all_of.bundle[away] * operators.nodes + user[away])
+    return _Uses(all_of.first, maker, all_of.move, pairs // operators.nodes, pairs % operators.nodes)
 
 
 def sites_of(problem: AssignProblem, operators: OperatorNodes) -> BoolArray:
@@ -390,6 +416,7 @@ def _transfers(problem: AssignProblem, operators: OperatorNodes, uses: _Uses, bu
     node, _ = builder.add_nodes(np.full(len(b), 2), cost)
     number = np.full((bundles, sites), -1)
     number[b, s] = node
+    builder.presence.append(np.column_stack([node, uses.first[b], s]))
     free = ~alone[b]
     e = _entries(operators, uses.maker[b[free]], np.full(int(free.sum()), 2))
     values = uses.move[b[free][e.pair], operators.site[e.choice], s[free][e.pair]] * e.strategy
@@ -596,6 +623,7 @@ def _residency(
     aux, first = builder.add_nodes(ends + 1, np.zeros(int((ends + 1).sum()), np.int64))
     number = np.zeros(problem.flows.count, np.int64)
     number[tensors] = np.arange(len(tensors))
+    builder.residency.append(np.column_stack([aux, tensors, np.full(len(aux), memory)]))
     rank = np.arange(len(spans)) - np.repeat(starts, ends) + 1
     begins = np.where(problem.flows.kept, 0, problem.flows.since)
     builder.demand.append(_demands(first[number[owner]] + rank, begins[owner], until, size[owner], memory))

@@ -12,7 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.assignment.reduction import OperatorNodes, gain_of, operator_nodes, sites_of
+from nmsolve.model.assignment.reduction import (
+    Bundles,
+    OperatorNodes,
+    bundles_of,
+    gain_of,
+    operator_nodes,
+    sites_of,
+)
 from nmsolve.model.types import BoolArray, IntArray
 
 
@@ -58,7 +65,7 @@ def cut_graph(problem: AssignProblem) -> CutGraph | str:
     if extra is None:
         return "groups that could be fused overlap"
     graph = _Graph(problem, operators)
-    graph.transfers(_bundles(problem))
+    graph.transfers(bundles_of(problem))
     graph.fusion(extra)
     return graph.finished()
 
@@ -96,42 +103,6 @@ def fused_best(problem: AssignProblem, unit: IntArray) -> BoolArray:
     return fused
 
 
-class _Bundles(NamedTuple):
-    """Tensors with the same maker and users count as one.
-
-    Attributes
-    ----------
-    first : (B,) the first tensor of each
-    move : (B, S, S) what moving all of them costs
-    bundle, user : (K,) which operator uses which
-    """
-
-    first: IntArray
-    move: IntArray
-    bundle: IntArray
-    user: IntArray
-
-
-def _bundles(problem: AssignProblem) -> _Bundles:
-    flows = problem.flows
-    move = flows.energy if problem.objective == "energy" else flows.time
-    known: dict[tuple[int, bytes], int] = {}
-    starts, makers = flows.indptr.tolist(), flows.source.tolist()
-    which, first = np.zeros(flows.count, np.int64), []
-    for t in range(flows.count):
-        key = makers[t], flows.targets[starts[t] : starts[t + 1]].tobytes()
-        if key not in known:
-            first.append(t)
-        which[t] = known.setdefault(key, len(known))
-    whole = np.zeros((len(first), *move.shape[1:]), np.int64)
-    np.add.at(whole, which, move)
-    leads = np.zeros(flows.count, bool)
-    leads[first] = True
-    tensor = np.repeat(np.arange(flows.count), np.diff(flows.indptr))
-    mine = leads[tensor]
-    return _Bundles(np.array(first, np.int64), whole, which[tensor[mine]], flows.targets[mine])
-
-
 class _Graph:
     """Costs "A is true and B is not" as they are found; a literal is a variable and 1, or 0 for its opposite."""
 
@@ -160,7 +131,7 @@ class _Graph:
         self.ones += len(a)
         return np.arange(self.ones - len(a), self.ones)
 
-    def transfers(self, bundles: _Bundles) -> None:
+    def transfers(self, bundles: Bundles) -> None:
         """Add what it costs to bring tensors to sites."""
         op = self.operators
         sizes, maker = op.sizes, op.node[self.problem.flows.source[bundles.first]]
@@ -195,7 +166,7 @@ class _Graph:
         self._price(bundles, k, s, arc, np.zeros(len(k), np.int64))
 
     def _forced(
-        self, bundles: _Bundles, costs: IntArray, first: IntArray, second: IntArray, must: BoolArray
+        self, bundles: Bundles, costs: IntArray, first: IntArray, second: IntArray, must: BoolArray
     ) -> None:
         """Makers pay what is asked for in any case; the price is that of the first user who must be there."""
         k, s = np.nonzero(must)
@@ -207,7 +178,7 @@ class _Graph:
         np.add.at(self.cost, second[b[two]], costs[1, b[two], s[two]])
         self._price(bundles, k, s, np.full(len(k), -1), costs[:, b, s].max(axis=0))
 
-    def _price(self, bundles: _Bundles, use: IntArray, site: IntArray, arc: IntArray, paid: IntArray) -> None:
+    def _price(self, bundles: Bundles, use: IntArray, site: IntArray, arc: IntArray, paid: IntArray) -> None:
         tensor = bundles.first[bundles.bundle[use]]
         self.prices.append(np.column_stack([tensor, bundles.user[use], site, arc, paid]))
 
