@@ -21,7 +21,8 @@ LARGEST_FILE = 2**24
 class AssignConstraints(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Demands.
 
-    Operators are named by their labels, by patterns of them (``*``, ``?``), or by type: ``kind:Softmax``. Places are units
+    Operators are named by their labels, by patterns of them (``*``, ``?``; ``@in`` and ``@out`` only by name), or by type:
+    ``kind:Softmax``. Places are units
     (``npu/2``) or processors (``npu``), one or a list.
 
     Attributes
@@ -128,11 +129,10 @@ def capacities(constraints: AssignConstraints, machine: ProcessorMachine) -> Flo
 def matching(pattern: str, labels: Sequence[str], kinds: Sequence[str], where: str) -> list[int]:
     """Return the operators that a name, a pattern or ``kind:TYPE`` means; at least one."""
     kind = pattern.removeprefix("kind:")
-    if kind != pattern:
-        own = [i for i, k in enumerate(kinds) if fnmatchcase(k, kind)]
-    else:
-        own = [i for i, label in enumerate(labels) if label == pattern]
-        own = own or [i for i, label in enumerate(labels) if fnmatchcase(label, pattern)]
+    own = [i for i, label in enumerate(labels) if label == pattern]
+    if not own:  # patterns do not mean @in and @out
+        words = labels if kind == pattern else kinds
+        own = [i for i, word in enumerate(words) if fnmatchcase(word, kind) and not labels[i].startswith("@")]
     if not own:
         raise InputError(
             f"no operator is called {pattern!r}", where, "a label, a pattern of labels, or kind:TYPE"

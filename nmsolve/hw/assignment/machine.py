@@ -119,6 +119,7 @@ class Link:
     energy : pJ per byte
     shared : all transfers of the link follow one another; otherwise those between different sites do not
     duplex : the two directions do not share the bandwidth
+    library : the name under which the function library knows copies over it, or nothing
     """
 
     name: str
@@ -128,6 +129,7 @@ class Link:
     energy: float = 0.0
     shared: bool = False
     duplex: bool = True
+    library: str = ""
 
 
 @dataclass(frozen=True, eq=False)

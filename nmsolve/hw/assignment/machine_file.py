@@ -71,6 +71,7 @@ class _LinkTable(msgspec.Struct, forbid_unknown_fields=True):
     energy_byte: Any = 0
     shared: bool = False
     duplex: bool = True
+    library: str = ""
 
 
 class _MachineTable(msgspec.Struct, forbid_unknown_fields=True):
@@ -228,6 +229,7 @@ def _link(link: _LinkTable, path: str, figures: _Figures) -> Link:
         energy=read("energy_byte", ENERGY),
         shared=link.shared,
         duplex=link.duplex,
+        library=link.library,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,17 +16,17 @@ from nmsolve.hw.assignment.constraints import (
     together_of,
 )
 from nmsolve.hw.assignment.costs import Terms, terms_of
-from nmsolve.hw.assignment.flatten import Path, Program, Step, branch_share, program_of
+from nmsolve.hw.assignment.estimates import Estimate, Estimates, earlier_runs, measured_links, verdicts
+from nmsolve.hw.assignment.flatten import Path, Program, Step, program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
+from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import Work, bytes_touched, roofline, why_not, widths_of
+from nmsolve.hw.assignment.roofline import why_not
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
-from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.classes import CONTROL, operator_class
-from nmsolve.model.operators.costs import OperatorCost
-from nmsolve.model.operators.graph import Operator, OperatorGraph
+from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import FloatArray, IntArray
 
 
@@ -37,19 +37,46 @@ class StatedAssignment:
     Attributes
     ----------
     problem : the problem
-    program : the steps and flows that its operators and tensors are, in the same order
+    estimates : where its costs come from
     operators : (L,) per operator its number in the model, or operator, body, operator in the body, ...; () for ``@in``, ``@out``
     tensors : (T,) per tensor its number, or operator, body, number in the body, ...; () for what control flow tells
     terms : T, A, S and O of every operator on every unit
     left_out : operators that are done before the run, by every program that uses what they make: constants and weight carriers
     origin : (L, J) where the time of an operator on a unit comes from: ``assumed``, ``fitted``, ``measured``, "" where it cannot
-    machine : the machine
     """
 
     problem: AssignProblem
-    program: Program
-    machine: ProcessorMachine
+    estimates: Estimates
     origin: tuple[tuple[str, ...], ...]
+
+    @property
+    def program(self) -> Program:
+        """The steps and flows that operators and tensors are, in the same order."""
+        return self.estimates.program
+
+    @property
+    def machine(self) -> ProcessorMachine:
+        """The machine, with links as measured."""
+        return self.estimates.machine
+
+    @property
+    def fits(self) -> Mapping[tuple[str, str], float]:
+        """The regressions that times come from: (type of operator, processor) -> median relative error."""
+        return self.estimates.fits
+
+    @cached_property
+    def earlier(self) -> IntArray:
+        """(L, J) how often operators like these got a unit in earlier runs, less how often they failed to get it."""
+        return earlier_runs(self.estimates)
+
+    def record(self, library: Library, unit: IntArray) -> None:
+        """Write into a library which processors the operators got (L,), for the next run.
+
+        Raises
+        ------
+        InputError : the file cannot be written
+        """
+        library.record(*verdicts(self.estimates, self.problem.time, unit))
 
     @property
     def operators(self) -> tuple[Path, ...]:
@@ -77,11 +104,12 @@ def state_assignment(
     machine: ProcessorMachine,
     *,
     bindings: Mapping[str, int] | None = None,
+    library: Library | None = None,
     objective: str = "latency",
     constraints: AssignConstraints | None = None,
     ceilings: Ceilings = (),
 ) -> StatedAssignment:
-    """Return the problem: every operator on one unit, at the cost of :mod:`nmsolve.hw.assignment.roofline`.
+    """Return the problem: every operator on one unit, at what the library knows it to cost, else at its roofline.
 
     ``@in`` and ``@out`` are on the first host (a pin of them may say another). Control flow is opened, its bodies' operators
     cost what all their runs do; for ``makespan`` it stays whole.
@@ -95,10 +123,16 @@ def state_assignment(
     program = program_of(graph, bindings, whole=objective == "makespan")
     labels = tuple(step.label for step in program.steps)
     kinds = tuple(step.operator.kind if step.operator else step.label for step in program.steps)
-    works = _works(program)
-    _require_processors(program, works, machine)
-    run = [_costs_of(step, work, program, machine) for step, work in zip(program.steps, works, strict=True)]
-    time, energy = (np.array([costs[k] for costs in run])[:, machine.owner] for k in (0, 1))
+    machine = measured_links(machine, library)
+    estimates = Estimates(program, machine, library)
+    inside = estimates
+    if objective == "makespan" and any(
+        step.operator is not None and step.operator.bodies for step in program.steps
+    ):
+        inside = Estimates(program_of(graph, bindings), machine, library)
+    _require_processors(inside)
+    time, energy, origin = _run_costs(estimates, None if inside is estimates else inside)
+    time, energy = time[:, machine.owner], energy[:, machine.owner]
     allowed = allowed_units(constraints, machine, labels, kinds)
     _place_ends(program, machine, constraints, time, energy)
     possible = (time >= 0) & allowed
@@ -121,134 +155,75 @@ def state_assignment(
         time=whole[0],
         energy=whole[1],
         flows=flows,
-        groups=_groups(program, works, machine, whole[0], whole[1]),
+        groups=_groups(estimates, whole[0], whole[1]),
         units=units,
         together=together,
         objective=objective,
         ceilings=ceilings,
     )
-    origin = tuple(tuple("assumed" if fine else "" for fine in row) for row in possible.tolist())
-    return StatedAssignment(problem, program, machine, origin)
+    names = tuple(
+        tuple(row[k] if fine else "" for k, fine in zip(machine.owner.tolist(), able, strict=True))
+        for row, able in zip(origin, possible.tolist(), strict=True)
+    )
+    return StatedAssignment(problem, estimates, names)
 
 
-def work_of(
-    graph: OperatorGraph, operator: Operator, cost: OperatorCost, bindings: Mapping[str, int]
-) -> Work:
-    """Return what one run of an operator does; of control flow itself nothing but to start.
+def _run_costs(
+    estimates: Estimates, inside: Estimates | None
+) -> tuple[FloatArray, FloatArray, list[tuple[str, ...]]]:
+    """Return (L, P) ps and pJ of all runs of every step on every processor, -1 where it cannot run, and where times come from.
 
-    Raises
-    ------
-    InputError : work or size that is not known
+    ``inside``: the program with its control flow opened, where that stays whole.
     """
-    where = f"{graph.name}: {operator.kind} {operator.name!r}"
-    if operator.kind in CONTROL:
-        return Work(operator.kind, "", frozenset(), 0, 0, 0)
-    width, needed = widths_of(graph, operator)
-
-    def number(figure: object, what: str) -> int:
-        return figure if isinstance(figure, int) else bind(figure, bindings, what, where)  # type: ignore[arg-type]
-
-    read = number(cost.weight_bytes, "the weights") + number(cost.input_bytes, "the size of the inputs")
-    written = number(cost.output_bytes, "the size of the results")
-    return Work(
-        operator.kind, width, needed, number(cost.macs, "the work"), number(cost.elements, "the work"),
-        bytes_touched(operator.kind, read, written),
-    )  # fmt: skip
-
-
-def _works(program: Program) -> list[Work | None]:
-    """Return (L,) what one run of every step does, None for ``@in`` and ``@out``."""
-    return [
-        None
-        if step.operator is None or step.graph is None or step.cost is None
-        else work_of(step.graph, step.operator, step.cost, program.bindings)
-        for step in program.steps
-    ]
+    steps, count = estimates.program.steps, len(estimates.machine.processors)
+    time, energy = np.full((len(steps), count), -1.0), np.full((len(steps), count), -1.0)
+    origin = []
+    for i, step in enumerate(steps):
+        names = []
+        for k in range(count):
+            if inside is not None and step.operator is not None and step.operator.bodies:
+                own = _whole_control(step, inside, k)
+            else:
+                own = estimates.of(i, k)
+                runs = step.runs + step.turns
+                own = None if own is None else Estimate(own.time * runs, own.energy * runs, own.origin)
+            if own is not None:
+                time[i, k], energy[i, k] = own.time, own.energy
+            names.append("" if own is None else own.origin)
+        origin.append(tuple(names))
+    return time, energy, origin
 
 
-def _costs_of(
-    step: Step, work: Work | None, program: Program, machine: ProcessorMachine
-) -> tuple[list[float], list[float]]:
-    """Return ps and pJ of all runs of a step on every processor, -1 where it cannot run."""
-    count = len(machine.processors)
-    if work is None or step.operator is None or step.graph is None or step.cost is None:
-        return [0.0] * count, [0.0] * count
-    if step.operator.bodies and not step.turns:
-        return _whole_control(step.graph, step.operator, step.cost, program, machine)
-    times, energies = [], []
-    for p in machine.processors:
-        if why_not(p, work) is not None:
-            times.append(-1.0)
-            energies.append(-1.0)
-            continue
-        time, energy = roofline(p, [work])
-        times.append(time * (step.runs + step.turns) if step.operator.kind in CONTROL else time * step.runs)
-        energies.append(energy * step.runs)
-    return times, energies
-
-
-def _whole_control(
-    graph: OperatorGraph, operator: Operator, cost: OperatorCost, program: Program, machine: ProcessorMachine
-) -> tuple[list[float], list[float]]:
-    """Return ps and pJ of control flow that stays whole: all of its bodies on one processor, the control itself on a host.
+def _whole_control(step: Step, inside: Estimates, k: int) -> Estimate | None:
+    """Return what control flow costs that stays whole: all that its bodies hold on one processor, the control itself on a host.
 
     On an accelerator every run of a body is a round trip to the first host, which decides what comes next.
     """
-    where = f"{graph.name}: {operator.kind} {operator.name!r}"
-    trips = bind(cost.trips, program.bindings, "how often the body runs", where)
-    host = next(p for p in machine.processors if p.host)
-    ways, home = machine.ways, machine.sites_of(host.name)[0]
-    times, energies = [], []
-    for p in machine.processors:
-        there = machine.sites_of(p.name)[0]
-        trip = 0.0 if p.host else p.interrupt + ways.latency[home, there] + ways.latency[there, home]
-        time, energy = host.launch, 0.0
-        for b, body in enumerate(operator.bodies):
-            runs = branch_share(graph, operator, b) if operator.kind == "If" else float(trips)
-            inner = _body_costs(body, cost.bodies[b], program, machine, p.name)
-            if inner is None:
-                time = -1.0
-                break
-            time += runs * (inner[0] + trip + host.launch)
-            energy += runs * inner[1]
-        times.append(time)
-        energies.append(energy if time >= 0 else -1.0)
-    return times, energies
-
-
-def _body_costs(
-    body: OperatorGraph,
-    costs: tuple[OperatorCost, ...],
-    program: Program,
-    machine: ProcessorMachine,
-    name: str,
-) -> tuple[float, float] | None:
-    """Return ps and pJ of one run of a body on a processor, None if it cannot run one of its operators."""
-    k = next(k for k, p in enumerate(machine.processors) if p.name == name)
+    machine = inside.machine
+    p = machine.processors[k]
+    host = next(n for n, q in enumerate(machine.processors) if q.host)
+    home, there = machine.sites_of(machine.processors[host].name)[0], machine.sites_of(p.name)[0]
+    trip = (
+        0.0 if p.host else p.interrupt + machine.ways.latency[home, there] + machine.ways.latency[there, home]
+    )
     time = energy = 0.0
-    for operator, cost in zip(body.operators, costs, strict=True):
-        if operator.kind == "Constant":
+    for i, inner in enumerate(inside.program.steps):
+        if inner.path[: len(step.path)] != step.path:
             continue
-        if operator.bodies:
-            times, energies = _whole_control(body, operator, cost, program, machine)
-            own = (times[k], energies[k])
-        else:
-            work = work_of(body, operator, cost, program.bindings)
-            own = (
-                (-1.0, -1.0)
-                if why_not(machine.processors[k], work)
-                else roofline(machine.processors[k], [work])
-            )
-        if own[0] < 0:
+        control = inner.operator is not None and bool(inner.operator.bodies)
+        own = inside.of(i, host if control else k)
+        if own is None:
             return None
-        time, energy = time + own[0], energy + own[1]
-    return time, energy
+        time += own.time * (inner.runs + inner.turns) + (inner.turns * trip if control else 0.0)
+        energy += own.energy * (inner.runs + inner.turns)
+    return Estimate(time, energy, "assumed")
 
 
-def _require_processors(program: Program, works: Sequence[Work | None], machine: ProcessorMachine) -> None:
+def _require_processors(estimates: Estimates) -> None:
     """Raise InputError for operators that no processor can run, with what is in the way: widths first."""
+    program, machine = estimates.program, estimates.machine
     reasons: dict[str, list[str]] = {}
-    for step, work in zip(program.steps, works, strict=True):
+    for step, work in zip(program.steps, estimates.works, strict=True):
         if work is None or work.kind in CONTROL:
             continue
         why = [why_not(p, work) for p in machine.processors]
@@ -290,21 +265,23 @@ def _require_places(
         )  # fmt: skip
 
 
-def _groups(
-    program: Program,
-    works: Sequence[Work | None],
-    machine: ProcessorMachine,
-    time: IntArray,
-    energy: IntArray,
-) -> Groups:
-    """Return the groups that gain on some unit: the saved part of what their members cost there (L, J)."""
+def _groups(estimates: Estimates, time: IntArray, energy: IntArray) -> Groups:
+    """Return the groups that gain on some unit: the saved part of what their members cost there (L, J).
+
+    The part is measured, if the library has the group, else that of the rooflines.
+    """
+    program, works, machine = estimates.program, estimates.works, estimates.machine
     first = [int(np.flatnonzero(machine.owner == k)[0]) for k in range(len(machine.processors))]
     members, gains = [], []
     for group in groups_of(program, works, time[:, first] >= 0):
         own = np.array(group.members)
         possible = (time[own] >= 0).all(axis=0)
         gain = []
-        for part, table in zip(savings(group, works, machine), (time, energy), strict=True):
+        parts = savings(group, works, machine)
+        for k in range(len(machine.processors)):
+            measured = estimates.saved(group.members, k)
+            parts[0][k] = parts[0][k] if measured is None else measured
+        for part, table in zip(parts, (time, energy), strict=True):
             gain.append(
                 np.where(possible, np.floor(part[machine.owner] * table[own].sum(axis=0)), 0).astype(np.int64)
             )
