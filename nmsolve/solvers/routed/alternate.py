@@ -221,10 +221,10 @@ class _Run:
         state.heat[1:3] = max(self.best, 1e-300), NORM
         reset(state)
         best, rng = np.array(start), new_rng(self.seed, len(self.rounds))
-        tries, low, begun = FIRST, norm(state, True), time.monotonic()
+        tries, low, begun = FIRST, norm(state), time.monotonic()
         while (spent := (time.monotonic() - begun) / self.seconds) < 1.0:
             now = time.monotonic()
-            low = search(state, True, self.heat * COLD**spent, tries, best, low, rng)
+            low = search(state, self.heat * COLD**spent, tries, best, low, rng)
             reset(state)
             tries = max(1, min(4 * tries, int(tries * SLICE / max(time.monotonic() - now, 1e-5))))
         out: IntArray = self.reduction.lift(best)

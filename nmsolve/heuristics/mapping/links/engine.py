@@ -58,17 +58,16 @@ class Links:
         core = _start(problem, context)
         if core is None or context.should_stop() or problem.cores == 1 or problem.graph.m == 0:
             return
-        by_load, rng = uses_links(problem), new_rng(context.seed)
-        state, best = build(problem, core), np.array(core)
+        state, best, rng = build(problem, core), np.array(core), new_rng(context.seed)
         seconds, tries, sharp = max(1e-3, context.time_left()), FIRST, False
         state.heat[1:3] = max(float(state.loads.max()), 1e-300), WIDE
         reset(state)
-        low = value(state, by_load) if state.tables[1] <= 0.0 else np.inf
-        state.tables[2] = FIRST_PRICE * value(state, by_load) / max(1, int(state.entries.sum()))
+        low = value(state) if state.tables[1] <= 0.0 else np.inf
+        state.tables[2] = FIRST_PRICE * value(state) / max(1, int(state.entries.sum()))
         while not context.should_stop():
             left = context.time_left()
             share = 1.0 - left / seconds
-            if by_load and share > SHARPEN and not sharp:
+            if state.by_load and share > SHARPEN and not sharp:
                 sharp = True
                 state.heat[2] = SHARP
                 known, _ = context.incumbent()
@@ -79,10 +78,10 @@ class Links:
             if state.tables[1] > 0.0:
                 state.tables[2] *= DEARER
             elif state.heat[2] == SHARP and low > 0:
-                low = min(low, value(state, by_load))
+                low = min(low, value(state))
             cooled = share / (1.0 - GREEDY)
             heat = HOT * (COLD / HOT) ** cooled if cooled < 1.0 else 0.0
-            new = search(state, by_load, heat, tries, best, low, rng)
+            new = search(state, heat, tries, best, low, rng)
             if new < low:
                 low = new
                 context.offer(best.copy(), "annealing" if heat > 0 else "descent")

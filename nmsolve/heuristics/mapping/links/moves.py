@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
+from nmsolve.heuristics.mapping.common.metropolis import PASSING, REFUSED, SOUND, metropolis
 from nmsolve.heuristics.mapping.common.room import seat
 from nmsolve.heuristics.mapping.links.state import LinkState, add_row
-from nmsolve.heuristics.rng import uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
 #: Relative slack of ceilings in the search: sums gather rounding. The judge of mappings allows less.
@@ -16,24 +16,24 @@ SLACK = 1e-13
 
 
 @plain
-def value(s: LinkState, by_load: bool) -> float:
+def value(s: LinkState) -> float:
     """What the search lowers: the first sum, or the 2^power-norm of the loads (a little above the largest); and the price of
     entries that are too many in routers' tables."""
     paid = s.tables[2] * s.tables[1] if s.tables[1] > 0.0 else 0.0
-    if by_load:
+    if s.by_load:
         return float(s.heat[1] * max(s.heat[0], 0.0) ** (0.5 ** s.heat[2])) + paid
     return float(s.factor[0] @ s.sums + s.linked[0]) + paid
 
 
 @plain_callee
-def legal(s: LinkState) -> bool:
-    """True if no ceiling is broken."""
+def verdict(s: LinkState) -> int:
+    """Refused if a ceiling is broken, no answer while entries are too many."""
     if s.heat[4] > SLACK * s.heat[3]:
-        return False
+        return REFUSED
     for k in range(len(s.most)):
         if s.most[k] < np.inf and s.factor[k] @ s.sums + s.linked[k] > s.most[k] * (1.0 + SLACK):
-            return False
-    return True
+            return REFUSED
+    return SOUND if s.tables[1] <= 0.0 else PASSING
 
 
 @plain
@@ -46,32 +46,7 @@ def move(s: LinkState, u: int, q: int) -> None:
         add_row(s, s.rows[j], 1.0)
 
 
-@kernel
-def search(
-    s: LinkState, by_load: bool, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray
-) -> float:
-    """Try ``tries`` random moves or swaps; keeps in ``best`` (n,) what beats ``low``, whose new value is returned.
-
-    A change is accepted if no ceiling breaks and the value grows by at most ``-heat * log(random)`` of itself.
-    """
-    now = value(s, by_load)
-    for _ in range(tries):
-        u, q, v = some_change(s, rng)
-        if u < 0:
-            continue
-        p = s.room.core[u]
-        move(s, u, q)
-        if v >= 0:
-            move(s, v, p)
-        new = value(s, by_load)
-        limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
-        if new <= limit and legal(s):
-            now = new
-            if now < low - 1e-12 * min(abs(low), 1e300) and s.tables[1] <= 0.0:
-                low = now
-                best[:] = s.room.core
-        else:
-            if v >= 0:
-                move(s, v, q)
-            move(s, u, p)
-    return low
+@plain
+def search(s: LinkState, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray) -> float:
+    """:func:`~nmsolve.heuristics.mapping.common.metropolis.metropolis` by changes in parts of the value."""
+    return metropolis(s, some_change, move, value, verdict, True, heat, heat, tries, best, low, rng)  # type: ignore[no-any-return]

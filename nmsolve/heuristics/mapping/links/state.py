@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import Room, refill, room_of
-from nmsolve.hw.cost import pair_distance
+from nmsolve.hw.cost import pair_distance, uses_links
 from nmsolve.hw.deltas import rows_of_node
 from nmsolve.hw.detours import link_weights
 from nmsolve.hw.energy import step_value
@@ -31,8 +31,8 @@ class LinkState(NamedTuple):
     """Flat arrays for the kernels; ``room``, ``loads``, ``sums``, ``heat`` and ``used`` change.
 
     ``nets`` are the messages of the graph, ``row_ptr``/``rows`` those that each node takes part in, ``links`` the routes.
-    ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums
-    that count (the objective first, unless it is max-link), ``most`` (K,) their ceilings, inf for the objective.
+    ``factor`` (K, 4) and ``link`` (K, 4 P) the K sums that count (the objective first, unless it is max-link: then ``by_load``),
+    ``most`` (K,) their ceilings, inf for the objective.
 
     ``loads`` (4 P,) traffic of every link, ``sums`` (4,), ``linked`` (K,) the links' part of the K sums. ``heat`` is
     [sum of (load / unit)^(2^power), unit, power, ceiling of a load, total excess over it].
@@ -49,6 +49,7 @@ class LinkState(NamedTuple):
     factor: FloatArray
     link: FloatArray
     most: FloatArray
+    by_load: bool
     loads: FloatArray
     sums: FloatArray
     linked: FloatArray
@@ -68,8 +69,9 @@ def build(problem: MappingProblem, core: IntArray) -> LinkState:
     row_ptr, rows = rows_of_node(graph)
     factor, link, most, ceiling = _objectives(problem)
     state = LinkState(
-        nets.fixed, row_ptr, rows, links_of(machine), room_of(problem, core), factor, link, most, np.zeros(4 * machine.size),
-        np.zeros(4), np.zeros(len(most)), np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
+        nets.fixed, row_ptr, rows, links_of(machine), room_of(problem, core), factor, link, most,
+        uses_links(problem), np.zeros(4 * machine.size), np.zeros(4), np.zeros(len(most)),
+        np.array([0.0, 1.0, 3.0, ceiling, 0.0]), np.zeros(machine.size, np.int64),
         np.array([np.inf if problem.table_limit is None else problem.table_limit, 0.0, 0.0]),
         np.zeros((5, machine.size), np.int64), np.zeros(1, np.int64),
         np.zeros(4 * machine.size, np.int64), np.zeros(machine.size, np.int64),

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.goals import some_change
+from nmsolve.heuristics.mapping.common.metropolis import always, metropolis, trade
 from nmsolve.heuristics.mapping.common.room import refill, seat
 from nmsolve.heuristics.mapping.reward.channels import add_message, rebuild
 from nmsolve.heuristics.mapping.reward.state import CHANNELS, LOSS, RewardState, exchange
-from nmsolve.heuristics.rng import uniform
 from nmsolve.hw.reward import MOST_RATIO
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
@@ -74,37 +74,10 @@ def _pairs(
     return change
 
 
-@plain_callee
-def _swing(s: RewardState, u: int, p: int, v: int, q: int) -> None:
-    """Node ``u`` goes to core ``p``, and node ``v``, if any, to core ``q``."""
-    move(s, u, p)
-    if v >= 0:
-        move(s, v, q)
-
-
-@kernel
+@plain
 def search(s: RewardState, heat: float, tries: int, best: IntArray, low: float, rng: AnyArray) -> float:
-    """Try ``tries`` random moves or swaps; keeps in ``best`` (n,) what beats ``low``, whose new value is returned.
-
-    A change is accepted if the value grows by at most ``-heat * log(random)`` of itself.
-    """
-    now = value(s)
-    for _ in range(tries):
-        u, q, v = some_change(s, rng)
-        if u < 0:
-            continue
-        p = s.room.core[u]
-        _swing(s, u, q, v, p)
-        new = value(s)
-        limit = now * (1.0 - heat * np.log(uniform(rng) + 1e-300)) if heat > 0.0 else now
-        if new <= limit:
-            now = new
-            if now < low - 1e-12 * abs(low):
-                low = now
-                best[:] = s.room.core
-        else:
-            _swing(s, u, p, v, q)
-    return low
+    """:func:`~nmsolve.heuristics.mapping.common.metropolis.metropolis` by changes in parts of the value."""
+    return metropolis(s, some_change, move, value, always, True, heat, heat, tries, best, low, rng)  # type: ignore[no-any-return]
 
 
 @kernel
@@ -115,7 +88,7 @@ def changes(s: RewardState, samples: int, rng: AnyArray) -> FloatArray:
         u, q, v = some_change(s, rng)
         if u >= 0 and now > 0.0:
             p = s.room.core[u]
-            _swing(s, u, q, v, p)
+            trade(s, move, u, q, v, p)
             out[k] = abs(value(s) - now) / now
-            _swing(s, u, p, v, q)
+            trade(s, move, u, p, v, q)
     return out

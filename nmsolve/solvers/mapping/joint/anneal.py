@@ -6,16 +6,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.metropolis import always, metropolis
 from nmsolve.heuristics.mapping.common.room import Room, fits, put, room_of
 from nmsolve.heuristics.rng import below, uniform
-from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray, starts
 from nmsolve.solvers.mapping.joint.problem import JointProblem
 
 
 class TreeState(NamedTuple):
     """Messages as pins (``pin_ptr``, ``pins``, source among them) with ``rate`` and ``source``, and by node (``of_ptr``, ``of``);
-    the table ``cost`` (2^P, P) by bit set of cores and core of the source; ``room``, who sits where, changes.
+    the table ``cost`` (2^P, P) by bit set of cores and core of the source. ``room``, who sits where, and ``total`` (1,), what all
+    cost, change.
     """
 
     pin_ptr: IntArray
@@ -26,6 +28,7 @@ class TreeState(NamedTuple):
     of: IntArray
     cost: FloatArray
     room: Room
+    total: FloatArray
 
 
 def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState:
@@ -40,7 +43,7 @@ def state_of(joint: JointProblem, cost: FloatArray, core: IntArray) -> TreeState
     return TreeState(
         starts(length), pins, joint.rate,
         np.array([m.source for m in messages], np.int64), of_ptr,
-        np.repeat(np.arange(len(sets)), length)[order], cost, room_of(problem, core),
+        np.repeat(np.arange(len(sets)), length)[order], cost, room_of(problem, core), np.zeros(1),
     )  # fmt: skip
 
 
@@ -57,53 +60,45 @@ def cost_around(s: TreeState, u: int) -> float:
 
 
 @plain
-def total_cost(s: TreeState) -> float:
-    """What all messages cost."""
-    total = 0.0
+def recount(s: TreeState) -> float:
+    """What all messages cost, which is noted; rounding that has gathered is gone."""
+    s.total[0] = 0.0
     for m in range(len(s.rate)):
         cores = 0
         for i in range(s.pin_ptr[m], s.pin_ptr[m + 1]):
             cores |= 1 << s.room.core[s.pins[i]]
-        total += s.rate[m] * s.cost[cores, s.room.core[s.source[m]]]
-    return total
+        s.total[0] += s.rate[m] * s.cost[cores, s.room.core[s.source[m]]]
+    return float(s.total[0])
 
 
-@plain_callee
-def _put(s: TreeState, u: int, q: int) -> float:
-    """Move node ``u`` to core ``q``; the change of the cost."""
+@embedded_callee
+def _noted(s: TreeState) -> float:
+    return float(s.total[0])
+
+
+@embedded_callee
+def _move(s: TreeState, u: int, q: int) -> None:
+    """Move node ``u`` to core ``q`` and note the change of the cost."""
     before = cost_around(s, u)
     put(s.room, u, q)
-    return float(cost_around(s, u) - before)
+    s.total[0] += cost_around(s, u) - before
 
 
-@kernel
+@embedded_callee
+def _some_change(s: TreeState, rng: AnyArray) -> tuple[np.int64, np.int64, np.int64]:
+    """A random node and another that it changes places with, or a core that it goes to; -1 if the rules forbid it."""
+    u, v = below(rng, len(s.room.core)), below(rng, len(s.room.core))
+    p, q = s.room.core[u], s.room.core[v]
+    if uniform(rng) < 0.5:
+        q, v = below(rng, len(s.room.capacity)), np.int64(-1)
+    if q == p or not fits(s.room, u, q, v) or (v >= 0 and not fits(s.room, v, p, u)):
+        return np.int64(-1), q, v
+    return u, q, v
+
+
+@plain
 def anneal(
-    s: TreeState, now: float, hot: float, cold: float, tries: int, low: float, best: IntArray, rng: AnyArray
-) -> tuple[float, float]:
-    """``tries`` moves or swaps with temperatures from ``hot`` to ``cold``; the last cost and the least, kept in ``best``."""
-    n, cores = len(s.room.core), len(s.room.capacity)
-    for i in range(tries):
-        heat = hot * (cold / hot) ** (i / tries)
-        u, v = below(rng, n), below(rng, n)
-        p, q = s.room.core[u], s.room.core[v]
-        if uniform(rng) < 0.5:
-            q, v = below(rng, cores), np.int64(-1)
-        if q == p:
-            continue
-        if v < 0 and not fits(s.room, u, q, -1):
-            continue
-        if v >= 0 and not (fits(s.room, u, q, v) and fits(s.room, v, p, u)):
-            continue
-        change = _put(s, u, q)
-        if v >= 0:
-            change += _put(s, v, p)
-        if change <= -heat * np.log(uniform(rng) + 1e-300):
-            now += change
-            if now < low - 1e-9 * abs(low):
-                low = now
-                best[:] = s.room.core
-        else:
-            if v >= 0:
-                _put(s, v, q)
-            _put(s, u, p)
-    return now, low
+    s: TreeState, hot: float, cold: float, tries: int, low: float, best: IntArray, rng: AnyArray
+) -> float:
+    """``tries`` moves or swaps with temperatures from ``hot`` to ``cold``; the least cost, kept in ``best``."""
+    return metropolis(s, _some_change, _move, _noted, always, False, hot, cold, tries, best, low, rng)  # type: ignore[no-any-return]

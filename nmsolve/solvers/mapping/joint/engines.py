@@ -26,7 +26,7 @@ from nmsolve.solvers.mapping.bounds.core_traffic_kernel import cheapest_set
 from nmsolve.solvers.mapping.bounds.guide import Guide
 from nmsolve.solvers.mapping.bounds.pairs import room_per_core
 from nmsolve.solvers.mapping.exact.engines import built
-from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, state_of, total_cost
+from nmsolve.solvers.mapping.joint.anneal import TreeState, anneal, recount, state_of
 from nmsolve.solvers.mapping.joint.climbing import Climb, climbing_routes, climbs_of
 from nmsolve.solvers.mapping.joint.partitions import (
     FOUND,
@@ -160,17 +160,18 @@ class _Way:
             problem, np.where(np.isfinite(table), table, FORBIDDEN * apart.max(initial=1.0)), core
         )
         self.best = np.array(core)
-        self.low = total_cost(self.state)
+        self.low = recount(self.state)
 
     def anneal(self, tries: int, rng: AnyArray, context: Context) -> bool:
         """One run from where the last one ended; True if it found a mapping that costs less."""
-        now, done, before = total_cost(self.state), 0, self.low
+        done, before = 0, self.low
+        recount(self.state)
         while done < tries and not context.should_stop():
             hot = HOT * self.unit * (COLD / HOT) ** (done / tries)
             cold = HOT * self.unit * (COLD / HOT) ** min(1.0, (done + PIECE) / tries)
-            now, self.low = anneal(self.state, now, hot, cold, PIECE, self.low, self.best, rng)
+            self.low = anneal(self.state, hot, cold, PIECE, self.low, self.best, rng)
             done += PIECE
-        return bool(self.low < before)
+        return bool(self.low < before - 1e-9 * abs(before))  # less is rounding
 
 
 class TreeRoutes:
