@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numba as nb
 import numpy as np
 
-from nmsolve.heuristics.bits import trailing_zeros
 from nmsolve.heuristics.pipeline.lattice import Lattice
+from nmsolve.model.bits import lowest
 from nmsolve.model.compiled import callee, plain, plain_callee
 from nmsolve.model.types import AnyArray, Int32Array, IntArray
 
@@ -84,13 +84,13 @@ def _spared(lattice: Lattice, row: int, time: int, parts: int) -> int:
     for v in range(lattice.live.shape[0]):
         live = lattice.live[v, row]
         while live:
-            net = 64 * v + trailing_zeros(live)
+            net = 64 * v + lowest(live)
             live &= live - nb.uint64(1)
             held, able = 0, True
             for w in range(lattice.nets.shape[1]):
                 outside = lattice.nets[net, w] & ~lattice.bits[w, row]
                 while outside:
-                    part = 64 * w + trailing_zeros(outside)
+                    part = 64 * w + lowest(outside)
                     outside &= outside - nb.uint64(1)
                     held += lattice.part_host[part]
                     able &= not lattice.part_stuck[part]
@@ -237,7 +237,7 @@ def _transfer(live: AnyArray, bits: AnyArray, nets: AnyArray, weight: IntArray, 
     for v in range(live.shape[0]):
         both = live[v, row] & live[v, other]
         while both:
-            net = 64 * v + trailing_zeros(both)
+            net = 64 * v + lowest(both)
             both &= both - nb.uint64(1)
             touched = nb.uint64(0)
             for w in range(nets.shape[1]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nmsolve.hw.noc.bits import lowest
 from nmsolve.hw.noc.events import credits_arrive, flits_arrive, stages_end
 from nmsolve.hw.noc.kernel import kernel
 from nmsolve.hw.noc.layout import (
@@ -20,6 +19,7 @@ from nmsolve.hw.noc.layout import (
 from nmsolve.hw.noc.router import visit
 from nmsolve.hw.noc.sources import sources_send, wake
 from nmsolve.hw.noc.state import FlitState
+from nmsolve.model.bits import lowest
 
 
 @kernel

@@ -6,7 +6,6 @@ word counts what is in it.
 
 from __future__ import annotations
 
-from nmsolve.hw.noc.bits import lowest
 from nmsolve.hw.noc.kernel import piece
 from nmsolve.hw.noc.layout import (
     BRANCHES,
@@ -32,6 +31,7 @@ from nmsolve.hw.noc.layout import (
     WANTS_LIVE,
 )  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
+from nmsolve.model.bits import lowest
 from nmsolve.model.types import IntArray
 
 #: What ends, in the low three bits of a wake-up: outputs 0..4: a virtual channel is granted; or one of these.

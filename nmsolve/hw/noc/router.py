@@ -8,7 +8,6 @@ at the start of the cycle: what a stage decides takes effect at the start of a l
 from __future__ import annotations
 
 from nmsolve.hw.noc.arrivals import deliver
-from nmsolve.hw.noc.bits import first_from, lowest
 from nmsolve.hw.noc.chance import below
 from nmsolve.hw.noc.events import REOPENED, ROUTED, offer, put
 from nmsolve.hw.noc.kernel import piece
@@ -61,6 +60,14 @@ from nmsolve.hw.noc.layout import (
     WINDOW_START,
 )  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
+from nmsolve.model.bits import lowest
+
+
+@piece
+def _first_from(word: int, pointer: int) -> int:
+    """Return the first bit set at ``pointer`` or above, else the lowest: round-robin arbitration. ``word`` is > 0."""
+    above = (word >> pointer) << pointer
+    return int(lowest(above if above else word))
 
 
 @piece
@@ -152,7 +159,7 @@ def allocate_channels(router: int, o: int, state: FlitState) -> None:
                 if ways[first_iv + local, o, MAY] >> v & 1:
                     may |= 1 << local
         if may:
-            local = first_from(may, outputs[first_ov + v, GRANT])
+            local = _first_from(may, outputs[first_ov + v, GRANT])
             granted[local] |= 1 << v
             winners |= 1 << local
     more = winners != 0 and v_count > 1
@@ -161,7 +168,7 @@ def allocate_channels(router: int, o: int, state: FlitState) -> None:
         winners &= winners - 1
         iv = first_iv + local
         pointer = inputs[iv, ACCEPT] - o * v_count
-        v = first_from(granted[local], pointer if 0 <= pointer < v_count else 0)
+        v = _first_from(granted[local], pointer if 0 <= pointer < v_count else 0)
         granted[local] = 0
         ov = first_ov + v
         inputs[iv, ACCEPT] = (o * v_count + v + 1) % (5 * v_count)
@@ -261,7 +268,7 @@ def grant_switch(router: int, state: FlitState) -> int:
     while live:
         o = lowest(live)
         live &= live - 1
-        p = first_from(
+        p = _first_from(
             input_ports(routers[router, SENDS + o], fixed[CHANNELS]), routers[router, SWITCH_GRANT + o]
         )
         granted[p] |= 1 << o
@@ -277,11 +284,11 @@ def accept_switch(router: int, p: int, outs: int, state: FlitState) -> tuple[int
     """
     routers, inputs, fixed = state.routers, state.inputs, state.fixed
     v_count = fixed[CHANNELS]
-    o = first_from(outs, routers[router, SWITCH_ACCEPT + p])
+    o = _first_from(outs, routers[router, SWITCH_ACCEPT + p])
     v = 0
     if v_count > 1:
         waiting = routers[router, SENDS + o] >> (p * v_count) & ((1 << v_count) - 1)
-        v = first_from(waiting, routers[router, LABEL + p])
+        v = _first_from(waiting, routers[router, LABEL + p])
         routers[router, LABEL + p] = (v + 1) % v_count
     routers[router, SWITCH_ACCEPT + p] = (o + 1) % 5
     taken = 1 << o

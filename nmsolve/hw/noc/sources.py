@@ -7,7 +7,6 @@ one copy for each, one after the other.
 
 from __future__ import annotations
 
-from nmsolve.hw.noc.bits import lowest
 from nmsolve.hw.noc.chance import below, gap, uniform
 from nmsolve.hw.noc.events import mark, put
 from nmsolve.hw.noc.kernel import piece
@@ -49,6 +48,7 @@ from nmsolve.hw.noc.layout import (
     WINDOW_START,
 )  # fmt: skip
 from nmsolve.hw.noc.state import FlitState
+from nmsolve.model.bits import lowest
 
 
 @piece

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.nodes import nodes_of
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
-from nmsolve.heuristics.mapping.multilevel.levels import nodes_of
 from nmsolve.model.compiled import plain
 from nmsolve.model.graph import LogicGraph, Rows
 from nmsolve.model.mapping.problem import MappingProblem

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.nodes import merged_nodes
 from nmsolve.heuristics.mapping.external.levels import Level, Resident, Source
 from nmsolve.heuristics.mapping.external.sweep import Crew, Stopped
-from nmsolve.heuristics.mapping.multilevel.levels import merged_nodes
 from nmsolve.model.compiled import kernel, plain
 from nmsolve.model.types import AnyArray, Int32Array, IntArray, starts
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.labels import number_labels
-from nmsolve.heuristics.mapping.multilevel.levels import Net, merged_nodes
+from nmsolve.heuristics.mapping.common.nodes import merged_nodes
+from nmsolve.heuristics.mapping.multilevel.levels import Net
 from nmsolve.heuristics.rng import shuffle, uniform
 from nmsolve.model.compiled import kernel
 from nmsolve.model.types import AnyArray, Int32Array, IntArray

@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.heuristics.mapping.common.nodes import nodes_of
 from nmsolve.hw.cost import CoreDistance, machine_distance
 from nmsolve.model.mapping.problem import MappingProblem
-from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray, starts
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Largest table of nodes times cores (float32 entries) that the dense form may take.
 DENSE_ENTRIES = 250_000_000
-#: The last five arrays of :class:`Net`, one entry per node.
-Nodes = tuple[IntArray, AnyArray, Int32Array, IntArray, Int32Array]
 
 
 class Net(NamedTuple):
@@ -94,36 +93,3 @@ def finest_net(problem: MappingProblem) -> Net:
     """Return the problem's own graph as level 0."""
     indptr, indices, weights = problem.graph.traffic
     return Net(np.array(indptr), np.array(indices), weights.astype(np.float32), *nodes_of(problem))
-
-
-def nodes_of(problem: MappingProblem) -> Nodes:
-    """Return what the nodes of a problem are at level 0."""
-    volume = volumes(problem.sizes, problem.capacity, int(problem.machine.usable.sum()))
-    apart_ptr, apart = problem.apart
-    return np.array(problem.sizes), volume, np.array(problem.domain_of), np.array(apart_ptr), np.array(apart)
-
-
-def merged_nodes(fine: Nodes, label: Int32Array, k: int) -> Nodes:
-    """Return what ``k`` clusters are; ``label`` (n,) is the cluster of every node. Nodes kept apart are alone in theirs."""
-    fine_sizes, fine_volume, fine_domain, ptr, others = fine
-    sizes = np.zeros((k, fine_sizes.shape[1]), np.int64)
-    for r in range(fine_sizes.shape[1]):
-        np.add.at(sizes[:, r], label, fine_sizes[:, r])
-    domain = np.zeros(k, np.int32)
-    domain[label] = fine_domain
-    alone: BoolArray = np.diff(ptr) > 0
-    apart_ptr = starts(np.bincount(label[alone], np.diff(ptr)[alone], k).astype(np.int64))
-    apart = np.empty(apart_ptr[-1], np.int32)
-    for u in np.flatnonzero(alone).tolist():
-        apart[apart_ptr[label[u]] : apart_ptr[label[u] + 1]] = label[others[ptr[u] : ptr[u + 1]]]
-    return sizes, np.bincount(label, fine_volume, k).astype(np.float32), domain, apart_ptr, apart
-
-
-def volumes(sizes: IntArray, capacity: IntArray, usable: int) -> AnyArray:
-    """Return (n,) float32 share of the largest core that each node takes; even shares where nothing is limited."""
-    n = len(sizes)
-    if sizes.shape[1] == 0:
-        return np.full(n, usable / max(1, n), np.float32)
-    share = sizes / np.maximum(1, capacity.max(axis=0))
-    out: AnyArray = share.max(axis=1).astype(np.float32)
-    return out

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.common.counts import slot
 from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.model.bits import highest, lowest
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import FloatArray, Int32Array
 
@@ -81,7 +81,7 @@ def _as_destination(nets: Int32Array, p: int, s: NetState, cols: int, ramps: Ram
         for k in range(col_words):
             columns = col_bits[e, k]
             while columns != np.uint64(0):
-                c = 64 * k + trailing_zeros(columns)
+                c = 64 * k + lowest(columns)
                 columns &= columns - one
                 low, high = -1, -1
                 for j in range(row_words):
@@ -91,10 +91,10 @@ def _as_destination(nets: Int32Array, p: int, s: NetState, cols: int, ramps: Ram
                     if lines == np.uint64(0):
                         continue
                     if low < 0:
-                        low = 64 * j + trailing_zeros(lines)
-                    high = 64 * j + 63 - leading_zeros(lines)
+                        low = 64 * j + lowest(lines)
+                    high = 64 * j + highest(lines)
                     while charge > 0.0 and lines != np.uint64(0):
-                        q = (64 * j + trailing_zeros(lines)) * cols + c
+                        q = (64 * j + lowest(lines)) * cols + c
                         lines &= lines - one
                         out[q] -= charge
                         local = local or q == o
@@ -132,7 +132,7 @@ def _as_source(nets: Int32Array, s: NetState, cols: int, ramps: Ramps, out: Floa
         for k in range(col_bits.shape[1]):
             columns = col_bits[e, k]
             while columns != np.uint64(0):
-                c = 64 * k + trailing_zeros(columns)
+                c = 64 * k + lowest(columns)
                 columns &= columns - one
                 first, final = (c if first < 0 else first), c
                 low, high = -1, -1
@@ -141,10 +141,10 @@ def _as_source(nets: Int32Array, s: NetState, cols: int, ramps: Ramps, out: Floa
                     if lines == np.uint64(0):
                         continue
                     if low < 0:
-                        low = 64 * j + trailing_zeros(lines)
-                    high = 64 * j + 63 - leading_zeros(lines)
+                        low = 64 * j + lowest(lines)
+                    high = 64 * j + highest(lines)
                     while charge > 0.0 and lines != np.uint64(0):
-                        out[(64 * j + trailing_zeros(lines)) * cols + c] -= charge
+                        out[(64 * j + lowest(lines)) * cols + c] -= charge
                         lines &= lines - one
                         work += 1
                 work += 1

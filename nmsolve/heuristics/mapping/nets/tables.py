@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.bits import leading_zeros, trailing_zeros
 from nmsolve.heuristics.mapping.axons.state import recount
 from nmsolve.heuristics.mapping.common.counts import add_pin, slot
 from nmsolve.heuristics.mapping.common.room import refill
 from nmsolve.heuristics.mapping.nets.model import NetState
+from nmsolve.model.bits import highest, lowest
 from nmsolve.model.compiled import kernel, plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, Int32Array, IntArray
 
@@ -29,8 +29,8 @@ def span(bits: AnyArray, line: FloatArray, own: int, drop: int, put: int) -> tup
             word |= np.uint64(1) << np.uint64(put & 63)
         if word != np.uint64(0):
             some = True
-            low = min(low, 64 * w + trailing_zeros(word))
-            high = max(high, 64 * w + 63 - leading_zeros(word))
+            low = min(low, 64 * w + lowest(word))
+            high = max(high, 64 * w + highest(word))
     return line[high] - line[low], some
 
 
@@ -42,7 +42,7 @@ def tree_length(s: NetState, e: int, p: int) -> float:
     for w in range(s.col_bits.shape[1]):
         word = s.col_bits[e, w]
         while word != np.uint64(0):
-            c = 64 * w + trailing_zeros(word)
+            c = 64 * w + lowest(word)
             word &= word - np.uint64(1)
             length, _ = span(s.row_bits[e, c], s.y, p // cols, -1, -1)
             total += length
