@@ -129,7 +129,8 @@ def test_swap_prices_are_differences_of_costs(kind):
         other[u] = q
         if at[q] >= 0:
             other[at[q]] = core[u]
-        price = swap_price(int(u), int(at[q]), int(core[u]), int(q), w._links, w._grid, w._seats)
+        (y0, x0), (y1, x1) = (divmod(int(c), data.cols) for c in (core[u], q))
+        price = swap_price(w._state(), int(u), int(at[q]), x0, y0, x1, y1)
         assert price == pytest.approx(placement_cost(data, other) - placement_cost(data, core), abs=1e-6)
 
 

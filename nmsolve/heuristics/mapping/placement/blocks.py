@@ -10,19 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.proposals import allowed
-from nmsolve.heuristics.mapping.placement.tables import (
-    Grid,
-    Net,
-    Seats,
-    Tables,
-    make_swap,
-    neighbours,
-    pair_weight,
-)
-from nmsolve.model.compiled import callee, kernel
+from nmsolve.heuristics.mapping.placement.proposals import allowed, best_near
+from nmsolve.heuristics.mapping.placement.tables import Tabled, make_swap, table_price
+from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.splitmix import STEP, mix
-from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Swaps of one round, block move and repair together; a round that needs more is undone.
 LONGEST = 4096
@@ -43,35 +35,28 @@ def new_round(n: int) -> Round:
     return Round(np.zeros((LONGEST, 2), np.int64), np.zeros(n, np.int64), np.zeros(n, np.bool_))
 
 
-@callee
-def exchange(p: int, q: int, checked: bool, net: Net, grid: Grid, seats: Seats, tables: Tables) -> Any:
+@plain_callee
+def exchange(s: Tabled, p: int, q: int) -> Any:
     """Exchange what sits on cores ``p`` and ``q``; the price.
 
-    If ``checked`` and a side constraint forbids it, nothing is done and the price is 1e300.
+    If a side constraint forbids it, nothing is done and the price is 1e300.
     """
-    indptr, indices, weights = net
-    dx, dy, lines = grid.dx, grid.dy, tables.lines
-    cols = dx.shape[0]
-    u, v = np.int64(seats.node[p]), np.int64(seats.node[q])
+    cols = s.grid.dx.shape[0]
+    u, v = np.int64(s.seats.node[p]), np.int64(s.seats.node[q])
     if u == -2 or v == -2:
         return 1e300
     if u < 0:
         p, q, u, v = q, p, v, u
     if u < 0:
         return 0.0
-    if checked and not allowed(u, q, v, p, grid.domain, grid.domains):
+    if not allowed(u, q, v, p, s.grid.domain, s.grid.domains):
         return 1e300
-    x0, y0, x1, y1 = p % cols, p // cols, q % cols, q // cols
-    price = np.float64(lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0])
-    if v >= 0:
-        price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
-    if neighbours(u, v, tables.joined):
-        price += 2.0 * pair_weight(u, v, indptr, indices, weights) * (dx[x0, x1] + dy[y0, y1])
-    make_swap(u, v, x1, y1, net, dx, dy, seats, lines, tables.change)
-    return price
+    price, _ = table_price(s, u, v, p % cols, p // cols, q % cols, q // cols, np.inf)
+    make_swap(s, u, v, q % cols, q // cols)
+    return np.float64(price)
 
 
-@kernel
+@plain
 def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> Any:
     """Write the core pairs of a random block move to ``swaps`` (to be exchanged in order); returns how many.
 
@@ -111,34 +96,7 @@ def block_move(kind: int, cols: int, rows: int, bits: Any, swaps: IntArray) -> A
     return made
 
 
-@callee
-def _best_near(u: int, net: Net, grid: Grid, seats: Seats, tables: Tables, least: float) -> Any:
-    """The core within REPAIR lines that ``u`` had best swap to, or -1 if none gains more than ``least``."""
-    indptr, indices, weights = net
-    node, cx, cy = seats
-    dx, dy, domain, domains = grid.dx, grid.dy, grid.domain, grid.domains
-    lines, joined = tables.lines, tables.joined
-    cols, rows = dx.shape[0], dy.shape[0]
-    x0, y0 = int(cx[u]), int(cy[u])
-    best, to = -least, -1
-    left, right = max(0, x0 - REPAIR), min(cols, x0 + REPAIR + 1)
-    for y1 in range(max(0, y0 - REPAIR), min(rows, y0 + REPAIR + 1)):
-        for x1 in range(left, right):
-            q = y1 * cols + x1
-            v = np.int64(node[q])
-            if v == u or v == -2 or not allowed(u, q, v, y0 * cols + x0, domain, domains):
-                continue
-            price = np.float64(lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0])
-            if v >= 0:
-                price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
-            if price < best and neighbours(u, v, joined):
-                price += 2.0 * pair_weight(u, v, indptr, indices, weights) * (dx[x0, x1] + dy[y0, y1])
-            if price < best:
-                best, to = price, q
-    return to
-
-
-@callee
+@embedded_callee
 def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     """Append node ``u`` (< 0: nobody) to the ring ``queue`` unless it waits there; the new tail."""
     if u < 0 or queued[u]:
@@ -148,14 +106,11 @@ def _push(u: int, tail: int, queue: IntArray, queued: BoolArray) -> Any:
     return tail + 1
 
 
-@callee
-def _repair(
-    made: int, total: float, net: Net, grid: Grid, seats: Seats, tables: Tables, scratch: Round, least: float
-) -> Any:
+@plain_callee
+def _repair(s: Tabled, made: int, total: float, scratch: Round, least: float) -> Any:
     """Descend from the nodes on the swapped cores; (swaps made, price of all), stopping short of LONGEST."""
     swaps, queue, queued = scratch
-    node: Int32Array = seats.node
-    cols = grid.dx.shape[0]
+    node, cols = s.seats.node, s.grid.dx.shape[0]
     head, tail = 0, 0
     for k in range(made):
         for side in range(2):
@@ -166,11 +121,11 @@ def _repair(
         head += 1
         if made >= LONGEST:
             continue  # only empties the queue
-        to = _best_near(u, net, grid, seats, tables, least)
+        to = best_near(s, table_price, u, REPAIR, least)
         if to < 0:
             continue
-        here = np.int64(seats.cy[u]) * cols + np.int64(seats.cx[u])
-        total += exchange(here, to, True, net, grid, seats, tables)
+        here = np.int64(s.seats.cy[u]) * cols + np.int64(s.seats.cx[u])
+        total += exchange(s, here, to)
         swaps[made, 0], swaps[made, 1] = here, to
         made += 1
         tail = _push(u, tail, queue, queued)
@@ -178,16 +133,13 @@ def _repair(
     return made, total
 
 
-@kernel
+@plain
 def search_blocks(
+    s: Tabled,
     kind: int,
     rounds: int,
     least: float,
     rng: IntArray,
-    net: Net,
-    grid: Grid,
-    seats: Seats,
-    tables: Tables,
     scratch: Round,
     stats: FloatArray,
 ) -> None:
@@ -195,19 +147,19 @@ def search_blocks(
 
     Adds to ``stats``: rounds, kept ones, swaps made (undone ones twice), change of cost.
     """
-    cols, rows = grid.dx.shape[0], grid.dy.shape[0]
+    cols, rows = s.grid.dx.shape[0], s.grid.dy.shape[0]
     count, swaps = rng[0], scratch.swaps
     for _ in range(rounds):
         count += STEP
         wanted = block_move(kind, cols, rows, mix(count), swaps)
         made, total = 0, 0.0
         for k in range(wanted):
-            price = exchange(swaps[k, 0], swaps[k, 1], True, net, grid, seats, tables)
+            price = exchange(s, swaps[k, 0], swaps[k, 1])
             if price < 1e299:
                 total += price
                 swaps[made, 0], swaps[made, 1] = swaps[k, 0], swaps[k, 1]
                 made += 1
-        made, total = _repair(made, total, net, grid, seats, tables, scratch, least)
+        made, total = _repair(s, made, total, scratch, least)
         stats[0] += 1
         stats[2] += made
         if total < -least:
@@ -216,5 +168,5 @@ def search_blocks(
             continue
         stats[2] += made
         for k in range(made - 1, -1, -1):
-            exchange(swaps[k, 0], swaps[k, 1], True, net, grid, seats, tables)
+            exchange(s, swaps[k, 0], swaps[k, 1])
     rng[0] = count

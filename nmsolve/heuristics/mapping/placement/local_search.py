@@ -11,12 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmsolve.heuristics.mapping.placement.anneal_direct import Links, anneal_direct, descend_direct
+from nmsolve.heuristics.mapping.placement.anneal_direct import Direct, Links, anneal_direct, descend_direct
 from nmsolve.heuristics.mapping.placement.anneal_table import anneal_table, descend_table
 from nmsolve.heuristics.mapping.placement.blocks import new_round, search_blocks
 from nmsolve.heuristics.mapping.placement.data import PlacementData, placement_cost
 from nmsolve.heuristics.mapping.placement.proposals import QUANTILES, scramble
-from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tables, build_tables
+from nmsolve.heuristics.mapping.placement.tables import Grid, Net, Seats, Tabled, Tables, build_tables
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.types import FloatArray, IntArray, read_only
 
@@ -153,8 +153,11 @@ class TableSearch(LocalSearch):
         self._per_proposal, self._per_accepted = PROPOSAL * spread**0.5, ACCEPTED * spread
         self._per_entry = (1.0 + 0.045 * lines) * spread
 
+    def _state(self) -> Tabled:
+        return Tabled(self._net, self._grid, self._seats, self._tables)
+
     def _build(self) -> None:
-        build_tables(self._net, self._grid, self._seats, self._tables)
+        build_tables(self._state())
         d = self.data
         self.work += len(d.indices) * 4.0 + d.n * min(d.degree, d.rows + d.cols) * (d.rows + d.cols) * 0.15
 
@@ -164,18 +167,7 @@ class TableSearch(LocalSearch):
         if self._slices % REBUILD == 0:
             self._build()
         stats = np.zeros(STATS)
-        anneal_table(
-            steps,
-            np.float32(temperature),
-            reach,
-            self._rng,
-            QUANTILES,
-            self._net,
-            self._grid,
-            self._seats,
-            self._tables,
-            stats,
-        )
+        anneal_table(self._state(), steps, np.float32(temperature), reach, self._rng, QUANTILES, stats)
         self.work += self._per_proposal * steps + self._per_accepted * float(stats[1])
         self.work += self._per_entry * float(stats[2])
         return stats
@@ -184,7 +176,7 @@ class TableSearch(LocalSearch):
         return 1e7 / (15 * near), near * PROPOSAL / 2
 
     def _descend(self, first: int, end: int, reach: int, least: float) -> int:
-        made: int = descend_table(first, end, reach, least, self._net, self._grid, self._seats, self._tables)
+        made: int = descend_table(self._state(), first, end, reach, least)
         return made
 
     def kinds(self) -> tuple[str, ...]:
@@ -199,9 +191,8 @@ class TableSearch(LocalSearch):
             self._build()
         stats = np.zeros(4)
         search_blocks(
-            BLOCKS.index(kind), rounds, self._rounding(), self._rng, self._net, self._grid, self._seats,
-            self._tables, self._round, stats,
-        )  # fmt: skip
+            self._state(), BLOCKS.index(kind), rounds, self._rounding(), self._rng, self._round, stats
+        )
         self.work += float(stats[0]) * ROUND + float(stats[2]) * (per_swap + REPAIRED)
         return float(stats[3])
 
@@ -221,22 +212,15 @@ class DirectSearch(LocalSearch):
         self._per_proposal = 80.0
         self._per_entry = 2.5 if data.symmetric else 4.5
 
+    def _state(self) -> Direct:
+        return Direct(self._links, self._grid, self._seats)
+
     def anneal(self, steps: int, temperature: float, reach: int) -> FloatArray:
         """Propose moves and swaps; returns the counts named at ``STATS`` for this call."""
         stats = np.zeros(STATS)
         if self.data.rows == 1 and not self.data.separable:
             reach = self.data.cols  # core numbers say nothing about distance
-        anneal_direct(
-            steps,
-            float(temperature),
-            reach,
-            self._rng,
-            QUANTILES,
-            self._links,
-            self._grid,
-            self._seats,
-            stats,
-        )
+        anneal_direct(self._state(), steps, float(temperature), reach, self._rng, QUANTILES, stats)
         self.work += self._per_proposal * steps + self._per_entry * float(stats[2])
         return stats
 
@@ -251,7 +235,7 @@ class DirectSearch(LocalSearch):
         return 2e7 / (near * (10 + 4 * degree)), near * (10 + 2 * self._per_entry * degree)
 
     def _descend(self, first: int, end: int, reach: int, least: float) -> int:
-        made: int = descend_direct(first, end, reach, least, self._links, self._grid, self._seats)
+        made: int = descend_direct(self._state(), first, end, reach, least)
         return made
 
 

@@ -1,22 +1,27 @@
-"""What both annealing kernels share: where to propose a move to, and whether the rules allow it."""
+"""Annealing and descent by moves and swaps of nodes, whatever prices them.
+
+The kernels of a state, which has ``grid`` and ``seats``, call the loops here with the functions ``price(s, u, v, x0, y0, x1, y1,
+limit)`` and ``swap(s, u, v, x1, y1)`` (see :mod:`.tables`) and become one with them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from nmsolve.heuristics.mapping.placement.tables import Grid, Seats
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import embedded_callee, inlined, plain
 from nmsolve.model.splitmix import STEP, mix
-from nmsolve.model.types import AnyArray, BoolArray, Int32Array, IntArray
+from nmsolve.model.types import AnyArray, BoolArray, FloatArray, Int32Array, IntArray
 
 #: Exponential variates (4096 quantiles): a move is made if its price is below temperature times one of them, which
 #: is Metropolis' rule without a logarithm in the loop.
 QUANTILES: AnyArray = -np.log((np.arange(4096) + 0.5) / 4096).astype(np.float32)
 
 
-@callee
+@embedded_callee
 def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     """A random line at most ``reach`` from ``here`` on an axis of ``length``; ``bits`` are 16 random bits."""
     if wrap:
@@ -28,7 +33,7 @@ def line_near(here: int, reach: int, length: int, wrap: bool, bits: Any) -> Any:
     return lo + np.int64((bits * np.uint64(hi - lo + 1)) >> np.uint64(16))
 
 
-@kernel
+@plain
 def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
     """Make ``swaps`` random permitted moves and swaps, whatever they cost; tables have to be built again."""
     n, cols, count = len(seats.cx), grid.dx.shape[0], rng[0]
@@ -44,7 +49,7 @@ def scramble(swaps: int, rng: IntArray, grid: Grid, seats: Seats) -> None:
     rng[0] = count
 
 
-@plain_callee
+@embedded_callee
 def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
     """Put ``u`` on core ``q`` and ``v`` (< 0: nobody) on ``p``, where ``u`` was."""
     seats.cx[u], seats.cy[u], seats.node[q], seats.node[p] = q % cols, q // cols, u, v
@@ -52,9 +57,95 @@ def put(u: int, v: int, p: int, q: int, cols: int, seats: Seats) -> None:
         seats.cx[v], seats.cy[v] = p % cols, p // cols
 
 
-@plain_callee
+@embedded_callee
 def allowed(u: int, p: int, v: int, q: int, domain: Int32Array, domains: BoolArray) -> bool:
     """True if ``u`` may sit on core ``p`` and ``v`` (< 0: nobody) on ``q``."""
     if domains.shape[0] == 1:
         return True
     return domains[domain[u], p] and (v < 0 or domains[domain[v], q])
+
+
+@inlined
+def anneal(
+    s: Any, price: Callable[..., Any], swap: Callable[..., Any], steps: int, temperature: float, reach: int, rng: IntArray,
+    quantiles: FloatArray, stats: FloatArray,
+) -> None:  # fmt: skip
+    """Propose ``steps`` moves or swaps to cores within ``reach`` lines, at one temperature.
+
+    Adds to ``stats``: proposals, accepted ones, neighbour entries looked at or updated, change of cost, lines moved.
+    """
+    node, cx, cy = s.seats
+    n, cols, rows = cx.shape[0], s.grid.dx.shape[0], s.grid.dy.shape[0]
+    rx, ry = min(reach, cols - 1), min(reach, rows - 1)
+    low16 = np.uint64(0xFFFF)
+    accepted, entries, moved, gain, count = 0, 0, 0, 0.0, rng[0]
+    for _ in range(steps):
+        count += STEP
+        bits = mix(count)
+        count += STEP
+        more = mix(count)
+        u = np.int64(((bits >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
+        x0, y0 = np.int64(cx[u]), np.int64(cy[u])
+        x1 = line_near(x0, rx, cols, s.grid.wrap_x, bits & low16)
+        y1 = line_near(y0, ry, rows, s.grid.wrap_y, more & low16)
+        v = np.int64(node[y1 * cols + x1])
+        if v == u or v == -2:
+            continue
+        if not allowed(u, y1 * cols + x1, v, y0 * cols + x0, s.grid.domain, s.grid.domains):
+            continue
+        limit = temperature * quantiles[more >> np.uint64(52)]
+        change, looked = price(s, u, v, x0, y0, x1, y1, limit)
+        entries += looked
+        if change > limit:
+            continue
+        accepted += 1
+        gain += change
+        moved += max(abs(x1 - x0), abs(y1 - y0))
+        entries += swap(s, u, v, x1, y1)
+    rng[0] = count
+    stats[0] += steps
+    stats[1] += accepted
+    stats[2] += entries
+    stats[3] += gain
+    stats[4] += moved
+
+
+@inlined
+def best_near(s: Any, price: Callable[..., Any], u: int, reach: int, least: float) -> int:
+    """The core within ``reach`` lines that node ``u`` had best move or swap to, or -1 if none gains more than ``least``."""
+    cols, rows = s.grid.dx.shape[0], s.grid.dy.shape[0]
+    x0, y0 = int(s.seats.cx[u]), int(s.seats.cy[u])
+    best, to = np.float64(-least), -1
+    for y1 in range(max(0, y0 - reach), min(rows, y0 + reach + 1)):
+        for x1 in range(max(0, x0 - reach), min(cols, x0 + reach + 1)):
+            q = y1 * cols + x1
+            v = np.int64(s.seats.node[q])
+            if v == u or v == -2 or not allowed(u, q, v, y0 * cols + x0, s.grid.domain, s.grid.domains):
+                continue
+            change, _ = price(s, u, v, x0, y0, x1, y1, best)
+            if change < best:
+                best, to = np.float64(change), q
+    return to
+
+
+@inlined
+def descend(
+    s: Any,
+    price: Callable[..., Any],
+    swap: Callable[..., Any],
+    first: int,
+    end: int,
+    reach: int,
+    least: float,
+) -> int:
+    """Make the best improving move or swap of each node ``first .. end - 1`` within ``reach`` lines, if any.
+
+    A price counts as an improvement below ``-least`` (above the rounding). Returns how many were made.
+    """
+    made = 0
+    for u in range(first, end):
+        to = best_near(s, price, u, reach, least)
+        if to >= 0:
+            swap(s, u, np.int64(s.seats.node[to]), to % s.grid.dx.shape[0], to // s.grid.dx.shape[0])
+            made += 1
+    return made

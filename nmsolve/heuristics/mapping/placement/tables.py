@@ -6,8 +6,7 @@ only a move that is made pays, with O(degree * (rows + cols)) contiguous additio
 
 The price of ``u`` going from (x0, y0) to (x1, y1) is ``lines[u, x1] - lines[u, x0] + lines[u, cols + y1] -
 lines[u, cols + y0]``. In a swap both nodes are charged as if the other stayed; for neighbours twice their own traffic times
-their distance, which does not change, has to be added. The kernels spell this out: compiled as a function it takes twice
-as long.
+their distance, which does not change, has to be added.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.model.compiled import callee, kernel, plain_callee
+from nmsolve.model.compiled import embedded_callee, kernel
 from nmsolve.model.types import BoolArray, FloatArray, Int32Array, IntArray
 
 
@@ -55,9 +54,19 @@ class Tables(NamedTuple):
     change: FloatArray
 
 
+class Tabled(NamedTuple):
+    """A placement whose moves are priced by tables."""
+
+    net: Net
+    grid: Grid
+    seats: Seats
+    tables: Tables
+
+
 @kernel
-def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
+def build_tables(s: Tabled) -> None:
     """Fill ``tables.lines`` from scratch (also clears the rounding of earlier additions)."""
+    net, grid, seats, tables = s
     cols, rows = grid.dx.shape[0], grid.dy.shape[0]
     there = np.zeros(cols + rows, np.float32)
     for u in range(len(seats.cx)):
@@ -78,7 +87,7 @@ def build_tables(net: Net, grid: Grid, seats: Seats, tables: Tables) -> None:
                     line[cols + j] += there[cols + r] * grid.dy[r, j]
 
 
-@callee
+@embedded_callee
 def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: FloatArray) -> Any:
     """Traffic between ``u`` and ``v`` by binary search in the sorted row of ``u``; 0 if none."""
     lo, end = indptr[u], indptr[u + 1]
@@ -94,13 +103,13 @@ def pair_weight(u: int, v: int, indptr: IntArray, indices: Int32Array, weights: 
     return np.float32(0)
 
 
-@plain_callee
+@embedded_callee
 def neighbours(u: int, v: int, joined: IntArray) -> bool:
     """True if ``u`` and ``v`` exchange traffic; False for ``v < 0``."""
     return v >= 0 and ((joined[u, v >> 6] >> (v & 63)) & 1) == 1
 
 
-@plain_callee
+@embedded_callee
 def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None:
     """Add ``w_uv * change`` to the lines of every neighbour v of ``u``."""
     indptr, indices, weights = net
@@ -112,21 +121,34 @@ def shift_lines(u: int, net: Net, lines: FloatArray, change: FloatArray) -> None
             line[j] += w * change[j]
 
 
-@callee
-def make_swap(
-    u: int, v: int, x1: int, y1: int, net: Net, dx: FloatArray, dy: FloatArray, seats: Seats, lines: FloatArray,
-    change: FloatArray,
-) -> Any:  # fmt: skip
+@embedded_callee
+def table_price(
+    s: Tabled, u: int, v: int, x0: int, y0: int, x1: int, y1: int, limit: float
+) -> tuple[float, int]:
+    """Change of cost if ``u`` goes from (x0, y0) to (x1, y1) and ``v`` (< 0: nobody) the other way, or some number above
+    ``limit`` if it is; and the neighbour entries looked at."""
+    lines, cols = s.tables.lines, s.grid.dx.shape[0]
+    price = lines[u, x1] - lines[u, x0] + lines[u, cols + y1] - lines[u, cols + y0]
+    if v >= 0:
+        price += lines[v, x0] - lines[v, x1] + lines[v, cols + y0] - lines[v, cols + y1]
+    if price <= limit and neighbours(u, v, s.tables.joined):
+        away = s.grid.dx[x0, x1] + s.grid.dy[y0, y1]
+        price += np.float32(2) * pair_weight(u, v, s.net.indptr, s.net.indices, s.net.weights) * away
+    return price, 0
+
+
+@embedded_callee
+def make_swap(s: Tabled, u: int, v: int, x1: int, y1: int) -> int:
     """Move ``u`` to (x1, y1) and its occupant ``v`` (< 0: nobody) to where ``u`` was; neighbour entries touched."""
-    node, cx, cy = seats
-    indptr = net.indptr
+    node, cx, cy = s.seats
+    indptr, change, dx, dy = s.net.indptr, s.tables.change, s.grid.dx, s.grid.dy
     cols, rows = dx.shape[0], dy.shape[0]
     x0, y0 = np.int64(cx[u]), np.int64(cy[u])
     for j in range(cols):
         change[j] = dx[x1, j] - dx[x0, j]
     for j in range(rows):
         change[cols + j] = dy[y1, j] - dy[y0, j]
-    shift_lines(u, net, lines, change)
+    shift_lines(u, s.net, s.tables.lines, change)
     entries = indptr[u + 1] - indptr[u]
     cx[u], cy[u] = x1, y1
     node[y1 * cols + x1] = u
@@ -134,7 +156,7 @@ def make_swap(
     if v >= 0:
         for j in range(cols + rows):
             change[j] = -change[j]
-        shift_lines(v, net, lines, change)
+        shift_lines(v, s.net, s.tables.lines, change)
         entries += indptr[v + 1] - indptr[v]
         cx[v], cy[v] = x0, y0
-    return entries
+    return entries  # type: ignore[no-any-return]
