@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.check_bounds import MappingBounds, Proofs, positive
+from nmsolve.cli.check_bounds import MappingBounds, Proofs
 from nmsolve.cli.loading import Held, Loaded, load_answer, load_certificates, load_stages
 from nmsolve.cli.patience import CHECKS, Patience
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
-from nmsolve.cli.verdict import UNREAD, unread, verdict
+from nmsolve.cli.verdict import UNREAD, unread_checks, verdict
 from nmsolve.model.bound import Result, Stage
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 
 def run_score(o: ScoreOptions) -> int:
     """Print every objective of a mapping."""
+    from nmsolve.cli.check_assign import assign_file, run_score_assign
     from nmsolve.hw.scores import score
 
+    assigned = assign_file(o.mapping, o.graph)
+    if assigned is not None:
+        return run_score_assign(assigned, o)
     loaded = load_answer(o, o.memory)
     scores = score(loaded.graph, loaded.machine, loaded.core)
     row = {"type": "scores", "graph": loaded.graph.name, "machine": loaded.machine.name, "scores": scores}
@@ -48,18 +52,22 @@ def run_verify(o: VerifyOptions) -> int:
     ------
     InputError : files that cannot be read, of different runs, or options that do not apply to them
     """
+    from nmsolve.cli.check_assign import assign_file, run_verify_assign
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
 
     settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
-    plan = plan_file(o.mapping)
-    if plan is not None:
+    plan, assigned = plan_file(o.mapping), assign_file(o.mapping)
+    if plan is not None or assigned is not None:
         given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
         if any(v is not None for v in given):
             raise InputError(
-                "options for mappings only", str(plan), "at most --graph: the report has the rest"
+                "options for mappings only", str(o.mapping), "at most --graph: the report has the rest"
             )
-        return run_verify_plan(plan, o)
+        if plan is not None:
+            return run_verify_plan(plan, o)
+        assert assigned is not None
+        return run_verify_assign(assigned, o)
     front = front_file(o.mapping)
     if front is not None:
         if o.routes is not None:
@@ -97,7 +105,7 @@ def _answer_checks(loaded: Loaded, o: VerifyOptions) -> list[CheckPart]:
     if loaded.report is not None:
         checks.append(_about_check(loaded, loaded.report))
     if not o.bound:
-        checks += _unread_checks(loaded.report, loaded.inputs.before)
+        checks += unread_checks(loaded.report, loaded.inputs.before)
     elif loaded.report is not None:
         ceilings = tuple((b.objective, b.value) for b in loaded.inputs.before)
         name = str(loaded.report.get("objective_name"))
@@ -281,16 +289,6 @@ def _about_check(loaded: Loaded, report: Mapping[str, Any]) -> CheckPart:
         if said != found:
             wrong.append(f"the report is about the {part} with hash {str(said)[:64]}, this one has {found}")
     return CheckPart("problem", not wrong, "; ".join(wrong) or "the report is about this graph and machine")
-
-
-def _unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> list[CheckPart]:
-    """Return what a report claims of bounds, where none was asked to be re-checked."""
-    claims = {} if report is None else {k: report.get(k) for k in ("bound", "placement_bound")}
-    words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
-    if report is not None and report.get("status") == "optimal":
-        words.append("optimal")
-    words += [f"{b.objective} at least {number(b.bound)} before" for b in before if b.bound]
-    return [unread(", ".join(words), "--bound does")] if words else []
 
 
 def _bound_checks(

@@ -34,6 +34,7 @@ Graph = A[Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nm
 Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nmz, ...) or a model (.onnx).")]
 Bind = A[str | None, Option(help="ONNX: values of the symbols in input shapes, e.g. batch=8,seq=128.")]
 Strict = A[bool, Option("--strict", help="ONNX: refuse unknown operators.")]
+Library = A[Path | None, Option(help="Assignments: function library with measured times (`nmsolve profile` fills it).")]
 Machine = A[str | None, Option("--machine", "-m", help="Preset (see `nmsolve hw list`), mesh:RxC[,chips] or a machine.toml. "
                                "[default: the machine that the graph file names]")]
 Chips = A[str | None, Option(help="Chips on the board: a number or ROWSxCOLUMNS.")]
@@ -108,8 +109,10 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class ScoreOptions(AnswerOptions):
-    """Recompute every objective of a mapping from its files."""
+    """Recompute every objective of a mapping or an assignment from its files."""
 
+    bind: Bind = None
+    library: Library = None
     memory: Residence = None
     json: Json = False
 
@@ -137,6 +140,8 @@ class GapOptions(AnswerOptions):
     constraints: Constraints = None
     balance: Balance = None
     objective: A[str | None, Option(help="Objective. [default: the one in report.json beside the mapping, else hops]")] = None
+    bind: Bind = None
+    library: Library = None
     time_limit: TimeLimit = "300s"
     gap: Gap = None
     engines: A[str | None, Option(help="Comma-separated engines. [default: all engines that prove bounds]")] = None
@@ -149,7 +154,7 @@ class GapOptions(AnswerOptions):
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """Continue an earlier run of map, route or pipeline from its problem, options, best answer and proofs."""
+    """Continue an earlier run of map, route, pipeline or assign from its problem, options, best answer and proofs."""
 
     run: A[Path, Argument(help="Output folder of the earlier run.")]
     time_limit: TimeLimit = "60s"
@@ -233,6 +238,40 @@ class PipelineOptions(PipelineProblemOptions):
                                  "e.g. period,cores, instead of one plan.")] = None
     points: Points = 8
     out: Out = Path("nmsolve-pipeline")
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class AssignProblemOptions:
+    """A network, the processors it runs on, and what is required of the assignment."""
+
+    model: A[Path, Argument(help="Model (.onnx), or a cost network in the format of the iopddl contest (.json, .json.gz).")]
+    machine: A[str | None, Option("--machine", "-m", help="Processors: a preset (see `nmsolve hw list`) or a machine.toml with "
+                                  "[[processor]] tables.")] = None
+    bind: A[str | None, Option(help="Values of the symbols in input shapes, and trip counts of loops, e.g. batch=8,seq=128.")] = None
+    strict: Strict = False
+    library: Library = None
+    constraints: A[Path | None, Option("--constraints", "-c", help="What must be where: pin, forbid, together, memory (.json).")] = None
+
+
+@dataclass(frozen=True)
+class AssignOptions(AssignProblemOptions):
+    """Decide for every operator of a network which processor runs it, with a proof or a bound, and write its programs."""
+
+    objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: latency,energy.")] = "latency"
+    time_limit: TimeLimit = "60s"
+    gap: Gap = None
+    seed: Seed = 0
+    workers: Workers = 1
+    engines: Engines = None
+    warm_start: A[Path | None, Option(help="Start from this assignment (assignment.json, or its folder).")] = None
+    write_model: WriteModel = None
+    memory: Memory = None
+    run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
+    pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "
+                                 "assignment.")] = None
+    points: Points = 8
+    out: Out = Path("nmsolve-assign")
     json: Json = False
 
 
@@ -348,6 +387,16 @@ class ExplainRouteOptions(RouteProblemOptions):
 @dataclass(frozen=True)
 class ExplainPipelineOptions(PipelineProblemOptions):
     """Find out whether a network can be split into stages; if not, show a smallest set of limits that conflict."""
+
+    time_limit: TimeLimit = "60s"
+    seed: Seed = 0
+    out: Proof = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
+class ExplainAssignOptions(AssignProblemOptions):
+    """Find out whether a network can be assigned at all; if not, show a smallest set of pins and limits that conflict."""
 
     time_limit: TimeLimit = "60s"
     seed: Seed = 0

@@ -11,7 +11,8 @@ import msgspec
 
 from nmsolve.cli import commands
 from nmsolve.cli.answer import OK
-from nmsolve.cli.loading import read_certificates, read_object
+from nmsolve.cli.assign_problem import is_assignment
+from nmsolve.cli.loading import Held, read_certificates, read_object
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 
@@ -72,6 +73,7 @@ PIPELINE = Kind(
     "plan.json",
     "certificates.json",
 )
+ASSIGN = Kind("assign:run_assign", commands.AssignOptions, "report.json", "assignment.json", "certificates.json")
 
 
 def run_resume(o: commands.ResumeOptions) -> int:
@@ -83,8 +85,9 @@ def run_resume(o: commands.ResumeOptions) -> int:
     """
     settle(o.run)
     kind = next((kind for kind in (MAP, ROUTE, PIPELINE) if (o.run / kind.report).exists()), None)
+    kind = ASSIGN if kind is MAP and is_assignment(o.run) else kind
     if kind is None:
-        wanted = "the output folder of `nmsolve map`, `route` or `pipeline` (a front has none)"
+        wanted = "the output folder of `nmsolve map`, `route`, `pipeline` or `assign` (a front has none)"
         raise InputError("the folder holds no report of a run", str(o.run), wanted)
     report = read_object(o.run / kind.report)
     if report.get("status") in ("optimal", "infeasible"):
@@ -153,6 +156,10 @@ def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
         return {"core_memory": None if most is None else str(most)}
     if kind is ROUTE:
         return {"warm_start": None}
+    if kind is ASSIGN:
+        before = msgspec.convert(stated.get("before", []), list[Held])
+        last = msgspec.convert(stated.get("objective", "latency"), str)
+        return {"objective": ",".join([*(held.objective for held in before), last])}
     budget = stated.get("migration_budget")
     return {
         "objective": ",".join(msgspec.convert(stated.get("objectives", ["hops"]), list[str])),

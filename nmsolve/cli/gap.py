@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
-from nmsolve.cli.earlier import PIPELINE, Kind, answer_of, run_again
+from nmsolve.cli.check_assign import assign_file
+from nmsolve.cli.earlier import PIPELINE, Kind, Start, answer_of, run_again
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
 from nmsolve.cli.map_answer import Beside, say, write_answer
 from nmsolve.cli.map_routes import AFTER
@@ -38,6 +39,9 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
+    assigned = assign_file(o.mapping, o.graph)
+    if assigned is not None:
+        return _gap_of_assignment(o, assigned)
     other = answer_of(o.mapping)
     if other is not None:
         return _gap_again(o, *other)
@@ -81,6 +85,26 @@ def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
     given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
     given |= {"model" if kind is PIPELINE else "graph": o.graph}
     return run_again(kind, answer, given, stays=True)
+
+
+def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
+    """Return the gap of an assignment, of a run or of another tool; options that are given go before those of the report."""
+    from nmsolve.cli.assign import run_assign
+    from nmsolve.cli.check_assign import inputs_of
+    from nmsolve.cli.commands import AssignOptions
+
+    for option, value in {"--chips": o.chips, "--placement": o.placement, "--balance": o.balance}.items():
+        if value is not None:
+            raise InputError("an option for mappings only", option, "none")
+    told = inputs_of(answer, o)
+    again = AssignOptions(
+        model=Path(told.model), machine=told.machine, bind=told.bind, strict=told.strict,
+        library=None if told.library is None else Path(told.library),
+        constraints=None if told.constraints is None else Path(told.constraints),
+        objective=told.objective, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, engines=o.engines,
+        memory=o.memory, out=o.out, json=o.json,
+    )  # fmt: skip
+    return run_assign(again, Start(answer, stays=True))
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from nmsolve.cli.check_bounds import positive
+from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
+
+if TYPE_CHECKING:
+    from nmsolve.cli.loading import Held
 
 #: Exit code: nothing failed, but what the report claims rests on a solver's word.
 TRUSTED = 6
@@ -21,6 +27,16 @@ def headline(check: CheckPart) -> bool:
 def unread(claim: str, how: str) -> CheckPart:
     """Return the check that was not made: a claim that only the report makes, and how to check it."""
     return CheckPart("claims", True, f"{claim}: only claimed, not looked at here ({how})", UNREAD)
+
+
+def unread_checks(report: Mapping[str, Any] | None, before: Sequence[Held]) -> list[CheckPart]:
+    """Return what a report claims of bounds, where none was asked to be re-checked."""
+    claims = {} if report is None else {k: report.get(k) for k in ("bound", "placement_bound")}
+    words = [f"{k.replace('_', ' ')} {number(positive(v))}" for k, v in claims.items() if positive(v)]
+    if report is not None and report.get("status") == "optimal":
+        words.append("optimal")
+    words += [f"{b.objective} at least {number(b.bound)} before" for b in before if b.bound]
+    return [unread(", ".join(words), "--bound does")] if words else []
 
 
 def label(check: CheckPart) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.types import IntArray
 
 
 def walked_objectives(problem: AssignProblem, answer: Assignment) -> dict[str, int]:
@@ -185,3 +187,15 @@ class _Play:
         if first is None or first[0] > now:
             return None
         return self.jobs[j].rank, 0, channel, first[1]
+
+
+def walked_cost(network: CostNetwork, strategy: IntArray) -> int:
+    """Return what legal strategies (N,) of a cost network cost, node by node and pair by pair."""
+    chosen = [int(s) for s in strategy]
+    total = network.constant
+    for node, s in enumerate(chosen):
+        total += int(network.cost[int(network.ptr[node]) + s])
+    for e, (u, v) in enumerate(network.ends.tolist()):
+        width = int(network.ptr[v + 1]) - int(network.ptr[v])
+        total += int(network.table[int(network.table_ptr[e]) + chosen[u] * width + chosen[v]])
+    return total

@@ -13,7 +13,7 @@ from nmsolve.model.lookup import named
 #: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
 RECHECKS: dict[str, str] = {}
 #: Engines that leave only a solver's status.
-WORDS: tuple[str, ...] = ()
+WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs")
 
 
 def check_assign_bound(

@@ -13,7 +13,10 @@ from nmsolve.solvers.search.portfolio import Step
 RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
 
 #: Engines in the order in which a run without ``--engines`` starts them.
-REGISTRY: dict[str, Entry] = {}
+REGISTRY: dict[str, Entry] = {
+    "assign-cpsat": Entry("solvers.assignment.exact:AssignCpSat", share=0.5, child=True),
+    "assign-highs": Entry("solvers.assignment.exact:AssignHighs", share=0.5, child=True, unasked=False),
+}
 
 
 def plan_of(

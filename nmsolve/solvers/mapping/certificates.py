@@ -218,10 +218,16 @@ def certificates_to_json(
     return _text(content | ({"stages": _stage_rows(earlier, RECHECKS)} if earlier else {}))
 
 
-def certificates_text(about: str, bounds: Iterable[tuple[str, Bound]]) -> str:
-    """The same for a problem of another kind with the hash ``about``; a bound comes with its objective, "" if there is one."""
+def certificates_text(
+    about: str, bounds: Iterable[tuple[str, Bound]], earlier: Sequence[Stage] = (), free: Collection[str] = ()
+) -> str:
+    """The same for a problem of another kind with the hash ``about``; a bound comes with its objective, "" if there is one.
+
+    ``free`` : methods of which a recomputed bound holds under all ceilings
+    """
     rows = [({"objective": name} if name else {}) | _rows([b])[0] for name, b in bounds]
-    return _text({"format": FORMAT, "problem": about, "bounds": rows})
+    content = {"format": FORMAT, "problem": about, "bounds": rows}
+    return _text(content | ({"stages": _stage_rows(earlier, free)} if earlier else {}))
 
 
 def stages_to_json(stages: Sequence[Stage], free: Collection[str]) -> str:

@@ -1,0 +1,261 @@
+"""``nmsolve assign``: a model and processors in; a processor for every operator, a proof, programs and a page out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli import clock
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import (
+    BETTER,
+    Answer,
+    as_json,
+    event_lines,
+    exit_code,
+    last_words,
+    prepare_folder,
+    say_infeasible,
+    write_models,
+)
+from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
+from nmsolve.cli.assign_report import AssignReport, amount, assign_words, build_assign_report
+from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_answer, write_answer
+from nmsolve.cli.loading import Held
+from nmsolve.cli.patience import CHECKS, Patience, search_time
+from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.verdict import label
+from nmsolve.model.assignment.problem import OBJECTIVES
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
+
+if TYPE_CHECKING:
+    from nmsolve.cli.check_assign import Problem
+    from nmsolve.cli.commands import AssignOptions
+    from nmsolve.cli.earlier import Start
+    from nmsolve.model.bound import Bound, Result, Stage
+
+PAGE, PROGRAMS = "report.html", "programs"
+#: Possible file names of an assignment.
+FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, f"{PROGRAMS}/*")
+#: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
+QUICK = ("min-cut",)
+
+
+def run_assign(o: AssignOptions, start: Start | None = None) -> int:
+    """Run the command, going on from an earlier run where there is a ``start``; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input; before any search
+    """
+    from nmsolve.solvers.multi_objective import objective_names
+
+    limit, how = opt.seconds(o.time_limit), opt.search(o)
+    names = objective_names(o.objective, OBJECTIVES)
+    front = None if o.pareto is None else _front_names(o)
+    if start is not None and start.stays:
+        names = names[-1:]
+    inputs = stated_inputs(o, front or names)
+    given = state_problem(inputs)
+    _require_options(o, given, front, names)
+    first, known = _first(o, start, given.problem)
+    for warning in () if given.graph is None else given.graph.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    prepare_folder(o.out)
+    if o.write_model is not None:
+        from nmsolve.solvers.assignment.exact import models
+
+        write_models("assign", models(given.operators), o.write_model)
+    with Patience(clock.end(limit)) as patience:
+        if front is not None:
+            return _assign_front(o, front, given, inputs, first, patience)
+        run = new_run()
+        with watching(o.json) as observers:
+            told = {"observers": observers, "known": known, **how}
+            if len(names) > 1:
+                given, inputs, result, earlier = _in_order(given, inputs, names, first, search_time(limit), told)
+                better = None
+            else:
+                earlier = ()
+                stays = start is not None and start.stays
+                result, better = _search(given.problem, first, stays, search_time(limit), told)
+        report = write_assign(o, given, result, inputs, patience, run, earlier, better)
+        last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
+        say_infeasible("assignment exists", result, "assign")
+        code = exit_code(result, report, opt.fraction(o.gap))
+        return code
+
+
+def _front_names(o: AssignOptions) -> tuple[str, str]:
+    """Return the two objectives of ``--pareto``."""
+    from nmsolve.cli.pareto import require_front
+    from nmsolve.solvers.multi_objective import objective_names
+
+    return require_front(o, objective_names(o.pareto or "", OBJECTIVES, "--pareto"))
+
+
+def _require_options(
+    o: AssignOptions, given: Given, front: Sequence[str] | None, names: Sequence[str]
+) -> None:  # fmt: skip
+    """Refuse early what must not wait for the end of the search."""
+    if given.own is not None:
+        if o.run:
+            _require_runtime()
+        return
+    asked = {"--run": o.run, "--write-model": o.write_model is not None, "--pareto": front is not None}
+    for option, value in {**asked, "--objective": len(names) > 1}.items():
+        if value:
+            raise InputError("a cost network has one objective and no programs", option, "a .onnx model")
+
+
+def _require_runtime() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("onnxruntime") is None:
+        raise InputError(
+            "onnxruntime is not installed", "--run", "the extra `runtime`: pip install 'nmsolve[runtime]'"
+        )
+
+
+def _first(o: AssignOptions, start: Start | None, problem: Problem) -> tuple[Any, list[Bound]]:
+    """Return the answer to begin with, and what an earlier run proved of this problem."""
+    path = o.warm_start if start is None else start.answer
+    if path is None:
+        return None, []
+    first = read_answer(path / ANSWER if path.is_dir() else path, problem, other_rules=True)
+    known = [] if start is None else [b for _, b in start.known(CERTIFICATES, problem.content_hash)]
+    return first, known
+
+
+def _search(
+    problem: Problem, first: Any, stays: bool, seconds: float, how: dict[str, Any]
+) -> tuple[Result[Any], Any]:
+    """Return the best answer, or with ``stays`` the first one with its bound and a better one met on the way."""
+    from nmsolve.model.assignment.network import CostNetwork
+    from nmsolve.solvers.assignment import api
+    from nmsolve.solvers.run import Options
+
+    network = isinstance(problem, CostNetwork)
+    if not stays or first is None:
+        solve: Any = api.solve_network if network else api.assign
+        return solve(problem, time_limit=seconds, warm_start=first, **how), None
+    bound: Any = api.bound_strategies if network else api.bound_assignment
+    found = bound(problem, first, Options(time_limit=seconds, **how))
+    return found.result, found.better
+
+
+def _in_order(
+    given: Given, inputs: AssignInputs, names: Sequence[str], first: Any, seconds: float, how: dict[str, Any]
+) -> tuple[Given, AssignInputs, Result[Any], Sequence[Stage]]:
+    """Minimise several objectives in order; the problem, inputs and result are those of the last, with the stages before."""
+    from nmsolve.cli.pareto import tell_stage
+    from nmsolve.solvers.assignment.multi_objective import AssignObjectives
+    from nmsolve.solvers.multi_objective import lexicographic
+    from nmsolve.solvers.run import Options
+
+    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
+    objectives = AssignObjectives(given.operators, Options(**options), first, known)
+    *earlier, (stage, result) = lexicographic(objectives, names, seconds, tell_stage)
+    held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
+    inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
+    own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
+    for s, r in earlier:
+        value = amount(r.objective, OBJECTIVES[s.objective])
+        print(f"first {s.objective} {value} ({r.status}), then {stage.objective}", file=sys.stderr)
+    return replace(given, own=own), inputs, result, [s for s, _ in earlier]
+
+
+def _assign_front(
+    o: AssignOptions, names: tuple[str, str], given: Given, inputs: AssignInputs, first: Any, patience: Patience
+) -> int:  # fmt: skip
+    """Compute the front of two objectives; return the exit code."""
+    from nmsolve.cli.front_kinds import AssignFront
+    from nmsolve.cli.pareto import run_front
+    from nmsolve.solvers.assignment.multi_objective import AssignObjectives
+    from nmsolve.solvers.run import Options
+
+    objectives = AssignObjectives(given.operators, Options(**opt.search(o)), first)
+    kind = AssignFront(given.operators)
+    limit = opt.seconds(o.time_limit)
+    return run_front(o, kind, objectives, names, limit, patience, msgspec.to_builtins(inputs))
+
+
+def write_assign(
+    o: AssignOptions, given: Given, result: Result[Any], inputs: AssignInputs, patience: Patience, run: str,
+    earlier: Sequence[Stage] = (), better: Any = None,
+) -> AssignReport:  # fmt: skip
+    """Write assignment.json, certificates, events and report, then the programs, checks and the page.
+
+    Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
+    """
+    from nmsolve.cli.assign_page import render_assign_html
+    from nmsolve.cli.check_assign import bound_checks, result_checks
+    from nmsolve.model.files import write_atomic
+    from nmsolve.solvers.assignment.recheck import RECHECKS
+    from nmsolve.solvers.mapping.certificates import certificates_text
+
+    problem, answer = given.problem, Answer(o.out, FILES, run)
+    solution = result.solution
+    with answer.found() as folder:
+        if solution is not None:
+            write_answer(folder / ANSWER, problem, solution)
+        if better is not None:
+            write_answer(folder / BETTER, problem, better)
+        left = [] if solution is None else ["assignment", "bounds"]
+        report = build_assign_report(given, result, msgspec.to_builtins(inputs), left)
+        rows = (("", b) for b in result.bounds)
+        proofs = certificates_text(problem.content_hash, rows, earlier, RECHECKS.keys())
+        write_atomic(folder / CERTIFICATES, proofs)
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
+    with answer.added() as files:
+        if solution is not None and given.own is not None:
+            report = msgspec.structs.replace(report, programs=_programs(o, given, solution, run))
+        with patience.optional(CHECKS):
+            if solution is not None:
+                checks = result_checks(problem, solution, result)
+                report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
+                quick = [b for b in result.bounds if b.method in QUICK]
+                checks = checks + bound_checks(problem, solution, result.scores, quick)
+                left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
+                report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+        files[REPORT] = as_json(report)
+        with patience.optional():
+            files[PAGE] = render_assign_html(given, result, report, f"nmsolve verify {o.out} --bound")
+    return report
+
+
+def _programs(o: AssignOptions, given: Given, solution: Any, run: str) -> dict[str, Any] | None:
+    """Write the programs of the processors, and run them if asked for; return what the report says of them."""
+    return None
+
+
+def _words(report: AssignReport) -> Iterator[str]:
+    """Yield what the report says, for people."""
+    if report.units:
+        heads = f"{'unit':16} {'operators':>9} {'run':>12} {'interrupts':>12} {'transfer':>12} {'load':>12}"
+        yield f"\n{heads} {'energy':>12}"
+    for u in report.units:
+        times = " ".join(f"{amount(v, 'ps'):>12}" for v in (u.run, u.interrupts, u.transfer, u.work))
+        yield f"{u.name:16} {u.operators:9,} {times} {amount(u.energy, 'pJ'):>12}"
+    for m in report.memories:
+        if m.limit is not None:
+            yield f"memory {m.name}: at most {m.peak:,} of {m.limit:,.0f} bytes, at {m.at}"
+    yield (
+        f"\n{report.status}: {report.objective_name} {amount(report.objective, report.unit)}, "
+        f"bound {amount(report.bound, report.unit)}, gap {percent(report.gap)} "
+        f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+    )
+    yield from assign_words(report)
+    others = {k: v for k, v in report.scores.items() if k != report.objective_name}
+    if others:
+        yield "also: " + ", ".join(f"{k} {amount(v, OBJECTIVES.get(k, ''))}" for k, v in others.items())
+    for check in report.checks:
+        yield f"  {label(check):6} {check.name}: {check.text}"
+    if report.not_checked:
+        yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"

@@ -1,0 +1,323 @@
+"""report.json of an assignment: what a run claims, in one documented object (docs/files.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli.assign_problem import COMMAND
+from nmsolve.cli.progress import percent
+from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, MemoryPart, ended, parts_of
+from nmsolve.model.bound import gap
+from nmsolve.model.bound import meets as bound_meets
+from nmsolve.solvers.search.memory import own_peak
+
+if TYPE_CHECKING:
+    from nmsolve.cli.assign_problem import Given
+    from nmsolve.model.assignment.assignment import Assignment
+    from nmsolve.model.assignment.problem import AssignProblem
+    from nmsolve.model.bound import Result
+
+#: How figures are written: steps of a thousand from the unit of the objective.
+SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
+
+
+class ModelPart(msgspec.Struct, frozen=True):
+    """Which network: ``nodes`` are operators (of a cost network its nodes), ``edges`` tensors (its pairs).
+
+    ``problem`` is the hash of all that decides what the problem is, ``hash`` that of the operators alone.
+    """
+
+    name: str
+    hash: str
+    problem: str
+    nodes: int
+    edges: int
+
+
+class ProcessorsPart(msgspec.Struct, frozen=True):
+    """Which machine; empty names for a cost network, which needs none."""
+
+    name: str
+    hash: str
+    units: list[str]
+    memories: dict[str, float | None]
+
+
+class UnitPart(msgspec.Struct, frozen=True):
+    """What one unit does: picoseconds of running (``interrupts`` and launches are part of it), of tensors that are brought to
+    it, and picojoules; ``work`` is what counts as its load."""
+
+    name: str
+    operators: int
+    run: int
+    interrupts: int
+    transfer: int
+    energy: int
+    work: int
+
+
+class UsePart(msgspec.Struct, frozen=True):
+    """Most bytes that a memory holds, at which operator, and its limit."""
+
+    name: str
+    peak: int
+    at: str
+    limit: float | None
+
+
+class RulePart(msgspec.Struct, frozen=True):
+    """What a rule of compilers made of the same problem; ``gap`` to the bound, ``loss`` against the answer."""
+
+    name: str
+    objective: float | None
+    gap: float | None
+    loss: float | None
+    status: str
+
+
+class AlternativePart(msgspec.Struct, frozen=True):
+    """Another unit for an operator: ``change`` of the objective, made of ``run`` and ``transfer`` where it is a sum."""
+
+    unit: str
+    change: int
+    run: int
+    transfer: int
+    broken: str
+
+
+class OperatorPart(msgspec.Struct, frozen=True):
+    """One operator: where it runs, what that costs (``terms``: docs/assign.md), where the figures come from, and what the best
+    other units would cost with everything else kept."""
+
+    name: str
+    kind: str
+    scalar: bool
+    unit: str
+    terms: dict[str, int]
+    origin: str
+    alternatives: list[AlternativePart]
+
+
+class AssignReport(msgspec.Struct, frozen=True, kw_only=True):
+    """The object in report.json: the keys that ``map`` has, and what is said of assignments.
+
+    ``unit``: of objective and bound; ``inputs`` holds what ``verify`` needs to state the problem again; ``programs``: what was
+    written to run, and how it ran, null without.
+    """
+
+    version: str
+    command: str = COMMAND
+    status: str
+    stop_reason: str
+    objective_name: str
+    unit: str
+    objective: float | None
+    bound: float | None
+    bound_scope: str | None
+    gap: float | None
+    placement_bound: float | None = None
+    placement_gap: float | None = None
+    scores: dict[str, float]
+    left_out: dict[str, str] = {}
+    wall_seconds: float
+    cpu_seconds: float
+    memory: MemoryPart
+    seed: int
+    graph: ModelPart
+    machine: ProcessorsPart
+    engines: list[EnginePart]
+    bounds: list[BoundPart]
+    checks: list[CheckPart]
+    not_checked: list[str]
+    routing: None = None
+    units: list[UnitPart]
+    memories: list[UsePart]
+    rules: list[RulePart]
+    operators: list[OperatorPart]
+    programs: dict[str, Any] | None = None
+    inputs: dict[str, Any]
+
+
+def build_assign_report(
+    given: Given, result: Result[Any], inputs: Mapping[str, Any], not_checked: Sequence[str] = ()
+) -> AssignReport:
+    """Return the report of a run without checks; all figures are recomputed from the answer."""
+    parts: dict[str, Any] = {"units": [], "memories": [], "operators": []}
+    if given.own is not None and result.solution is not None:
+        parts = _parts(given, given.own, result.solution)
+    return AssignReport(
+        **ended(result),
+        objective_name=result.objective_name,
+        unit="" if given.own is None else given.own.unit,
+        objective=result.objective,
+        bound=result.bound,
+        bound_scope=None if result.bound is None else "full",
+        gap=result.gap,
+        scores=dict(result.scores),
+        memory=MemoryPart(result.memory_budget, max(result.memory_peak, own_peak())),
+        graph=_model(given),
+        machine=_machine(given),
+        **parts_of(result),
+        checks=[],
+        not_checked=list(not_checked),
+        rules=_rules(result),
+        inputs=dict(inputs),
+        **parts,
+    )
+
+
+def _model(given: Given) -> ModelPart:
+    from nmsolve.model.assignment.files import model_hash
+
+    if given.own is None:
+        network = given.network
+        assert network is not None
+        own = network.content_hash
+        return ModelPart(network.name, own, own, network.count, len(network.ends))
+    p = given.own
+    return ModelPart(p.name, model_hash(p), p.content_hash, p.count - 2, p.flows.count)
+
+
+def _machine(given: Given) -> ProcessorsPart:
+    if given.own is None or given.machine is None:
+        return ProcessorsPart("", "", [], {})
+    units = given.own.units
+    limits = {
+        name: None if most == float("inf") else float(most)
+        for name, most in zip(units.memories, units.capacity.tolist(), strict=True)
+    }
+    return ProcessorsPart(given.machine.name, given.machine.content_hash, list(units.names), limits)
+
+
+def _rules(result: Result[Any]) -> list[RulePart]:
+    """Return what the rules' own engines offered in the run."""
+    from nmsolve.solvers.assignment.registry import RULES
+
+    out = []
+    for e in result.engines:
+        if e.engine in RULES:
+            loss = None
+            if e.best is not None and result.objective:
+                loss = e.best / result.objective - 1.0
+            out.append(RulePart(e.engine, e.best, gap(e.best, result.bound), loss, e.status))
+    return out
+
+
+def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str, Any]:
+    """Return units, memories and operators."""
+    from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
+
+    terms = terms_of(given)
+    extra = terms.get("launch")
+    held = memory_over_time(problem, answer)
+    units = [
+        UnitPart(name, *share)
+        for name, share in zip(problem.units.names, shares(problem, answer, extra), strict=True)
+    ]
+    memories = []
+    for m, name in enumerate(problem.units.memories):
+        most, top = float(problem.units.capacity[m]), int(held[m].argmax())
+        memories.append(
+            UsePart(name, int(held[m, top]), problem.labels[top], None if most == float("inf") else most)
+        )
+    operators = []
+    for i, rows in enumerate(alternatives(problem, answer)):
+        j = int(answer.unit[i])
+        operators.append(
+            OperatorPart(
+                problem.labels[i], problem.kinds[i], bool(problem.scalar[i]), problem.units.names[j],
+                {name: int(table[i, j]) for name, table in terms.items()}, origin_of(given, i, j),
+                [AlternativePart(problem.units.names[a.unit], *a[1:]) for a in rows],
+            )
+        )  # fmt: skip
+    return {"units": units, "memories": memories, "operators": operators}
+
+
+def terms_of(given: Given) -> dict[str, Any]:
+    """Return (L, J) picoseconds of every term that run times are made of, by name; none of a problem made by hand."""
+    return {} if given.stated is None else dict(given.stated.terms)
+
+
+def origin_of(given: Given, operator: int, unit: int) -> str:
+    """Return where the figures of an operator on a unit come from."""
+    return "" if given.stated is None else str(given.stated.origin[operator][unit])
+
+
+def amount(value: float | None, unit: str) -> str:
+    """Return a figure for people: ``1.234 ms``; ``-`` for none, plain numbers without a unit."""
+    from nmsolve.cli.progress import number
+
+    if value is None or unit not in SCALES or value != value or abs(value) == float("inf"):
+        return number(value)
+    names = SCALES[unit]
+    k = 0
+    while k + 1 < len(names) and abs(value) >= 999.95:
+        value, k = value / 1000.0, k + 1
+    return f"{value:.4g} {names[k]}"
+
+
+def assign_words(report: AssignReport) -> list[str]:
+    """Describe in sentences what is proved, where the time goes, and what rules lose."""
+    name, unit = report.objective_name, report.unit
+    if report.status == "infeasible":
+        return ["Proved: no assignment keeps all these rules."]
+    if report.objective is None:
+        return ["No assignment was found in the time given; one may still exist."]
+    least, among = amount(report.objective, unit), _among(report)
+    words = []
+    if report.status == "optimal":
+        words.append(f"{among}The {name} is {least}, proved to be the least possible{_by_word(report)}.")
+    elif report.bound is not None and report.bound > 0:
+        words.append(
+            f"{among}The {name} is {least}; no assignment gets below {amount(report.bound, unit)}: at most "
+            f"{percent(report.gap)} could still be saved{_by_word(report)}."
+        )
+    else:
+        words.append(f"{among}The {name} is {least}; no useful bound is proved.")
+    if report.units:
+        share = [f"{u.operators:,} on {u.name}" for u in report.units if u.operators]
+        words.append(f"Of {report.graph.nodes:,} operators, {', '.join(share)}.")
+        run, moved = sum(u.run for u in report.units), sum(u.transfer for u in report.units)
+        if run + moved:
+            words.append(
+                f"Running takes {amount(run, 'ps')} in all, bringing tensors from memory to memory {amount(moved, 'ps')} "
+                f"({percent(moved / (run + moved))})."
+            )
+    for rule in report.rules:
+        if rule.objective is not None and rule.loss is not None:
+            words.append(
+                f"The rule {rule.name} gives {amount(rule.objective, unit)}, {percent(rule.loss)} more "
+                f"(gap {percent(rule.gap)})."
+            )
+    words += _program_words(report.programs)
+    return words
+
+
+def _program_words(programs: Mapping[str, Any] | None) -> list[str]:
+    """Say how the programs ran."""
+    if not programs or programs.get("largest_difference") is None:
+        return []
+    return [
+        f"The programs ran: the largest relative difference to the model is {programs['largest_difference']:.3g}."
+    ]
+
+
+def _among(report: AssignReport) -> str:
+    """Describe the assignments that a bound covers, if earlier objectives rule out others."""
+    held = [f"{b['objective']} at most {b['value']:,.0f}" for b in report.inputs.get("before", ())]
+    return f"Among assignments with {' and '.join(held)}: " if held else ""
+
+
+def _by_word(report: AssignReport) -> str:
+    """Return the solver on whose word the bound rests, if no recomputed bound reaches it."""
+    from nmsolve.solvers.assignment.recheck import RECHECKS
+
+    bound = report.bound or 0.0
+    proved = [b.value for b in report.bounds if b.method in RECHECKS]
+    if any(bound_meets(value, bound) for value in proved):
+        return ""
+    best = max((b for b in report.bounds if b.method not in RECHECKS), key=lambda b: b.value, default=None)
+    return "" if best is None else f" (on the word of {best.method})"

@@ -1,0 +1,314 @@
+"""``nmsolve verify`` and ``score`` of an assignment: from its files alone, without trusting what made them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.progress import number
+from nmsolve.cli.report import CheckPart, check_parts
+from nmsolve.cli.verdict import unread_checks, verdict
+from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.bound import BoundCheck, Stage
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import require_one_run
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from nmsolve.cli.assign_problem import AssignInputs, Given
+    from nmsolve.cli.commands import GapOptions, ScoreOptions, VerifyOptions
+    from nmsolve.cli.loading import Held
+    from nmsolve.model.assignment.problem import AssignProblem
+    from nmsolve.model.bound import Bound, Result
+
+    Problem = AssignProblem | CostNetwork
+
+REPORT, ANSWER, CERTIFICATES = "report.json", "assignment.json", "certificates.json"
+#: Seconds that re-checking one bound may take, about.
+SECONDS = 600.0
+
+
+def assign_file(path: Path, model: Path | None = None) -> Path | None:
+    """Return the assignment that ``path``, a file or the folder of a run, is about; None if it is about something else.
+
+    ``model`` : of what it is; a file with an .onnx model is an assignment whatever its name
+    """
+    from nmsolve.cli.assign_problem import is_assignment
+
+    if path.is_dir():
+        return path / ANSWER if is_assignment(path) else None
+    of_model = model is not None and model.suffix.lower() == ".onnx"
+    return path if path.name == ANSWER or of_model else None
+
+
+class AssignBounds:
+    """How the bounds of assignments are re-checked."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    @property
+    def free(self) -> Collection[str]:
+        """All that are recomputed: they use no ceilings."""
+        from nmsolve.solvers.assignment.recheck import RECHECKS
+
+        return RECHECKS.keys()
+
+    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
+        """By other code than that which found it, of the stage's objective under its ceilings."""
+        from nmsolve.solvers.assignment.recheck import check_assign_bound
+
+        problem = self.problem
+        if not isinstance(problem, CostNetwork):
+            try:
+                problem = replace(problem, objective=stage.objective, ceilings=stage.ceilings)
+            except InputError as error:
+                return BoundCheck(False, math.nan, error.what)
+        found = check_assign_bound(problem, bound, SECONDS, stage.problem)
+        if found.ok and bound.value > least:
+            return BoundCheck(False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}")
+        return found
+
+    def step(self, objective: str) -> float:
+        """1: everything is whole."""
+        return 1.0
+
+
+def answer_checks(
+    problem: Problem, answer: Any, objective: object, scores: Mapping[str, Any]
+) -> tuple[list[CheckPart], dict[str, float]]:
+    """Check the rules, and every objective by both evaluators against what is said of it.
+
+    Returns
+    -------
+    tuple
+        checks, and the objectives as recomputed; none if a rule is broken
+    """
+    if isinstance(problem, CostNetwork):
+        return _strategy_checks(problem, answer, objective)
+    from nmsolve.hw.assignment.evaluate import all_objectives
+    from nmsolve.hw.assignment.walk import walked_objectives
+    from nmsolve.model.assignment.check import assignment_complaint
+
+    wrong = assignment_complaint(problem, answer)
+    units = len(set(answer.unit.tolist()))
+    kept = f"all {problem.count - 2} operators on {units} of {problem.units.count} units within every rule"
+    checks = [CheckPart("rules", wrong is None, wrong or kept)]
+    if wrong is not None:
+        return checks, {}
+    walked, found = walked_objectives(problem, answer), all_objectives(problem, answer)
+    name = problem.objective
+    same = walked == found and _equal(objective, walked[name])
+    text = f"{name} is {walked[name]:,} (operator by operator), {found[name]:,} (evaluator), the report says {_said(objective)}"
+    checks.append(CheckPart("objective", same, text))
+    differ = [f"{k} is {v:,}, the report says {_said(scores.get(k))}" for k, v in walked.items() if not _equal(scores.get(k), v)]
+    checks.append(CheckPart("scores", not differ, "; ".join(differ) or "every objective recomputed"))
+    for other, most in problem.ceilings:
+        ok = walked.get(other, math.inf) <= most
+        checks.append(CheckPart(f"held {other}", ok, f"{other} is {walked[other]:,}, it was held at {most:,.0f}"))
+    return checks, {k: float(v) for k, v in walked.items()}
+
+
+def _strategy_checks(
+    network: CostNetwork, strategy: Any, objective: object
+) -> tuple[list[CheckPart], dict[str, float]]:
+    from nmsolve.hw.assignment.walk import walked_cost
+    from nmsolve.model.assignment.network import network_complaint, network_cost
+
+    wrong = network_complaint(network, strategy)
+    kept = f"all {network.count} nodes have a strategy, no memory overflows"
+    checks = [CheckPart("rules", wrong is None, wrong or kept)]
+    if wrong is not None:
+        return checks, {}
+    walked, found = walked_cost(network, strategy), network_cost(network, strategy)
+    text = f"the cost is {walked:,} (pair by pair), {found:,} (evaluator), the report says {_said(objective)}"
+    checks.append(CheckPart("objective", walked == found and _equal(objective, walked), text))
+    return checks, {"cost": float(walked)}
+
+
+def _equal(said: object, found: int) -> bool:
+    return isinstance(said, int | float) and not isinstance(said, bool) and float(said) == float(found)
+
+
+def _said(value: object) -> str:
+    return number(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)[:40]
+
+
+def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[CheckPart]:
+    """Return the checks of a fresh result, but for its bounds."""
+    checks, _ = answer_checks(problem, answer, result.objective, result.scores)
+    said = {"status": result.status, "bound_scope": "full"}
+    told = [gap_check("gap", result.objective, result.bound, result.gap)]
+    told.append(status_check(said, result.objective, result.bound, "an assignment"))
+    return [*checks, *check_parts(told)]
+
+
+def bound_checks(problem: Problem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]) -> list[CheckPart]:
+    """Re-check the bounds of a fresh result."""
+    proofs = Proofs(AssignBounds(problem), [(answer, scores)])
+    return proofs.take(Stage(objective_of(problem), ceilings_of(problem), problem.content_hash, tuple(bounds)))
+
+
+def objective_of(problem: Problem) -> str:
+    """Return the name of what is minimised."""
+    return "cost" if isinstance(problem, CostNetwork) else problem.objective
+
+
+def ceilings_of(problem: Problem) -> tuple[tuple[str, float], ...]:
+    """Return the limits on other objectives."""
+    return () if isinstance(problem, CostNetwork) else problem.ceilings
+
+
+def run_verify_assign(path: Path, o: VerifyOptions) -> int:
+    """Print one line per check; 1 if any fails, 6 if the claims rest on a word that is not to be trusted.
+
+    ``--graph`` says where the model is now, if not where the report says.
+
+    Raises
+    ------
+    InputError : no report beside the assignment, a wrong file, or another problem
+    """
+    from nmsolve.cli.assign_problem import read_inputs, state_problem
+
+    folder = path.parent
+    require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
+    if not (folder / REPORT).exists():
+        raise InputError(f"no {REPORT} beside the assignment", str(folder), "the output folder of `nmsolve assign`")
+    report, inputs = read_inputs(folder / REPORT)
+    if not path.exists() and report.get("objective") is None:
+        raise InputError(f"the run found no assignment ({report.get('status')})", str(path), "a run with one")
+    if o.graph is not None:
+        inputs = msgspec.structs.replace(inputs, model=str(o.graph))
+    problem = state_problem(inputs).problem
+    checks = verified(problem, path, report, inputs.before, o.bound)
+    return verdict(checks, o.bound, o.trust_solver, o.json)
+
+
+def verified(problem: Problem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool) -> list[CheckPart]:
+    """Return every check of an assignment, its report and its certificates."""
+    about = report.get("graph")
+    said = about.get("problem") if isinstance(about, dict) else None
+    same = said == problem.content_hash
+    text = "the report is about this model, machine and options" if same else "the report is about another problem"
+    checks = [CheckPart("problem", same, text)]
+    answer = read_answer(path, problem)
+    scores = report.get("scores")
+    found, values = answer_checks(problem, answer, report.get("objective"), scores if isinstance(scores, dict) else {})
+    checks += found
+    objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
+    told = [gap_check("gap", objective, limit, gap), status_check(report, objective, limit, "an assignment")]
+    checks += check_parts(told)
+    if not bound:
+        return checks + unread_checks(report, before)
+    if not values:
+        return checks
+    return checks + _proved(problem, path.parent / CERTIFICATES, (answer, values), report, before)
+
+
+def _proved(
+    problem: Problem, path: Path, known: tuple[Any, dict[str, float]], report: Mapping[str, Any], before: Sequence[Held]
+) -> list[CheckPart]:
+    """Re-check every certificate, and that the report claims no more than the certificates prove."""
+    from nmsolve.cli.loading import load_certificates, load_stages
+
+    about, bounds = load_certificates(path)
+    proofs = Proofs(AssignBounds(problem), [known])
+    name, ceilings = objective_of(problem), ceilings_of(problem)
+    checks = proofs.take(Stage(name, ceilings, about, tuple(bounds)))
+    checks += [c for s in load_stages(path) for c in proofs.take(s, named=True)]
+    for k, b in enumerate(before):
+        if b.bound:
+            within = dict(ceilings[:k])
+            checks.append(proofs.claim(f"held {b.objective} bound", b.bound, b.value, b.objective, within))
+    if report.get("bound") is not None:
+        claim = proofs.claim("full bound", report.get("bound"), report.get("objective"), name, dict(ceilings))
+        checks.append(claim)
+    return checks
+
+
+def read_answer(path: Path, problem: Problem, other_rules: bool = False) -> Any:
+    """Return the assignment or the strategies of a file.
+
+    Raises
+    ------
+    InputError : not such a file, or of another problem
+    """
+    from nmsolve.model.assignment.files import read_assignment, read_strategies
+
+    if isinstance(problem, CostNetwork):
+        return read_strategies(path, problem)
+    return read_assignment(path, problem, other_rules)
+
+
+def write_answer(path: Path, problem: Problem, answer: Any) -> None:
+    """Write an assignment or strategies."""
+    from nmsolve.model.assignment.files import write_assignment, write_strategies
+
+    if isinstance(problem, CostNetwork):
+        write_strategies(path, problem, answer)
+    else:
+        write_assignment(path, problem, answer)
+
+
+def run_score_assign(path: Path, o: ScoreOptions) -> int:
+    """Print every objective of an assignment (``nmsolve score``); 0.
+
+    Raises
+    ------
+    InputError : no such file, not of this model, or it breaks a rule
+    """
+    from nmsolve.cli.answer import tell
+    from nmsolve.cli.assign_report import amount
+    from nmsolve.model.assignment.problem import OBJECTIVES
+
+    given = given_of(path, o)
+    problem = given.problem
+    answer = read_answer(path, problem, other_rules=True)
+    checks, values = answer_checks(problem, answer, None, {})
+    if not values:
+        raise InputError(f"the assignment breaks a rule: {checks[0].text}", str(path), "a legal one")
+    row = {"type": "scores", "graph": problem.name, "scores": values}
+    if given.machine is not None:
+        row["machine"] = given.machine.name
+    return tell(o.json, [row], (f"{k:16} {number(v):>24}   {amount(v, OBJECTIVES.get(k, ''))}" for k, v in values.items()))
+
+
+def given_of(path: Path, o: ScoreOptions | GapOptions) -> Given:
+    """Return the problem of an assignment: of the report beside it, but for what ``--graph``, ``--machine``, ``--bind`` say.
+
+    Raises
+    ------
+    InputError : no report, and no model
+    """
+    from nmsolve.cli.assign_problem import state_problem
+
+    return state_problem(inputs_of(path, o))
+
+
+def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
+    """Return what states the problem of an assignment's file."""
+    from nmsolve.cli import options as opt
+    from nmsolve.cli.assign_problem import AssignInputs, read_inputs
+
+    named: dict[str, Any] = {
+        "model": opt.whole(o.graph), "machine": opt.machine(o.machine), "bind": o.bind, "library": opt.whole(o.library),
+        "constraints": opt.whole(getattr(o, "constraints", None)), "objective": getattr(o, "objective", None),
+    }  # fmt: skip
+    said = {k: v for k, v in named.items() if v is not None}
+    beside = path.parent / REPORT
+    if path.name in (ANSWER, "better.json") and beside.exists():
+        inputs = read_inputs(beside)[1]
+        if "objective" in said and said["objective"] != inputs.objective:
+            said |= {"before": (), "whole": said["objective"] == "makespan"}
+        return msgspec.structs.replace(inputs, **said)
+    if "model" not in said:
+        raise InputError("no model given", str(path), "--graph MODEL.onnx, or a report.json beside the assignment")
+    return AssignInputs(**said, whole=said.get("objective") == "makespan")
