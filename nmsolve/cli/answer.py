@@ -19,6 +19,7 @@ from nmsolve.model.file_set import file_set, new_run, settle
 from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
+    from nmsolve.cli.assign_report import AssignReport
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.cli.report import Report
     from nmsolve.cli.route import RouteReport
@@ -158,7 +159,9 @@ def tell(json_only: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str
 
 
 def exit_code(
-    result: Result[Any], report: Report | RouteReport | PipelineReport, wanted_gap: float | None
+    result: Result[Any],
+    report: Report | RouteReport | PipelineReport | AssignReport,
+    wanted_gap: float | None,
 ) -> int:
     """The exit code of a finished run (docs/files.md): do the independent checks agree, was an answer found, and is its gap the
     one that was asked for?"""

@@ -27,7 +27,7 @@ from nmsolve.cli.assign_report import AssignReport, amount, assign_words, build_
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_answer, write_answer
 from nmsolve.cli.loading import Held
 from nmsolve.cli.patience import CHECKS, Patience, search_time
-from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.progress import percent, watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
@@ -78,7 +78,9 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
         with watching(o.json) as observers:
             told = {"observers": observers, "known": known, **how}
             if len(names) > 1:
-                given, inputs, result, earlier = _in_order(given, inputs, names, first, search_time(limit), told)
+                given, inputs, result, earlier = _in_order(
+                    given, inputs, names, first, search_time(limit), told
+                )
                 better = None
             else:
                 earlier = ()

@@ -118,8 +118,7 @@ def state_problem(inputs: AssignInputs) -> Given:
         suffix = Path(name).suffix
         what = f"cannot read {suffix!r} files" if suffix else "a file without extension"
         raise InputError(what, inputs.model, "a .onnx model or a .json cost network")
-    from nmsolve.hw.assignment.constraints_file import load_constraints
-    from nmsolve.hw.assignment.library import Library
+    from nmsolve.hw.assignment.constraints import read_constraints
     from nmsolve.hw.assignment.machine_file import load_processors
     from nmsolve.hw.assignment.state import state_assignment
     from nmsolve.model.formats.onnx import load_onnx
@@ -133,9 +132,8 @@ def state_problem(inputs: AssignInputs) -> Given:
         graph,
         machine,
         bindings=parse_bindings(inputs.bind),
-        library=None if inputs.library is None else Library(inputs.library),
         objective="makespan" if inputs.whole else inputs.objective,
-        constraints=None if inputs.constraints is None else load_constraints(inputs.constraints),
+        constraints=None if inputs.constraints is None else read_constraints(inputs.constraints),
     )
     ceilings = tuple((held.objective, held.value) for held in inputs.before)
     own = replace(stated.problem, name=Path(inputs.model).stem, objective=inputs.objective, ceilings=ceilings)
@@ -146,7 +144,12 @@ def _network(inputs: AssignInputs) -> Given:
     """State a cost network: it has its own costs and limits."""
     from nmsolve.model.formats.iopddl import load_iopddl
 
-    given = {"--machine": inputs.machine, "--bind": inputs.bind, "--library": inputs.library, "--constraints": inputs.constraints}
+    given = {
+        "--machine": inputs.machine,
+        "--bind": inputs.bind,
+        "--library": inputs.library,
+        "--constraints": inputs.constraints,
+    }
     for option, value in given.items():
         if value is not None:
             raise InputError("a cost network has its own costs and limits", option, "none, or a .onnx model")

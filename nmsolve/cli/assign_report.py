@@ -16,6 +16,7 @@ from nmsolve.solvers.search.memory import own_peak
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_problem import Given
+    from nmsolve.hw.assignment.machine import ProcessorMachine
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Result
@@ -189,7 +190,15 @@ def _machine(given: Given) -> ProcessorsPart:
         name: None if most == float("inf") else float(most)
         for name, most in zip(units.memories, units.capacity.tolist(), strict=True)
     }
-    return ProcessorsPart(given.machine.name, given.machine.content_hash, list(units.names), limits)
+    return ProcessorsPart(given.machine.name, machine_hash(given.machine), list(units.names), limits)
+
+
+def machine_hash(machine: ProcessorMachine) -> str:
+    """Return the hexadecimal SHA-256 of what a machine can do; names of sources do not count."""
+    from hashlib import sha256
+
+    parts = (machine.processors, machine.memories, machine.links)
+    return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
 
 
 def _rules(result: Result[Any]) -> list[RulePart]:
@@ -238,7 +247,7 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str
 
 def terms_of(given: Given) -> dict[str, Any]:
     """Return (L, J) picoseconds of every term that run times are made of, by name; none of a problem made by hand."""
-    return {} if given.stated is None else dict(given.stated.terms)
+    return {}
 
 
 def origin_of(given: Given, operator: int, unit: int) -> str:

@@ -74,7 +74,9 @@ class AssignBounds:
                 return BoundCheck(False, math.nan, error.what)
         found = check_assign_bound(problem, bound, SECONDS, stage.problem)
         if found.ok and bound.value > least:
-            return BoundCheck(False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}")
+            return BoundCheck(
+                False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}"
+            )
         return found
 
     def step(self, objective: str) -> float:
@@ -109,11 +111,17 @@ def answer_checks(
     same = walked == found and _equal(objective, walked[name])
     text = f"{name} is {walked[name]:,} (operator by operator), {found[name]:,} (evaluator), the report says {_said(objective)}"
     checks.append(CheckPart("objective", same, text))
-    differ = [f"{k} is {v:,}, the report says {_said(scores.get(k))}" for k, v in walked.items() if not _equal(scores.get(k), v)]
+    differ = [
+        f"{k} is {v:,}, the report says {_said(scores.get(k))}"
+        for k, v in walked.items()
+        if not _equal(scores.get(k), v)
+    ]
     checks.append(CheckPart("scores", not differ, "; ".join(differ) or "every objective recomputed"))
     for other, most in problem.ceilings:
         ok = walked.get(other, math.inf) <= most
-        checks.append(CheckPart(f"held {other}", ok, f"{other} is {walked[other]:,}, it was held at {most:,.0f}"))
+        checks.append(
+            CheckPart(f"held {other}", ok, f"{other} is {walked[other]:,}, it was held at {most:,.0f}")
+        )
     return checks, {k: float(v) for k, v in walked.items()}
 
 
@@ -139,7 +147,11 @@ def _equal(said: object, found: int) -> bool:
 
 
 def _said(value: object) -> str:
-    return number(float(value)) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)[:40]
+    return (
+        number(float(value))
+        if isinstance(value, int | float) and not isinstance(value, bool)
+        else str(value)[:40]
+    )
 
 
 def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[CheckPart]:
@@ -151,10 +163,14 @@ def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[Ch
     return [*checks, *check_parts(told)]
 
 
-def bound_checks(problem: Problem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]) -> list[CheckPart]:
+def bound_checks(
+    problem: Problem, answer: Any, scores: Mapping[str, float], bounds: Sequence[Bound]
+) -> list[CheckPart]:
     """Re-check the bounds of a fresh result."""
     proofs = Proofs(AssignBounds(problem), [(answer, scores)])
-    return proofs.take(Stage(objective_of(problem), ceilings_of(problem), problem.content_hash, tuple(bounds)))
+    return proofs.take(
+        Stage(objective_of(problem), ceilings_of(problem), problem.content_hash, tuple(bounds))
+    )
 
 
 def objective_of(problem: Problem) -> str:
@@ -181,7 +197,9 @@ def run_verify_assign(path: Path, o: VerifyOptions) -> int:
     folder = path.parent
     require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
     if not (folder / REPORT).exists():
-        raise InputError(f"no {REPORT} beside the assignment", str(folder), "the output folder of `nmsolve assign`")
+        raise InputError(
+            f"no {REPORT} beside the assignment", str(folder), "the output folder of `nmsolve assign`"
+        )
     report, inputs = read_inputs(folder / REPORT)
     if not path.exists() and report.get("objective") is None:
         raise InputError(f"the run found no assignment ({report.get('status')})", str(path), "a run with one")
@@ -192,16 +210,24 @@ def run_verify_assign(path: Path, o: VerifyOptions) -> int:
     return verdict(checks, o.bound, o.trust_solver, o.json)
 
 
-def verified(problem: Problem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool) -> list[CheckPart]:
+def verified(
+    problem: Problem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool
+) -> list[CheckPart]:
     """Return every check of an assignment, its report and its certificates."""
     about = report.get("graph")
     said = about.get("problem") if isinstance(about, dict) else None
     same = said == problem.content_hash
-    text = "the report is about this model, machine and options" if same else "the report is about another problem"
+    text = (
+        "the report is about this model, machine and options"
+        if same
+        else "the report is about another problem"
+    )
     checks = [CheckPart("problem", same, text)]
     answer = read_answer(path, problem)
     scores = report.get("scores")
-    found, values = answer_checks(problem, answer, report.get("objective"), scores if isinstance(scores, dict) else {})
+    found, values = answer_checks(
+        problem, answer, report.get("objective"), scores if isinstance(scores, dict) else {}
+    )
     checks += found
     objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
     told = [gap_check("gap", objective, limit, gap), status_check(report, objective, limit, "an assignment")]
@@ -214,7 +240,11 @@ def verified(problem: Problem, path: Path, report: Mapping[str, Any], before: Se
 
 
 def _proved(
-    problem: Problem, path: Path, known: tuple[Any, dict[str, float]], report: Mapping[str, Any], before: Sequence[Held]
+    problem: Problem,
+    path: Path,
+    known: tuple[Any, dict[str, float]],
+    report: Mapping[str, Any],
+    before: Sequence[Held],
 ) -> list[CheckPart]:
     """Re-check every certificate, and that the report claims no more than the certificates prove."""
     from nmsolve.cli.loading import load_certificates, load_stages
@@ -278,7 +308,11 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
     row = {"type": "scores", "graph": problem.name, "scores": values}
     if given.machine is not None:
         row["machine"] = given.machine.name
-    return tell(o.json, [row], (f"{k:16} {number(v):>24}   {amount(v, OBJECTIVES.get(k, ''))}" for k, v in values.items()))
+    return tell(
+        o.json,
+        [row],
+        (f"{k:16} {number(v):>24}   {amount(v, OBJECTIVES.get(k, ''))}" for k, v in values.items()),
+    )
 
 
 def given_of(path: Path, o: ScoreOptions | GapOptions) -> Given:
@@ -310,5 +344,7 @@ def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
             said |= {"before": (), "whole": said["objective"] == "makespan"}
         return msgspec.structs.replace(inputs, **said)
     if "model" not in said:
-        raise InputError("no model given", str(path), "--graph MODEL.onnx, or a report.json beside the assignment")
+        raise InputError(
+            "no model given", str(path), "--graph MODEL.onnx, or a report.json beside the assignment"
+        )
     return AssignInputs(**said, whole=said.get("objective") == "makespan")

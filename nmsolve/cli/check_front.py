@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.cli.check_bounds import Proofs
-from nmsolve.cli.front_kinds import PROOFS, MapFront, PlanFront, RouteFront
+from nmsolve.cli.front_kinds import PROOFS, AssignFront, MapFront, PlanFront, RouteFront
 from nmsolve.cli.loading import load_answer, load_stages
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
@@ -35,11 +35,12 @@ class FrontPoint(msgspec.Struct, frozen=True):
     mapping: str = ""
     routes: str = ""
     plan: str = ""
+    assignment: str = ""
 
     @property
     def file(self) -> str:
         """Name of its file."""
-        return self.mapping or self.routes or self.plan
+        return self.mapping or self.routes or self.plan or self.assignment
 
 
 class DominatedPoint(msgspec.Struct, frozen=True):
@@ -58,7 +59,7 @@ class FrontFile(msgspec.Struct, frozen=True):
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
-    command: Literal["map", "route", "pipeline"] = "map"
+    command: Literal["map", "route", "pipeline", "assign"] = "map"
     graph: dict[str, Any] = {}
     machine: dict[str, Any] = {}
     problem: dict[str, Any] = {}
@@ -138,6 +139,13 @@ def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
         if o.graph is not None:
             stated = msgspec.structs.replace(stated, model=str(o.graph))
         return PlanFront(state_problem(stated).problem)
+    if front.command == "assign":
+        from nmsolve.cli import assign_problem
+
+        told = assign_problem.read_inputs(path)[1]
+        if o.graph is not None:
+            told = msgspec.structs.replace(told, model=str(o.graph))
+        return AssignFront(assign_problem.state_problem(told).operators)
     from nmsolve.cli.earlier import ROUTE, stated_options
     from nmsolve.cli.route import routing_problem
 

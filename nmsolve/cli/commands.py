@@ -248,17 +248,19 @@ class AssignProblemOptions:
     model: A[Path, Argument(help="Model (.onnx), or a cost network in the format of the iopddl contest (.json, .json.gz).")]
     machine: A[str | None, Option("--machine", "-m", help="Processors: a preset (see `nmsolve hw list`) or a machine.toml with "
                                   "[[processor]] tables.")] = None
-    bind: A[str | None, Option(help="Values of the symbols in input shapes, and trip counts of loops, e.g. batch=8,seq=128.")] = None
+    bind: A[str | None, Option(help="Values of symbols in input shapes and of trip counts, e.g. batch=8,seq=128.")] = None
     strict: Strict = False
     library: Library = None
-    constraints: A[Path | None, Option("--constraints", "-c", help="What must be where: pin, forbid, together, memory (.json).")] = None
+    constraints: A[Path | None, Option("--constraints", "-c", help="File of pins and limits: pin, forbid, together, "
+                                       "memory (.json).")] = None
 
 
 @dataclass(frozen=True)
 class AssignOptions(AssignProblemOptions):
     """Decide for every operator of a network which processor runs it, with a proof or a bound, and write its programs."""
 
-    objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: latency,energy.")] = "latency"
+    objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: "
+                             "latency,energy.")] = "latency"
     time_limit: TimeLimit = "60s"
     gap: Gap = None
     seed: Seed = 0

@@ -73,7 +73,9 @@ PIPELINE = Kind(
     "plan.json",
     "certificates.json",
 )
-ASSIGN = Kind("assign:run_assign", commands.AssignOptions, "report.json", "assignment.json", "certificates.json")
+ASSIGN = Kind(
+    "assign:run_assign", commands.AssignOptions, "report.json", "assignment.json", "certificates.json"
+)
 
 
 def run_resume(o: commands.ResumeOptions) -> int:

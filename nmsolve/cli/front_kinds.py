@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from nmsolve.cli.check_assign import AssignBounds
 from nmsolve.cli.check_bounds import BoundChecks, MappingBounds, RouteBounds
 from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
     from nmsolve.cli.loading import Loaded
+    from nmsolve.model.assignment.assignment import Assignment
+    from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Bound, Stage
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.pipeline.plan import PipelinePlan
@@ -213,3 +216,43 @@ class PlanFront:
         from nmsolve.model.pipeline.objectives import LIMITS
 
         return 1.0 if objective in LIMITS else 0.0
+
+
+class AssignFront(AssignBounds):
+    """Points are assignments."""
+
+    command, key = "assign", "assignment"
+
+    def __init__(self, problem: AssignProblem) -> None:
+        super().__init__(problem)
+        self.stated, self.title = problem, problem.name
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Return operators, costs and rules."""
+        return {"problem": {"name": self.stated.name, "hash": self.stated.content_hash}}
+
+    def write(self, path: Path, solution: Assignment) -> None:
+        """Write the assignment as assignment.json."""
+        from nmsolve.model.assignment.files import write_assignment
+
+        write_assignment(path, self.stated, solution)
+
+    def write_beside(self, folder: Path) -> None:
+        """Nothing."""
+
+    def read(self, path: Path, values: Mapping[str, float]) -> tuple[Assignment, dict[str, float], list[str]]:
+        """Rules, and all objectives by two programs."""
+        from nmsolve.cli.check_assign import answer_checks
+        from nmsolve.hw.assignment.evaluate import all_objectives
+        from nmsolve.model.assignment.check import assignment_complaint
+        from nmsolve.model.assignment.files import read_assignment
+
+        answer = read_assignment(path, self.stated)
+        wrong = assignment_complaint(self.stated, answer)
+        if wrong is not None:
+            return answer, {}, [wrong]
+        found = all_objectives(self.stated, answer)
+        checks, scores = answer_checks(
+            self.stated, answer, found[self.stated.objective], found | dict(values)
+        )
+        return answer, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]

@@ -17,11 +17,14 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import MapOptions, PipelineOptions, RouteOptions
+    from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.front_kinds import FrontKind
     from nmsolve.cli.patience import Patience
     from nmsolve.model.bound import Ceilings
     from nmsolve.solvers.multi_objective import Front, Objectives, Point
+
+    #: The options of a command that has fronts.
+    Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions
 
 #: Possible file names of a front.
 FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
@@ -36,10 +39,10 @@ def tell_stage(name: str, ceilings: Ceilings, seconds: float) -> None:
 
 
 #: Options that a front does not take: they are about one answer.
-ALONE = ("objective", "gap", "write_onnx", "place", "batches")
+ALONE = ("objective", "gap", "write_onnx", "place", "batches", "run")
 
 
-def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[str, ...]) -> tuple[str, str]:
+def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:
     """Return the two objectives of ``--pareto``.
 
     Raises
@@ -58,7 +61,7 @@ def require_front(o: MapOptions | RouteOptions | PipelineOptions, names: tuple[s
 
 
 def run_front(
-    o: MapOptions | RouteOptions | PipelineOptions, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
+    o: Asked, kind: FrontKind, objectives: Objectives[Any], names: tuple[str, str],
     limit: float, patience: Patience, inputs: dict[str, Any],
 ) -> int:  # fmt: skip
     """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""

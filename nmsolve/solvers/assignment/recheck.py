@@ -11,7 +11,7 @@ from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
 
 #: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
-RECHECKS: dict[str, str] = {}
+RECHECKS: dict[str, str] = {"counting": "solvers.assignment.recheck_counting:check"}
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs")
 

@@ -1,0 +1,187 @@
+"""Pictures of an assignment, as SVG text: same input, same bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmsolve.cli.assign_layout import Drawing, drawing
+from nmsolve.cli.drawing import FAINT, INK, PALETTE, amounts, new_panels, svg_text
+from nmsolve.model.types import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.model.assignment.assignment import Assignment
+    from nmsolve.model.assignment.problem import AssignProblem
+
+#: Nodes that get their type written beside them, and most bars of a schedule.
+NAMED, BARS = 60, 4000
+#: Seconds of a picosecond.
+PS = 1e-12
+
+
+def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignReport) -> dict[str, str]:
+    """Return ``graph`` with ``graph_caption``, ``costs``, ``memory`` and, for a makespan, ``schedule``."""
+    from nmsolve.hw.assignment.reasons import memory_over_time
+
+    nodes = drawing(problem, answer.unit)
+    folded = (
+        "Operators of one module (or in a row) on one unit are one square, larger the more there are; "
+        if nodes.folded
+        else ""
+    )
+    caption = f"{folded}data flow from left to right, and on in the next row."
+    drawn = {
+        "graph": graph_picture(nodes, problem.units.names, _kinds(problem, nodes)),
+        "graph_caption": caption,
+        "costs": cost_bars(
+            problem.units.names,
+            np.array([[u.run - u.interrupts, u.interrupts, u.transfer] for u in report.units], float).T * PS,
+        ),
+        "memory": memory_picture(
+            problem.units.memories, memory_over_time(problem, answer), problem.units.capacity
+        ),
+    }
+    if problem.objective == "makespan":
+        drawn["schedule"] = schedule_picture(problem, answer)
+    return drawn
+
+
+def _kinds(problem: AssignProblem, nodes: Drawing) -> Sequence[str]:
+    """Return the type of every node that is one operator."""
+    kind = dict(zip(problem.labels, problem.kinds, strict=True))
+    return [kind.get(name, "") for name in nodes.names]
+
+
+def colours(count: int) -> list[str]:
+    """Return a colour for every unit."""
+    return [PALETTE[j % len(PALETTE)] for j in range(count)]
+
+
+def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) -> str:
+    """Return the network in layers, every node in the colour of its unit; tensors between units are drawn dark."""
+    base = np.concatenate([[0], np.cumsum(nodes.heights + 1.0)])
+    x = nodes.place[:, 0]
+    y = base[nodes.row] + nodes.heights[nodes.row] / 2 + nodes.place[:, 1]
+    wide = max(float(x.max(initial=0.0)) + 1.0, 10.0)
+    inch = 10.4 / wide
+    figure, (ax,) = new_panels(10.4, max(1.6, min(60.0, 0.6 + max(inch, 0.24) * float(base[-1]))), 1, 1)
+    _edges(ax, nodes, x, y, wide)
+    palette = colours(len(units))
+    size = min(150.0, (0.62 * inch * 72) ** 2)
+    scale = np.clip(np.sqrt(nodes.members / max(1.0, float(nodes.members.mean()))), 0.6, 1.3)
+    for j, name in enumerate(units):
+        own = nodes.unit == j
+        if own.any():
+            ax.scatter(
+                x[own], y[own], s=size * scale[own], marker="s", color=palette[j], label=name, zorder=3, lw=0
+            )
+    if len(x) <= NAMED:
+        for k, kind in enumerate(kinds):
+            ax.annotate(
+                kind,
+                (x[k], y[k]),
+                xytext=(0, -9),
+                textcoords="offset points",
+                ha="center",
+                fontsize=5,
+                color=INK,
+            )
+    ax.set(xlim=(-1.0, wide), ylim=(float(base[-1]), -0.6))
+    ax.axis("off")
+    ax.legend(
+        loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=8, ncols=min(8, len(units)),
+        markerscale=min(1.0, 6.0 / np.sqrt(size)) if size else 1.0, borderaxespad=-1.4,
+    )  # fmt: skip
+    return svg_text(figure, "network by processor")
+
+
+def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) -> None:
+    """Draw the tensors; those that go on in another row leave at the right and come in at the left."""
+    from matplotlib.collections import LineCollection
+
+    lines: dict[str, list[Any]] = {"same": [], "cross": []}
+    for a, b in nodes.ends.tolist():
+        kind = "same" if nodes.unit[a] == nodes.unit[b] else "cross"
+        if nodes.row[a] == nodes.row[b]:
+            lines[kind].append([(x[a], y[a]), (x[b], y[b])])
+        else:
+            lines[kind].append([(x[a], y[a]), (min(x[a] + 0.7, wide), y[a] + 0.15)])
+            lines[kind].append([(max(x[b] - 0.7, -1.0), y[b] - 0.15), (x[b], y[b])])
+    ax.add_collection(LineCollection(lines["same"], colors=FAINT, linewidths=0.5, zorder=1))
+    ax.add_collection(LineCollection(lines["cross"], colors=INK, linewidths=0.8, zorder=2))
+
+
+def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
+    """Return one bar per unit; ``parts`` (3, J) seconds of computing, launches and interrupts, transfer."""
+    from matplotlib.ticker import EngFormatter
+
+    figure, (ax,) = new_panels(7.2, min(6.0, 0.9 + 0.3 * len(units)), 1, 1)
+    y, left = np.arange(len(units)), np.zeros(len(units))
+    names = ("run", "launch and interrupt", "transfer")
+    for part, name, colour in zip(parts, names, (PALETTE[0], PALETTE[4], PALETTE[1]), strict=True):
+        ax.barh(y, part, 0.7, left=left, color=colour, label=name)
+        left = left + part
+    ax.set_yticks(y, list(units))
+    ax.set(ylim=(len(units) - 0.4, -0.6), xlabel="time")
+    ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return svg_text(figure, "cost of every unit")
+
+
+def memory_picture(memories: Sequence[str], held: IntArray, capacity: FloatArray) -> str:
+    """Return bytes over the order of operators, one panel per memory that holds anything.
+
+    Parameters
+    ----------
+    held : (M, L)
+    capacity : (M,) inf: no limit
+    """
+    used = np.flatnonzero(held.max(axis=1)) if held.size else np.zeros(0, np.int64)
+    used = used if len(used) else np.arange(1)
+    figure, panels = new_panels(7.2, min(12.0, 0.5 + 1.1 * len(used)), len(used), 1)
+    x = np.arange(held.shape[1] + 1)
+    for ax, m in zip(panels, used.tolist(), strict=True):
+        top, limit = float(held[m].max()), float(capacity[m])
+        ax.stairs(held[m], x, fill=True, color=PALETTE[m % len(PALETTE)], alpha=0.8, lw=0)
+        if limit <= 4 * top:
+            ax.axhline(limit, color=INK, lw=1, ls="--")
+            top = max(top, limit)
+        ax.set(xlim=(0, x[-1]), ylim=(0, 1.08 * top or 1.0))
+        ax.set_ylabel(f"{memories[m]}\n(bytes)", fontsize=8)
+        ax.yaxis.set_major_formatter(amounts(top))
+    panels[-1].set_xlabel("operator, in the order in which they run")
+    return svg_text(figure, "memory over time")
+
+
+def schedule_picture(problem: AssignProblem, answer: Assignment) -> str:
+    """Return when every unit and channel works."""
+    from matplotlib.ticker import EngFormatter
+
+    from nmsolve.hw.assignment.evaluate import schedule_of
+
+    plan, units = schedule_of(problem, answer), problem.units
+    names = [*units.names, *units.channels]
+    figure, (ax,) = new_panels(10.4, min(8.0, 0.9 + 0.26 * len(names)), 1, 1)
+    palette = colours(units.count)
+    for j in range(units.count):
+        own = np.flatnonzero((answer.unit == j) & (plan.finish > plan.start))[:BARS]
+        ax.barh(
+            np.full(len(own), j), (plan.finish - plan.start)[own] * PS, left=plan.start[own] * PS, height=0.8,
+            color=palette[j], edgecolor="white", lw=0.2,
+        )  # fmt: skip
+    channel = units.channel[plan.moves.origin, plan.moves.goal]
+    for c in range(len(units.channels)):
+        own = np.flatnonzero((channel == c) & (plan.move_finish > plan.move_start))[:BARS]
+        ax.barh(
+            np.full(len(own), units.count + c), (plan.move_finish - plan.move_start)[own] * PS,
+            left=plan.move_start[own] * PS, height=0.8, color=FAINT, edgecolor="white", lw=0.2,
+        )  # fmt: skip
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlabel="time", xlim=(0, max(plan.end, 1) * PS))
+    ax.xaxis.set_major_formatter(EngFormatter(unit="s"))
+    return svg_text(figure, "schedule")
