@@ -240,10 +240,14 @@ def _programs(o: AssignOptions, given: Given, solution: Any, run: str) -> dict[s
 def _words(report: AssignReport) -> Iterator[str]:
     """Yield what the report says, for people."""
     if report.units:
-        heads = f"{'unit':16} {'operators':>9} {'run':>12} {'interrupts':>12} {'transfer':>12} {'load':>12}"
-        yield f"\n{heads} {'energy':>12}"
+        heads = " ".join(
+            f"{name:>12}" for name in ("run", "launches", "interrupts", "transfer", "load", "energy")
+        )
+        yield f"\n{'unit':16} {'operators':>9} {heads}"
     for u in report.units:
-        times = " ".join(f"{amount(v, 'ps'):>12}" for v in (u.run, u.interrupts, u.transfer, u.work))
+        times = " ".join(
+            f"{amount(v, 'ps'):>12}" for v in (u.run, u.launches, u.interrupts, u.transfer, u.work)
+        )
         yield f"{u.name:16} {u.operators:9,} {times} {amount(u.energy, 'pJ'):>12}"
     for m in report.memories:
         if m.limit is not None:

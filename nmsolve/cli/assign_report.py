@@ -48,12 +48,13 @@ class ProcessorsPart(msgspec.Struct, frozen=True):
 
 
 class UnitPart(msgspec.Struct, frozen=True):
-    """What one unit does: picoseconds of running (``interrupts`` and launches are part of it), of tensors that are brought to
-    it, and picojoules; ``work`` is what counts as its load."""
+    """What one unit does: picoseconds of running (``launches`` are part of it), of what control flow tells it
+    (``interrupts``), of tensors that are brought to it, and picojoules; ``work`` is what counts as its load."""
 
     name: str
     operators: int
     run: int
+    launches: int
     interrupts: int
     transfer: int
     energy: int
@@ -220,11 +221,10 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str
     from nmsolve.hw.assignment.reasons import alternatives, memory_over_time, shares
 
     terms = terms_of(given)
-    extra = terms.get("launch")
     held = memory_over_time(problem, answer)
     units = [
         UnitPart(name, *share)
-        for name, share in zip(problem.units.names, shares(problem, answer, extra), strict=True)
+        for name, share in zip(problem.units.names, shares(problem, answer, *_told(given)), strict=True)
     ]
     memories = []
     for m, name in enumerate(problem.units.memories):
@@ -245,9 +245,24 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str
     return {"units": units, "memories": memories, "operators": operators}
 
 
+def _told(given: Given) -> tuple[Any, Any]:
+    """Return (L, J) ps that starting every operator takes, and (T,) which tensors are what control flow tells; None by hand."""
+    if given.stated is None:
+        return None, None
+    import numpy as np
+
+    program, machine = given.stated.program, given.stated.machine
+    each = np.array([p.launch for p in machine.processors])[machine.owner]
+    runs = np.array([0.0 if step.operator is None else step.runs for step in program.steps])
+    return np.rint(np.outer(runs, each)).astype(np.int64), np.array([f.control for f in program.flows], bool)
+
+
 def terms_of(given: Given) -> dict[str, Any]:
-    """Return (L, J) picoseconds of every term that run times are made of, by name; none of a problem made by hand."""
-    return {}
+    """Return (L, J) the terms T, A, S and O of cost and benefit, by name; none of a problem made by hand."""
+    if given.stated is None:
+        return {}
+    terms = given.stated.terms
+    return {name: getattr(terms, name) for name in ("transfer", "accumulated", "speed", "fusion")}
 
 
 def origin_of(given: Given, operator: int, unit: int) -> str:
@@ -290,10 +305,12 @@ def assign_words(report: AssignReport) -> list[str]:
         share = [f"{u.operators:,} on {u.name}" for u in report.units if u.operators]
         words.append(f"Of {report.graph.nodes:,} operators, {', '.join(share)}.")
         run, moved = sum(u.run for u in report.units), sum(u.transfer for u in report.units)
+        stopped = sum(u.interrupts for u in report.units)
+        told = f", control flow that interrupts accelerators {amount(stopped, 'ps')}" if stopped else ""
         if run + moved:
             words.append(
-                f"Running takes {amount(run, 'ps')} in all, bringing tensors from memory to memory {amount(moved, 'ps')} "
-                f"({percent(moved / (run + moved))})."
+                f"Running takes {amount(run, 'ps')} in all, moving tensors {amount(moved, 'ps')} "
+                f"({percent(moved / (run + moved + stopped))}){told}."
             )
     for rule in report.rules:
         if rule.objective is not None and rule.loss is not None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Nodes that get their type written beside them, and most bars of a schedule.
 NAMED, BARS = 60, 4000
+#: How far an edge over several layers rises, in heights of a node per layer.
+BENT = 0.16
 #: Seconds of a picosecond.
 PS = 1e-12
 
@@ -40,7 +42,10 @@ def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignRe
         "graph_caption": caption,
         "costs": cost_bars(
             problem.units.names,
-            np.array([[u.run - u.interrupts, u.interrupts, u.transfer] for u in report.units], float).T * PS,
+            np.array(
+                [[u.run - u.launches, u.launches, u.interrupts, u.transfer] for u in report.units], float
+            ).T
+            * PS,
         ),
         "memory": memory_picture(
             problem.units.memories, memory_over_time(problem, answer), problem.units.capacity
@@ -108,7 +113,10 @@ def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) 
     for a, b in nodes.ends.tolist():
         kind = "same" if nodes.unit[a] == nodes.unit[b] else "cross"
         if nodes.row[a] == nodes.row[b]:
-            lines[kind].append([(x[a], y[a]), (x[b], y[b])])
+            bent = 0.0 if abs(x[b] - x[a]) <= 1 else BENT * min(6.0, abs(x[b] - x[a]))
+            along = np.linspace(0.0, 1.0, 2 if not bent else 12)
+            height = y[a] + (y[b] - y[a]) * along - 4 * bent * along * (1 - along)
+            lines[kind].append(np.column_stack([x[a] + (x[b] - x[a]) * along, height]))
         else:
             lines[kind].append([(x[a], y[a]), (min(x[a] + 0.7, wide), y[a] + 0.15)])
             lines[kind].append([(max(x[b] - 0.7, -1.0), y[b] - 0.15), (x[b], y[b])])
@@ -117,13 +125,14 @@ def _edges(ax: Axes, nodes: Drawing, x: FloatArray, y: FloatArray, wide: float) 
 
 
 def cost_bars(units: Sequence[str], parts: FloatArray) -> str:
-    """Return one bar per unit; ``parts`` (3, J) seconds of computing, launches and interrupts, transfer."""
+    """Return one bar per unit; ``parts`` (4, J) seconds of computing, launches, interrupts, transfer."""
     from matplotlib.ticker import EngFormatter
 
     figure, (ax,) = new_panels(7.2, min(6.0, 0.9 + 0.3 * len(units)), 1, 1)
     y, left = np.arange(len(units)), np.zeros(len(units))
-    names = ("run", "launch and interrupt", "transfer")
-    for part, name, colour in zip(parts, names, (PALETTE[0], PALETTE[4], PALETTE[1]), strict=True):
+    names = ("compute", "launches", "interrupts", "transfer")
+    for part, name, k in zip(parts, names, (0, 4, 3, 1), strict=True):
+        colour = PALETTE[k]
         ax.barh(y, part, 0.7, left=left, color=colour, label=name)
         left = left + part
     ax.set_yticks(y, list(units))

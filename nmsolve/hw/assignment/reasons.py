@@ -12,7 +12,7 @@ from nmsolve.hw.assignment.evaluate import jobs_of, loads_of, moves_of, objectiv
 from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Full evaluations that objectives which are no sums get, and checks of rules that limits of memory get.
 EVALUATIONS, CHECKED = 400, 300
@@ -162,44 +162,66 @@ def _with_rules(
 
 
 class Share(NamedTuple):
-    """What one unit does, in ps: ``run`` includes ``interrupts``; ``transfer``: what is brought to its site, split evenly
-    over the units there that use it; ``work``: as the load counts it."""
+    """What one unit does.
+
+    Attributes
+    ----------
+    operators : how many
+    run : ps of running them; ``launches`` are part of it
+    launches : ps of starting them, once for what runs as one
+    interrupts : ps of what control flow tells the unit's site, split evenly over the units there that are told
+    transfer : ps of bringing other tensors to the site, split likewise over the units that use them
+    energy : pJ of running
+    work : ps, as the load counts it
+    """
 
     operators: int
     run: int
+    launches: int
     interrupts: int
     transfer: int
     energy: int
     work: int
 
 
-def shares(problem: AssignProblem, answer: Assignment, interrupts: IntArray | None = None) -> list[Share]:
+def shares(
+    problem: AssignProblem,
+    answer: Assignment,
+    launch: IntArray | None = None,
+    control: BoolArray | None = None,
+) -> list[Share]:
     """Return what every unit does.
 
     Parameters
     ----------
-    interrupts : (L, J) part of the run times that is launches, interrupts and resumes; None: not known apart
+    launch : (L, J) ps of a run time that start an operator; None: not known apart
+    control : (T,) tensors that are no data but what control flow tells; None: there are none
     """
-    _, time, energy = jobs_of(problem, answer)
-    moves, flows, units = moves_of(problem, answer.unit), problem.flows, problem.units
-    moved = np.zeros(units.count)
-    spent = flows.time[moves]
-    for x, (t, goal) in enumerate(zip(moves.tensor.tolist(), moves.goal.tolist(), strict=True)):
-        here = {int(answer.unit[k]) for k in flows.users(t).tolist() if units.site[answer.unit[k]] == goal}
-        for j in here:
-            moved[j] += int(spent[x]) / len(here)
-    each, loads = np.arange(problem.count), loads_of(problem, answer)
-    extra = np.zeros(problem.count, np.int64) if interrupts is None else interrupts[each, answer.unit]
+    job, time, energy = jobs_of(problem, answer)
+    each, units, loads = np.arange(problem.count), problem.units, loads_of(problem, answer)
+    told = np.zeros(problem.flows.count, bool) if control is None else control
+    moved, stopped = _brought(problem, answer, ~told), _brought(problem, answer, told)
+    starts = np.zeros(problem.count, np.int64) if launch is None else launch[each, answer.unit]
+    starts = np.where(job == each, np.minimum(starts, time), 0)
+    named = np.array([not label.startswith("@") for label in problem.labels])
     out = []
     for j, name in enumerate(units.names):
         own = answer.unit == j
-        named = own & np.array([not label.startswith("@") for label in problem.labels])
-        out.append(
-            Share(
-                int(named.sum()), int(time[own].sum()), int(extra[own].sum()), round(moved[j]),
-                int(energy[own].sum()), loads[name],
-            )
-        )  # fmt: skip
+        run, started, spent = (int(part[own].sum()) for part in (time, starts, energy))
+        count = int((own & named).sum())
+        out.append(Share(count, run, started, round(stopped[j]), round(moved[j]), spent, loads[name]))
+    return out
+
+
+def _brought(problem: AssignProblem, answer: Assignment, counted: BoolArray) -> FloatArray:
+    """Return (J,) ps of transfers of the ``counted`` tensors (T,) to the sites of units, shared by those that use them."""
+    flows, units = problem.flows, problem.units
+    moves, out = moves_of(problem, answer.unit), np.zeros(units.count)
+    spent = flows.time[moves]
+    for x, (t, goal) in enumerate(zip(moves.tensor.tolist(), moves.goal.tolist(), strict=True)):
+        here = {int(answer.unit[k]) for k in flows.users(t).tolist() if units.site[answer.unit[k]] == goal}
+        for j in here if counted[t] else ():
+            out[j] += int(spent[x]) / len(here)
     return out
 
 

@@ -11,7 +11,10 @@ from nmsolve.model.errors import CertificateError
 from nmsolve.model.lookup import named
 
 #: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
-RECHECKS: dict[str, str] = {"counting": "solvers.assignment.recheck_counting:check"}
+RECHECKS: dict[str, str] = {
+    "counting": "solvers.assignment.recheck_counting:check",
+    "min-cut": "solvers.assignment.recheck_cut:check",
+}
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs")
 

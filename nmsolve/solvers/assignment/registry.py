@@ -14,6 +14,7 @@ RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
 
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
+    "min-cut": Entry("solvers.assignment.cut:MinimumCut", share=0.2, quick=True),
     "assign-counting": Entry("solvers.assignment.bounds:AssignBounds", share=0.1, quick=True),
     "assign-cpsat": Entry("solvers.assignment.exact:AssignCpSat", share=0.5, child=True),
     "assign-highs": Entry("solvers.assignment.exact:AssignHighs", share=0.5, child=True, unasked=False),
