@@ -4,7 +4,8 @@
 >>> nmsolve.__version__
 '0.1.0'
 
-``load_graph``, ``machine`` and ``map`` are all it takes; everything is loaded when it is first used.
+``load_graph``, ``machine`` and ``map`` are all it takes; for the operators of a model on unlike processors ``load_model``,
+``processors`` and ``assign``. Everything is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from nmsolve.hw.assignment.machine_file import load_processors as processors
     from nmsolve.hw.machines import load_machine as machine
     from nmsolve.model.bound import Bound, Event, Result
     from nmsolve.model.errors import BackendError, DoesNotFitError, InputError, NmsolveError
     from nmsolve.model.formats import load_graph, save_graph
+    from nmsolve.model.formats.onnx import load_onnx as load_model
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
+    from nmsolve.solvers.assignment.api import assign
     from nmsolve.solvers.mapping.api import map
 
 __version__ = "0.1.0"
@@ -35,9 +39,12 @@ _HOME = {
     "NmsolveError": ("nmsolve.model.errors", "NmsolveError"),
     "Result": ("nmsolve.model.bound", "Result"),
     "SideConstraint": ("nmsolve.model.mapping.constraints", "SideConstraint"),
+    "assign": ("nmsolve.solvers.assignment.api", "assign"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
+    "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
     "machine": ("nmsolve.hw.machines", "load_machine"),
     "map": ("nmsolve.solvers.mapping.api", "map"),
+    "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
 }
 
@@ -52,9 +59,12 @@ __all__ = [
     "NmsolveError",
     "Result",
     "SideConstraint",
+    "assign",
     "load_graph",
+    "load_model",
     "machine",
     "map",
+    "processors",
     "save_graph",
 ]
 

@@ -144,7 +144,7 @@ def _search(
 
     network = isinstance(problem, CostNetwork)
     if not stays or first is None:
-        solve: Any = api.solve_network if network else api.assign
+        solve: Any = api.solve_network if network else api.solve_assignment
         return solve(problem, time_limit=seconds, warm_start=first, **how), None
     bound: Any = api.bound_strategies if network else api.bound_assignment
     found = bound(problem, first, Options(time_limit=seconds, **how))

@@ -102,18 +102,18 @@ def _folded(problem: AssignProblem, unit: IntArray, shown: list[int]) -> tuple[I
 
 
 def _layers(count: int, forward: list[tuple[int, int]], first: IntArray) -> IntArray:
-    """Return (N,) the layer of every node: one after the last of what it needs; sources stand just before their first user."""
+    """Return (N,) the layer of every node: as early as what it needs allows, then as late as its users allow."""
     layer = np.zeros(count, np.int64)
     after: list[list[int]] = [[] for _ in range(count)]
     for a, b in forward:
         after[a].append(b)
-    needed = {b for _, b in forward}
-    for a in np.argsort(first, kind="stable").tolist():
+    order = np.argsort(first, kind="stable").tolist()
+    for a in order:
         for b in after[a]:
             layer[b] = max(layer[b], layer[a] + 1)
-    for a in range(count):
-        if a not in needed and after[a]:
-            layer[a] = max(0, min(int(layer[b]) for b in after[a]) - 1)
+    for a in reversed(order):
+        if after[a]:
+            layer[a] = min(int(layer[b]) for b in after[a]) - 1
     return layer
 
 

@@ -8,12 +8,16 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.evaluate import all_objectives
+from nmsolve.hw.assignment.machine import ProcessorMachine
+from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.operators.graph import OperatorGraph
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
@@ -24,24 +28,57 @@ from nmsolve.solvers.search.portfolio import Step
 
 
 def assign(
+    model: OperatorGraph | AssignProblem,
+    machine: ProcessorMachine | None = None,
+    *,
+    objective: str = "latency",
+    bindings: Mapping[str, int] | None = None,
+    constraints: AssignConstraints | None = None,
+    warm_start: Assignment | None = None,
+    **options: Unpack[RunOptions],
+) -> Result[Assignment]:
+    """Decide for every operator of ``model`` which unit of ``machine`` runs it. Return the best assignment found in the time
+    given, and a bound that no assignment beats.
+
+    Parameters
+    ----------
+    model : the operators of a model (:func:`nmsolve.load_model`), or a stated problem, which needs no more
+    machine : processors, memories and links (:func:`nmsolve.processors`)
+    objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
+    bindings : values of the symbols in input shapes and of trip counts
+    constraints : what must be where (docs/files.md)
+    warm_start : an assignment to start from
+    options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
+        :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given
+
+    Returns
+    -------
+    Result
+        ``solution`` holds the unit of every operator, what is fused and an order; ``scores`` all objectives, in ps and pJ
+
+    Raises
+    ------
+    InputError : an argument is wrong, an operator that no unit can run, or every chosen engine refuses the problem
+    """
+    options.setdefault("started", time.monotonic())
+    if isinstance(model, AssignProblem):
+        return solve_assignment(model, warm_start=warm_start, **options)
+    if machine is None:
+        raise InputError("the processors are missing", model.name, "a machine")
+    stated = state_assignment(model, machine, bindings=bindings, objective=objective, constraints=constraints)
+    return solve_assignment(stated.problem, warm_start=warm_start, **options)
+
+
+def solve_assignment(
     problem: AssignProblem,
     *,
     warm_start: Assignment | None = None,
     known: Sequence[Bound] = (),
     **options: Unpack[RunOptions],
 ) -> Result[Assignment]:
-    """Return the assignment with the least objective found in the time given, and a proven bound.
+    """Do the same as :func:`assign` for a stated problem.
 
-    Parameters
-    ----------
-    warm_start : an assignment to start from
-    known : bounds from before; they count as far as they can be recomputed, else on their solver's word
-    options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
-        :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given
-
-    Raises
-    ------
-    InputError : an argument is wrong, or all engines asked for refuse the problem
+    ``known`` : bounds from before; they count as far as they can be recomputed, else on their solver's word.
     """
     options.setdefault("started", time.monotonic())
     chosen = Options(**options, known=known, words=True)
@@ -56,7 +93,7 @@ def solve_network(
     known: Sequence[Bound] = (),
     **options: Unpack[RunOptions],
 ) -> Result[IntArray]:
-    """Return the cheapest strategies (N,) of a network found in the time given, and a bound; else as :func:`assign`."""
+    """Return the cheapest strategies (N,) of a network found in the time given, and a bound; else as :func:`solve_assignment`."""
     options.setdefault("started", time.monotonic())
     chosen = Options(**options, known=known, words=True)
     chosen.require_gap()

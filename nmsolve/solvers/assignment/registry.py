@@ -14,6 +14,10 @@ RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
 
 #: Engines in the order in which a run without ``--engines`` starts them.
 REGISTRY: dict[str, Entry] = {
+    "threshold": Entry("heuristics.assignment.rules:Threshold", share=0.05, quick=True),
+    "scalar-tensor": Entry("heuristics.assignment.rules:ScalarTensor", share=0.05, quick=True),
+    "priority": Entry("heuristics.assignment.rules:Priority", share=0.05, quick=True),
+    "greedy-growth": Entry("heuristics.assignment.rules:GreedyGrowth", share=0.05, quick=True),
     "min-cut": Entry("solvers.assignment.cut:MinimumCut", share=0.2, quick=True),
     "assign-counting": Entry("solvers.assignment.bounds:AssignBounds", share=0.1, quick=True),
     "assign-cpsat": Entry("solvers.assignment.exact:AssignCpSat", share=0.5, child=True),
