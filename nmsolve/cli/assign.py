@@ -17,6 +17,7 @@ from nmsolve.cli.answer import (
     as_json,
     event_lines,
     exit_code,
+    explained,
     last_words,
     prepare_folder,
     say_infeasible,
@@ -61,7 +62,8 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     if start is not None and start.stays:
         names = names[-1:]
     inputs = stated_inputs(o, front or names)
-    given = state_problem(inputs)
+    with explained("assign"):
+        given = state_problem(inputs)
     _require_options(o, given, front, names)
     first, known = _first(o, start, given.problem)
     for warning in () if given.graph is None else given.graph.warnings:

@@ -1,4 +1,4 @@
-"""``nmsolve explain``: is there any mapping, plan or choice of routes, and if not, which limits conflict?"""
+"""``nmsolve explain``: is there any mapping, plan, assignment or choice of routes, and if not, which limits conflict?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from nmsolve.cli.loading import instance, load_answer
 from nmsolve.cli.patience import Patience
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import ExplainOptions, ExplainPipelineOptions, ExplainRouteOptions
+    from nmsolve.cli.commands import (
+        ExplainAssignOptions,
+        ExplainOptions,
+        ExplainPipelineOptions,
+        ExplainRouteOptions,
+    )
+    from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.search.conflict import Explanation, Limits
@@ -109,6 +115,47 @@ def run_explain_pipeline(o: ExplainPipelineOptions) -> int:
     return _explained(o, PipelineLimits(problem), words, lambda p: f"a plan of {len(p.cores)} stages", write)
 
 
+def run_explain_assign(o: ExplainAssignOptions) -> int:
+    """Return the same for assignments of operators to processors.
+
+    Raises
+    ------
+    InputError : anything wrong with the input
+    """
+    from nmsolve.cli.assign_problem import stated_inputs
+    from nmsolve.hw.assignment.constraints import read_constraints
+    from nmsolve.hw.assignment.machine_file import load_processors
+    from nmsolve.model.assignment.files import write_assignment
+    from nmsolve.model.errors import InputError
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.binding import parse_bindings
+    from nmsolve.solvers.assignment.limits import assign_limits
+
+    inputs = stated_inputs(o)
+    if inputs.machine is None or not inputs.model.lower().endswith(".onnx"):
+        raise InputError(
+            "limits are those of a model on processors", inputs.model, "a .onnx model and --machine"
+        )
+    machine, graph = load_processors(inputs.machine), load_onnx(inputs.model, strict=inputs.strict)
+    constraints = None if inputs.constraints is None else read_constraints(inputs.constraints)
+    limits = assign_limits(graph, machine, parse_bindings(inputs.bind), constraints)
+
+    def write(path: Path, answer: Assignment) -> None:
+        write_assignment(path, limits.restricted(limits.every).stated(), answer)
+
+    names = {"model": Path(inputs.model).stem, "machine": machine.name}
+    words = Words(
+        names,
+        f"{names['model']} on {machine.name}",
+        "assigned",
+        "assignment",
+        "program, which tries all assignments,",
+    )
+    return _explained(
+        o, limits, words, lambda a: f"an assignment to {len(set(a.unit.tolist()))} units", write
+    )
+
+
 def _load(o: ExplainOptions) -> MappingProblem:
     """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
@@ -121,7 +168,7 @@ def _load(o: ExplainOptions) -> MappingProblem:
 
 
 def _explained(
-    o: ExplainOptions | ExplainRouteOptions | ExplainPipelineOptions, limits: Limits[S], words: Words,
+    o: ExplainOptions | ExplainRouteOptions | ExplainPipelineOptions | ExplainAssignOptions, limits: Limits[S], words: Words,
     describe: Callable[[S], str], write: Callable[[Path, S], None],
 ) -> int:  # fmt: skip
     """Look for a solution or a conflict, write it, and say it; the exit code."""
