@@ -214,7 +214,7 @@ def _as_json(
 def _as_text(
     found: Explanation[Any], confirmed: bool | None, words: Words, text: str, out: Path | None
 ) -> list[str]:
-    subject, a = words.subject, f"a {words.solution}"
+    subject, a = words.subject, f"{'an' if words.solution[0] in 'aeiou' else 'a'} {words.solution}"
     written = [] if out is None else [f"written to {out}"]
     if found.solution is not None:
         return [f"{subject} can be {words.done}: {text} was found and checked", *written]

@@ -42,6 +42,13 @@ def impossible(
         return True
     if not np.isfinite(capacity).any():
         return False
+    weights = sum(int(b) for b, kept in zip(problem.flows.bytes, problem.flows.kept, strict=True) if kept)
+    if weights > float(capacity.sum()):
+        return True
+    memory = [int(problem.units.memory[site]) for site in problem.units.site]
+    choices = [
+        list({memory[j]: j for j in reversed(units)}.values()) for units in choices
+    ]  # one of each memory
     try:
         return not _Search(problem, classes, choices, capacity.tolist(), time.monotonic() + seconds).found()
     except _Late:
