@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -91,8 +93,19 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
         report = write_assign(o, given, result, inputs, patience, run, earlier, better)
         last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
         say_infeasible("assignment exists", result, "assign")
-        code = exit_code(result, report, opt.fraction(o.gap))
-        return code
+        if o.library is not None and result.solution is not None:
+            _remember(o.library, given, result.solution)
+        return exit_code(result, report, opt.fraction(o.gap))
+
+
+def _remember(path: Path, given: Given, solution: Any) -> None:
+    """Note in the library which processor every operation got, for the rules of later runs; a read-only file stays as it is."""
+    from nmsolve.hw.assignment.library import Library
+
+    if given.stated is None or not os.access(path, os.W_OK):
+        return
+    with Library(path, write=True) as library:
+        given.stated.record(library, solution.unit)
 
 
 def _front_names(o: AssignOptions) -> tuple[str, str]:

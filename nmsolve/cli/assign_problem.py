@@ -119,6 +119,7 @@ def state_problem(inputs: AssignInputs) -> Given:
         what = f"cannot read {suffix!r} files" if suffix else "a file without extension"
         raise InputError(what, inputs.model, "a .onnx model or a .json cost network")
     from nmsolve.hw.assignment.constraints import read_constraints
+    from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.machine_file import load_processors
     from nmsolve.hw.assignment.state import state_assignment
     from nmsolve.model.formats.onnx import load_onnx
@@ -132,6 +133,7 @@ def state_problem(inputs: AssignInputs) -> Given:
         graph,
         machine,
         bindings=parse_bindings(inputs.bind),
+        library=None if inputs.library is None else Library(inputs.library),
         objective="makespan" if inputs.whole else inputs.objective,
         constraints=None if inputs.constraints is None else read_constraints(inputs.constraints),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.evaluate import all_objectives
+from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.assignment.assignment import Assignment
@@ -34,6 +35,7 @@ def assign(
     objective: str = "latency",
     bindings: Mapping[str, int] | None = None,
     constraints: AssignConstraints | None = None,
+    library: Library | None = None,
     warm_start: Assignment | None = None,
     **options: Unpack[RunOptions],
 ) -> Result[Assignment]:
@@ -47,6 +49,7 @@ def assign(
     objective : one of :data:`nmsolve.model.assignment.problem.OBJECTIVES` (docs/assign.md)
     bindings : values of the symbols in input shapes and of trip counts
     constraints : what must be where (docs/files.md)
+    library : measured times; what it does not know is taken from the machine's roofline
     warm_start : an assignment to start from
     options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
         :data:`nmsolve.solvers.assignment.registry.REGISTRY`, all that fit if not given

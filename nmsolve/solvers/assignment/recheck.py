@@ -16,7 +16,7 @@ RECHECKS: dict[str, str] = {
     "min-cut": "solvers.assignment.recheck_cut:check",
 }
 #: Engines that leave only a solver's status.
-WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs")
+WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs", "makespan-cpsat")
 
 
 def check_assign_bound(
