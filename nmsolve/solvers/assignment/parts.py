@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import heapq
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups
-from nmsolve.model.types import AnyArray, IntArray, starts
+from nmsolve.model.types import IntArray, starts
 from nmsolve.solvers.assignment.paths import Program
 
 
@@ -102,20 +101,3 @@ def _flows(program: Program, place: dict[int, int]) -> Flows:
         time=whole.time[tensors],
         energy=np.zeros_like(whole.time[tensors]),
     )
-
-
-def rank_by(program: Program, start: AnyArray, end: AnyArray) -> IntArray:
-    """Return (L,) an order in which operators can run: by ``start`` (L,), then ``end`` (L,), but after all that they wait for."""
-    count = program.problem.count
-    missing = [len(some) for some in program.waits]
-    ready = [(int(start[i]), int(end[i]), i) for i in range(count) if not missing[i]]
-    heapq.heapify(ready)
-    rank = np.zeros(count, np.int64)
-    for place in range(count):
-        _, _, i = heapq.heappop(ready)
-        rank[i] = place
-        for u, _ in program.feeds[i]:
-            missing[u] -= 1
-            if not missing[u]:
-                heapq.heappush(ready, (int(start[u]), int(end[u]), u))
-    return rank

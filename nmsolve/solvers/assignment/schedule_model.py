@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.orders import rank_by
 from nmsolve.hw.assignment.evaluate import schedule_of
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment import rules, schedule_rules
 from nmsolve.solvers.assignment.cpsat import whole_numbers
 from nmsolve.solvers.assignment.data import AssignData
-from nmsolve.solvers.assignment.parts import rank_by
 from nmsolve.solvers.assignment.paths import Bounds, Program
 from nmsolve.solvers.assignment.schedule_rules import Moments
 from nmsolve.solvers.search.rows import Built, CpSatRows
@@ -63,9 +63,7 @@ def build(
     if start is not None:
         rules.hint(rows, data, v, start)
         _hint_moments(rows, data, at, start, costs.factor)
-    return Built(
-        rows.model, claim, partial(rules.answer_of, data, v), data, v, partial(_read, data, program, v, at)
-    )
+    return Built(rows.model, claim, partial(rules.answer_of, data, v), data, v, partial(_read, data, v, at))
 
 
 def _hint_moments(rows: CpSatRows, data: AssignData, at: Moments, start: Assignment, factor: float) -> None:
@@ -77,11 +75,9 @@ def _hint_moments(rows: CpSatRows, data: AssignData, at: Moments, start: Assignm
     rows.hint(at.whole, int(schedule.end * factor))
 
 
-def _read(
-    data: AssignData, program: Program, v: rules.Variables, at: Moments, value: Callable[[Any], int]
-) -> IntArray:
+def _read(data: AssignData, v: rules.Variables, at: Moments, value: Callable[[Any], int]) -> IntArray:
     """Return the assignment with the order of its moments."""
     packed = rules.answer_of(data, v, lambda x: value(x) > 0)
     start, end = ([value(x) for x in some] for some in (at.start, at.end))
-    packed[-data.problem.count :] = rank_by(program, np.array(start), np.array(end))
+    packed[-data.problem.count :] = rank_by(data.problem, np.array(start), np.array(end))
     return packed

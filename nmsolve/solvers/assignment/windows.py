@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.orders import rank_by
 from nmsolve.hw.assignment.evaluate import schedule_of
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.problem import AssignProblem
@@ -18,7 +19,7 @@ from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment import schedule_model
 from nmsolve.solvers.assignment.data import assign_data
-from nmsolve.solvers.assignment.parts import Part, part_of, rank_by
+from nmsolve.solvers.assignment.parts import Part, part_of
 from nmsolve.solvers.assignment.paths import NEVER, Program, bounds_of, program_of
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
@@ -104,13 +105,13 @@ def windows_between(program: Program, ends: list[int], tables: list[IntArray]) -
 def clean_cuts(program: Program) -> list[int]:
     """Return the cuts that no tensor passes by that takes time to send, but what the beginning makes."""
     out, furthest = [], 0
-    takes_time: list[bool] = program.problem.flows.time.any(axis=(1, 2)).tolist()
+    takes_time = program.problem.flows.time.max(axis=(1, 2), initial=0)
     cuts = set(program.cuts)
     for i in range(program.problem.count):
         if i in cuts and furthest <= i:
             out.append(i)
         if i:
-            furthest = max([furthest, *(u for u, t in program.feeds[i] if takes_time[t])])
+            furthest = max([furthest, *(u for u, t in program.feeds[i] if takes_time[t] > 0)])
     return out
 
 
@@ -187,4 +188,4 @@ def together(windows: Windows) -> Assignment | None:
         unit[inside], fused[part.groups] = solved.unit[skip:], solved.fused
         start[inside], finish[inside] = moment + solved.start[skip:], moment + solved.finish[skip:]
         moment = int(finish[inside].max())
-    return Assignment(unit, fused, rank_by(program, start, finish))
+    return Assignment(unit, fused, rank_by(problem, start, finish))

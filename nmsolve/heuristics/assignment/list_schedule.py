@@ -1,0 +1,146 @@
+"""The engine ``list-schedule``: a first schedule by upward ranks, then annealing of units, order and fusion."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nmsolve.heuristics.assignment.anneal import anneal
+from nmsolve.heuristics.assignment.orders import able_together, earliest_finish
+from nmsolve.heuristics.assignment.play import State, ground_of, state_of, values, work_of
+from nmsolve.heuristics.rng import new_rng
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.network import CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.engine import Context
+from nmsolve.model.types import IntArray
+
+#: Relative costs that are accepted with probability 1/e at the beginning of annealings, in turn, and at the end.
+HOT, COLD = (0.02, 0.3, 0.005, 0.1), 1e-5
+#: Steps of the first annealing per operator, how many times more the next one has, and the most.
+STEPS, MORE, MOST_STEPS = 100, 2, 6400
+#: Annealings in a row without anything better before it ends.
+IDLE = 8
+#: Seconds between two looks at the clock, about.
+PATIENCE = 0.1
+
+
+class ListSchedule:
+    """Makespans and loads by local search; also sums, where nothing better is asked for."""
+
+    name = "list-schedule"
+    finds = "mappings"
+
+    def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
+        """Cost networks."""
+        return "takes assignments, not cost networks" if isinstance(problem, CostNetwork) else None
+
+    def run(self, problem: AssignProblem, context: Context) -> None:
+        """Anneal again and again, each time for longer, from the best assignment known."""
+        search = Search(problem, context.seed)
+        search.begin([*first_assignments(problem), *_known(problem, context)])
+        context.offer(search.packed(), "first")
+        steps, idle = STEPS, 0
+        while idle < IDLE and not context.should_stop():
+            for answer in _known(problem, context):
+                search.take(answer)
+            if search.improve(steps, HOT[idle % len(HOT)], context):
+                idle = 0
+                context.offer(search.packed(), "annealing")
+            else:
+                idle += 1
+            steps = min(MOST_STEPS, MORE * steps)
+
+
+def _known(problem: AssignProblem, context: Context) -> list[Assignment]:
+    packed, _ = context.incumbent()
+    return [] if packed is None else [Assignment.unpacked(problem, packed)]
+
+
+def first_assignments(problem: AssignProblem) -> list[Assignment]:
+    """Return earliest finish times, every operator where it takes least, and as much as possible on each unit."""
+    fused = np.ones(problem.groups.count, bool)
+    unit, rank = earliest_finish(problem)
+    out, each = [Assignment(unit, fused, rank)], np.arange(problem.count)
+    able = able_together(problem)
+    together = (
+        each
+        if problem.together is None
+        else np.where(problem.together >= 0, problem.together + problem.count, each)
+    )
+    _, item = np.unique(together, return_inverse=True)
+    work = np.zeros((int(item.max()) + 1, problem.units.count))
+    np.add.at(work, item, np.where(able, problem.time, 1e30))
+    least = work.argmin(axis=1)[item]
+    out.append(Assignment(least, fused, each))
+    out += [Assignment(np.where(able[:, j], j, least), fused, each) for j in range(problem.units.count)]
+    return out
+
+
+class Search:
+    """One problem's states, and the best of them."""
+
+    def __init__(self, problem: AssignProblem, seed: int) -> None:
+        self.problem, self.ground = problem, ground_of(problem)
+        self._work, self._rng, self._result = work_of(self.ground), new_rng(seed), np.zeros(2)
+        self._level = np.array([np.inf, np.inf])
+
+    def begin(self, starts: list[Assignment]) -> None:
+        """Begin with the best of some assignments."""
+        states = [self._state(answer) for answer in starts]
+        costs = [self._cost(state) for state in states]
+        cost, legal = min(costs, key=lambda c: (not c[1], c[0]))
+        state = states[costs.index((cost, legal))]
+        self._now, self._best, self._trial = (_copy(state) for _ in range(3))
+        self._level[:] = cost, cost if legal else np.inf
+
+    def take(self, answer: Assignment) -> None:
+        """Go on from an assignment if it is better than the best."""
+        state = self._state(answer)
+        cost, legal = self._cost(state)
+        if legal and cost < self._level[1]:
+            self._best = state
+            self._level[1] = cost
+
+    def improve(self, steps: int, hot: float, context: Context) -> bool:
+        """Anneal from the best state, ``hot`` at first, ``steps`` per operator. Return True if a better one was found.
+
+        Without a legal state the search goes on where it is.
+        """
+        before = float(self._level[1])
+        if np.isfinite(before):
+            self._now = _copy(self._best)
+            self._level[0] = before
+        total, chunk, heat = steps * self.problem.count, 200, hot
+        worth = max(1.0, float(self._level[0]))
+        done = 0
+        while done < total and not context.should_stop():
+            size = min(chunk, total - done)
+            cold = hot * (COLD / hot) ** ((done + size) / total)
+            since = time.perf_counter()
+            anneal(
+                self.ground, self._now, self._best, self._trial, self._work, self._rng, size, heat * worth, cold * worth,
+                self._level, self._result,
+            )  # fmt: skip
+            heat, done = cold, done + size
+            if time.perf_counter() - since < PATIENCE:
+                chunk *= 2
+        return bool(self._level[1] < before)
+
+    def packed(self) -> IntArray:
+        """Return the best legal state as engines offer it; without one, that where the search is."""
+        state = self._best if np.isfinite(self._level[1]) else self._now
+        self._cost(state)
+        return Assignment(state.unit, self._work.fused > 0, state.rank).packed(self.problem)
+
+    def _cost(self, state: State) -> tuple[float, bool]:
+        values(self.ground, state, self._work, self._result)
+        return float(self._result[0]), bool(self._result[1])
+
+    def _state(self, answer: Assignment) -> State:
+        return state_of(answer.unit, answer.rank, answer.fused)
+
+
+def _copy(state: State) -> State:
+    return State(*(array.copy() for array in state))
