@@ -1,0 +1,143 @@
+"""One piece as an ONNX model of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nmsolve.hw.assignment.programs.scopes import Node, Scope
+from nmsolve.model.errors import InputError
+from nmsolve.model.formats.onnx.build import STRIPPED
+from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, first_line
+
+
+@dataclass(frozen=True, eq=False)
+class Constants:
+    """What never changes in a graph and the graphs around it: pieces have copies of it, nothing is sent.
+
+    Attributes
+    ----------
+    nodes : ``Constant`` operators by the name of their output
+    tensors, sparse : initializers by name
+    stripped : inputs of the model that were weights, by name: their ``ValueInfoProto``
+    around : those of the graph around this one
+    hidden : names that this graph defines otherwise
+    """
+
+    nodes: Mapping[str, Node]
+    tensors: Mapping[str, Any]
+    sparse: Mapping[str, Any]
+    stripped: Mapping[str, Any]
+    around: Constants | None = None
+    hidden: frozenset[str] = frozenset()
+
+    def find(self, name: str) -> Any:
+        """Return the node, tensor, sparse tensor or ``ValueInfoProto``; None if the name is none of them."""
+        for table in (self.nodes, self.tensors, self.sparse, self.stripped):
+            if name in table:
+                return table[name]
+        return None if self.around is None or name in self.hidden else self.around.find(name)
+
+
+def constants_of(scope: Scope, stripped: Iterable[str], around: Constants | None) -> Constants:
+    """Return the constants of a graph.
+
+    A ``Constant`` that is an output of its graph is none: it runs like any operator.
+    """
+    graph, names = scope.graph, frozenset(stripped)
+    outputs = {o.name for o in graph.output}
+    nodes = {
+        n.proto.output[0]: n
+        for n in scope.nodes
+        if n.constant and n.proto.output and n.proto.output[0] not in outputs
+    }
+    tensors = {t.name: t for t in graph.initializer}
+    sparse = {s.values.name: s for s in graph.sparse_initializer}
+    made = {name for n in scope.nodes for name in n.proto.output} | {i.name for i in graph.input}
+    infos = {i.name: i for i in graph.input if i.name in names and i.name not in tensors}
+    return Constants(nodes, tensors, sparse, infos, around, frozenset(made))
+
+
+@dataclass(eq=False)
+class Subgraph:
+    """A model in the making: nodes, and copies of the constants that they use."""
+
+    source: Any
+    name: str
+    where: str
+    nodes: list[Any] = field(default_factory=list)
+    before: list[Any] = field(default_factory=list)
+    inputs: dict[str, Any] = field(default_factory=dict)
+    outputs: dict[str, Any] = field(default_factory=dict)
+    tensors: dict[str, Any] = field(default_factory=dict)
+    sparse: dict[str, Any] = field(default_factory=dict)
+    weights: dict[str, Any] = field(default_factory=dict)
+
+    def use(self, name: str, constants: Constants) -> bool:
+        """Copy the constant of this name; False if there is none."""
+        import onnx
+
+        found = constants.find(name)
+        if found is None:
+            return False
+        if name in self.tensors or name in self.sparse or name in self.weights:
+            return True
+        if isinstance(found, Node):
+            if not any(name in node.output for node in self.before):
+                self.before.append(found.proto)
+        elif isinstance(found, onnx.TensorProto):
+            self.tensors[name] = found
+        elif isinstance(found, onnx.SparseTensorProto):
+            self.sparse[name] = found
+        else:
+            self.weights[name] = found
+        return True
+
+    def model(self, marks: Mapping[str, str]) -> Any:
+        """Return the ``ModelProto``; ``marks``: metadata, to which the names of stripped weights are added.
+
+        Raises
+        ------
+        InputError : values of a weight in another file are missing
+        """
+        import onnx
+
+        out = onnx.ModelProto(ir_version=max(self.source.ir_version, 4), producer_name="nmsolve")
+        out.opset_import.extend(self.source.opset_import)
+        graph = out.graph
+        graph.name = self.name
+        graph.node.extend([*self.before, *self.nodes])
+        graph.input.extend([*self.inputs.values(), *self.weights.values()])
+        graph.output.extend(self.outputs.values())
+        for tensor in self.tensors.values():
+            self._add(graph, tensor)
+        graph.sparse_initializer.extend(self.sparse.values())
+        for key, value in {**marks, **({STRIPPED: "|".join(self.weights)} if self.weights else {})}.items():
+            out.metadata_props.add(key=key, value=value)
+        if out.ByteSize() > PROTOBUF_LIMIT:
+            raise InputError(
+                f"piece {self.name!r} has {out.ByteSize()} bytes, more than a protocol buffer can hold", self.where,
+                "at most 2 GB per piece: more units, or a smaller model",
+            )  # fmt: skip
+        return out
+
+    def _add(self, graph: Any, tensor: Any) -> None:
+        """Add an initializer, with its values where they are in another file: the piece stands in another folder."""
+        import onnx
+        from onnx import external_data_helper
+
+        copy = graph.initializer.add()
+        copy.CopyFrom(tensor)
+        if copy.data_location != onnx.TensorProto.EXTERNAL:
+            return
+        try:
+            external_data_helper.load_external_data_for_tensor(copy, str(Path(self.where).parent))
+        except Exception as error:  # noqa: BLE001  # the package raises what it likes, its own checker errors among them
+            raise InputError(
+                f"values of weight {tensor.name!r} cannot be read: {first_line(error)}", self.where,
+                "its external data beside it",
+            ) from None  # fmt: skip
+        copy.data_location = onnx.TensorProto.DEFAULT
+        copy.ClearField("external_data")
