@@ -209,7 +209,7 @@ class DirectSearch(LocalSearch):
         self._links = Links(
             data.indptr, data.indices, data.weights, data.out, data.back, data.matrix, across, data.symmetric
         )
-        self._per_proposal = 80.0
+        self._per_proposal = 15.0
         self._per_entry = 2.5 if data.symmetric else 4.5
 
     def _state(self) -> Direct:
