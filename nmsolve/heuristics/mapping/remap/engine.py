@@ -24,7 +24,7 @@ MELT = 1e100
 #: A run is a few coolings: (share of the run, first temperature in units of HOT, from the best so far?).
 PLAN = ((0.15, 3.0, False), (0.25, 1.0, False), (0.25, 0.3, True), (0.35, 1.0, True))
 #: Nanoseconds of one try: fixed, per neighbour for pairwise objectives, per message pin for net objectives.
-TRY, PER_NEIGHBOUR, PER_PIN = 250.0, 12.0, 40.0
+TRY, PER_NEIGHBOUR, PER_PIN = 140.0, 8.0, 32.0
 #: An improvement by less than this part of the objective may be rounding.
 MARGIN = 1e-12
 #: Seconds of work in one kernel call; tries that measure the temperature; longest run in tries per node.

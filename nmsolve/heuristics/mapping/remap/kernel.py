@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from nmsolve.heuristics.mapping.common.room import fits
-from nmsolve.heuristics.mapping.remap.state import Prices, RemapState, Rules, change, relocate
+from nmsolve.heuristics.mapping.remap.state import SENT_HOME, Prices, RemapState, Rules, change, relocate
 from nmsolve.heuristics.rng import below, uniform
 from nmsolve.hw.deltas import Charged
-from nmsolve.model.compiled import kernel, plain_callee
+from nmsolve.model.compiled import embedded_callee, plain
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
 #: Chances: that a node which is away already is taken, that such a node tries its home, that a node tries the core of a
 #: neighbour, and (on a mesh) that a core beside the one found is tried instead.
 AWAY, HOMEWARD, NEIGHBOUR, BESIDE = 0.5, 0.3, 0.8, 0.5
-#: Members of a full core looked at for an exchange; nodes sent home in exchange for one that leaves.
-PARTNERS, SENT_HOME = 4, 4
+#: Members of a full core looked at for an exchange.
+PARTNERS = 4
 
 
-@kernel
+@plain
 def anneal(
     s: RemapState,
     rules: Rules,
@@ -36,14 +36,13 @@ def anneal(
     others that are away are sent home, and all of it is one change. ``gain``: [change of the objective since the caller
     set it to 0, its least value so far, which is the one of ``best`` (n,), by how much less is a new best].
     """
-    trail = np.empty((2 * (SENT_HOME + 1), 2), np.int64)
-    noted = True
+    trail, noted = s.trail, True
     for _ in range(tries):
         u = _some_node(s, rules, rng)
         p = _some_core(s, rules, prices, u, rng)
         if p < 0 or p == s.room.core[u]:
             continue
-        length, total = step(s, rules, prices, trees, u, p, trail, 0, rng)
+        length, total = step(s, rules, prices, trees, u, p, 0, rng)
         if length == 0:
             continue
         for _ in range(SENT_HOME):
@@ -51,13 +50,13 @@ def anneal(
                 break
             w = s.away[below(rng, s.tally[1])]
             if rules.home[w] >= 0 and w != u:
-                length, more = step(s, rules, prices, trees, w, rules.home[w], trail, length, rng)
+                length, more = step(s, rules, prices, trees, w, rules.home[w], length, rng)
                 total += more
         kept = s.tally[0] <= rules.budget and (
             total <= 0.0 or uniform(rng) < np.exp(-total / max(heat, 1e-300))
         )
         if kept and total > 0.0 and not noted:  # leaving a new best behind: note it as it was
-            best[:] = s.room.core
+            _note(s, best)
             for k in range(length - 1, -1, -1):
                 best[trail[k, 0]] = trail[k, 1]
             noted = True
@@ -69,17 +68,23 @@ def anneal(
         if gain[0] < gain[1] - gain[2]:
             gain[1], noted = gain[0], False
     if not noted:
-        best[:] = s.room.core
+        _note(s, best)
 
 
-@plain_callee
+@embedded_callee
+def _note(s: RemapState, best: IntArray) -> None:
+    for u in range(len(best)):  # as one assignment it would make an array
+        best[u] = s.room.core[u]
+
+
+@embedded_callee
 def _some_node(s: RemapState, rules: Rules, rng: AnyArray) -> int:
     if s.tally[1] > 0 and uniform(rng) < AWAY:
         return s.away[below(rng, s.tally[1])]  # type: ignore[no-any-return]
     return below(rng, len(s.room.core))  # type: ignore[no-any-return]
 
 
-@plain_callee
+@embedded_callee
 def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArray) -> int:
     """Where ``u`` could go: home, to a neighbour or beside one, or anywhere; -1 for a place off the board."""
     if s.spot[u] >= 0 and rules.home[u] >= 0 and uniform(rng) < HOMEWARD:
@@ -100,23 +105,15 @@ def _some_core(s: RemapState, rules: Rules, prices: Prices, u: int, rng: AnyArra
     return p  # type: ignore[no-any-return]
 
 
-@plain_callee
+@embedded_callee
 def step(
-    s: RemapState,
-    rules: Rules,
-    prices: Prices,
-    trees: Charged | None,
-    u: int,
-    p: int,
-    trail: IntArray,
-    length: int,
-    rng: AnyArray,
-) -> tuple[int, float]:
-    """Put ``u`` on core ``p``, in exchange for one of its nodes if it is full; adds who came from where to ``trail``.
+    s: RemapState, rules: Rules, prices: Prices, trees: Charged | None, u: int, p: int, length: int, rng: AnyArray
+) -> tuple[int, float]:  # fmt: skip
+    """Put ``u`` on core ``p``, in exchange for one of its nodes if it is full; adds who came from where to ``s.trail``.
 
-    Returns the new length of ``trail`` (unchanged if it cannot be done) and the change of the objective.
+    Returns the new length of the trail (unchanged if it cannot be done) and the change of the objective.
     """
-    q, v = s.room.core[u], -1
+    q, v, trail = s.room.core[u], -1, s.trail
     if q == p:
         return length, 0.0
     if not fits(s.room, u, p, -1):
@@ -133,7 +130,7 @@ def step(
     return length + 1, total
 
 
-@plain_callee
+@embedded_callee
 def _partner(s: RemapState, u: int, p: int, rng: AnyArray) -> int:
     """A node of core ``p`` that may go where ``u`` is once they change places: one that is away if possible; or -1."""
     q, v, found = s.room.core[u], s.room.head[p], -1

@@ -9,10 +9,13 @@ import numpy as np
 from nmsolve.heuristics.mapping.common.room import Room, room_of, seat
 from nmsolve.hw.cost import CoreDistance
 from nmsolve.hw.deltas import Arcs, Charged, deltas_of, net_delta, pair_move_delta, pair_swap_delta
-from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.compiled import embedded_callee, plain
 from nmsolve.model.mapping.migration_fit import homes_of
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.types import IntArray, read_only
+
+#: Nodes sent home in exchange for one that leaves.
+SENT_HOME = 4
 
 
 class Rules(NamedTuple):
@@ -40,12 +43,13 @@ class Prices(NamedTuple):
 
 class RemapState(NamedTuple):
     """A mapping that changes, ``room``; ``away``: the nodes not at home (the first ``tally[1]`` entries), ``spot`` (n,) where a
-    node is in it, -1 if at home; ``tally[0]`` user's nodes moved."""
+    node is in it, -1 if at home; ``tally[0]`` user's nodes moved; ``trail``: who came from where in one change."""
 
     room: Room
     away: IntArray
     spot: IntArray
     tally: IntArray
+    trail: IntArray
 
 
 def rules_of(problem: MappingProblem) -> Rules:
@@ -69,8 +73,9 @@ def prices_of(problem: MappingProblem) -> tuple[Prices, Charged | None]:
 def new_state(problem: MappingProblem, rules: Rules, core: IntArray) -> RemapState:
     """The state of the mapping ``core`` (n,), which is copied."""
     n = problem.n
+    trail = np.zeros((2 * (SENT_HOME + 1), 2), np.int64)
     state = RemapState(
-        room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64)
+        room_of(problem), np.zeros(n, np.int64), np.full(n, -1, np.int64), np.zeros(2, np.int64), trail
     )
     put_all(state, rules, read_only(np.asarray(core, np.int64)))
     return state
@@ -84,7 +89,7 @@ def put_all(s: RemapState, rules: Rules, core: IntArray) -> None:
             relocate(s, rules, u, core[u])
 
 
-@plain_callee
+@embedded_callee
 def amount(rules: Rules, u: int, p: int) -> int:
     """Members of node ``u`` that have moved if it sits on core ``p``."""
     for k in range(rules.home_ptr[u], rules.home_ptr[u + 1]):
@@ -93,7 +98,7 @@ def amount(rules: Rules, u: int, p: int) -> int:
     return rules.weight[u]  # type: ignore[no-any-return]
 
 
-@plain_callee
+@embedded_callee
 def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
     """Move node ``u`` to core ``p`` (from nowhere, if it is on none) and keep all tables right; rules are not asked."""
     q = s.room.core[u]
@@ -111,7 +116,7 @@ def relocate(s: RemapState, rules: Rules, u: int, p: int) -> None:
         s.tally[1] += 1
 
 
-@plain_callee
+@embedded_callee
 def change(s: RemapState, prices: Prices, nets: Charged | None, u: int, p: int, v: int) -> float:
     """Change of the objective if ``u`` goes to core ``p`` and ``v`` (-1: nobody) to where ``u`` is.
 
