@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
 from nmsolve.model.assignment.assignment import Assignment, fused_where_possible
@@ -70,3 +72,82 @@ def random_assignment(problem: AssignProblem, seed: int) -> Assignment:
             done.append(int(rng.choice(able)))
         rank = np.argsort(done)
     return Assignment(unit, fused_where_possible(problem, unit), rank)
+
+
+def small_model(path: Path, layers: int = 3, width: int = 256) -> Path:
+    """A chain of MatMul and Relu over (batch, ``width``), its batch read from the shape and used to reshape at the end."""
+    from onnx import TensorProto, helper, save
+
+    nodes, weights, last = [], [], "x"
+    for k in range(layers):
+        size = [width, width]
+        weights.append(
+            helper.make_tensor(f"w{k}", TensorProto.FLOAT, size, bytes(4 * width * width), raw=True)
+        )
+        nodes.append(helper.make_node("MatMul", [last, f"w{k}"], [f"h{k}"], f"matmul{k}"))
+        nodes.append(helper.make_node("Relu", [f"h{k}"], [f"a{k}"], f"relu{k}"))
+        last = f"a{k}"
+    weights += [
+        helper.make_tensor("first", TensorProto.INT64, [1], [0]),
+        helper.make_tensor("rest", TensorProto.INT64, [2], [2, width // 2]),
+    ]
+    nodes += [
+        helper.make_node("Shape", ["x"], ["shape"], "shape"),
+        helper.make_node("Gather", ["shape", "first"], ["batch"], "gather"),
+        helper.make_node("Concat", ["batch", "rest"], ["wanted"], "concat", axis=0),
+        helper.make_node("Reshape", [last, "wanted"], ["y"], "reshape"),
+    ]
+    graph = helper.make_graph(
+        nodes, "small", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 2, width // 2])], weights,
+    )  # fmt: skip
+    save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+    return path
+
+
+#: A machine of a host and a fast accelerator in a memory of its own.
+MACHINE = """
+name = "pair"
+
+[[memory]]
+name = "ram"
+bytes = {{ value = 1, unit = "GiB" }}
+
+[[memory]]
+name = "local"
+bytes = {{ value = {local}, unit = "B" }}
+
+[[processor]]
+name = "host"
+kind = "host"
+memory = "ram"
+bandwidth = 10
+launch = 1
+
+[processor.widths]
+{width} = {{ macs = 10, elements = 1, energy = 5 }}
+int64 = {{ macs = 1, elements = 1, energy = 5 }}
+
+[[processor]]
+name = "fast"
+kind = "accelerator"
+memory = "local"
+cores = 1
+bandwidth = 100
+launch = 5
+
+[processor.widths]
+{width} = {{ macs = 1000, elements = 100, energy = 1 }}
+
+[[link]]
+name = "bus"
+between = ["ram", "local"]
+bandwidth = 5
+latency = 2
+"""
+
+
+def pair_machine(path: Path, local: int = 2**30, width: str = "float32") -> Path:
+    """Write :data:`MACHINE`; ``local``: bytes of the accelerator's memory."""
+    path.write_text(MACHINE.format(local=local, width=width))
+    return path

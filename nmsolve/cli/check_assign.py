@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart, check_parts
@@ -46,7 +47,8 @@ def assign_file(path: Path, model: Path | None = None) -> Path | None:
     if path.is_dir():
         return path / ANSWER if is_assignment(path) else None
     of_model = model is not None and model.suffix.lower() == ".onnx"
-    return path if path.name == ANSWER or of_model else None
+    beside = path.name == BETTER and is_assignment(path.parent)
+    return path if path.name == ANSWER or of_model or beside else None
 
 
 class AssignBounds:
@@ -338,7 +340,7 @@ def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
     }  # fmt: skip
     said = {k: v for k, v in named.items() if v is not None}
     beside = path.parent / REPORT
-    if path.name in (ANSWER, "better.json") and beside.exists():
+    if path.name in (ANSWER, BETTER) and beside.exists():
         inputs = read_inputs(beside)[1]
         if "objective" in said and said["objective"] != inputs.objective:
             said |= {"before": (), "whole": said["objective"] == "makespan"}

@@ -82,9 +82,8 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
     for j, name in enumerate(units):
         own = nodes.unit == j
         if own.any():
-            ax.scatter(
-                x[own], y[own], s=size * scale[own], marker="s", color=palette[j], label=name, zorder=3, lw=0
-            )
+            ax.scatter(x[own], y[own], s=size * scale[own], marker="s", color=palette[j], zorder=3, lw=0)
+            ax.scatter([], [], s=40, marker="s", color=palette[j], label=name, lw=0)
     if len(x) <= NAMED:
         for k, kind in enumerate(kinds):
             ax.annotate(
@@ -99,8 +98,7 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
     ax.set(xlim=(-1.0, wide), ylim=(float(base[-1]), -0.6))
     ax.axis("off")
     ax.legend(
-        loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=8, ncols=min(8, len(units)),
-        markerscale=min(1.0, 6.0 / np.sqrt(size)) if size else 1.0, borderaxespad=-1.4,
+        loc="upper left", bbox_to_anchor=(0.0, 1.0), frameon=False, fontsize=8, ncols=min(8, len(units)), borderaxespad=-1.4,
     )  # fmt: skip
     return svg_text(figure, "network by processor")
 
