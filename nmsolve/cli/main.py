@@ -114,6 +114,7 @@ _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}
 app.command("generate", context_settings=_OPEN)(
     from_options(commands.GenerateOptions, "generate:run_generate")
 )
+app.command("profile")(from_options(commands.ProfileOptions, "profile:run_profile"))
 app.command("doctor")(from_options(commands.DoctorOptions, "doctor:run_doctor"))
 hw_app.command("list")(from_options(commands.ListOptions, "hw:run_list"))
 hw_app.command("show")(from_options(commands.ShowOptions, "hw:run_show"))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmsolve.hw.assignment.flatten import Program, Step
-from nmsolve.hw.assignment.keys import Key, key_of
+from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import COPY, Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, bytes_touched, roofline, why_not, widths_of
@@ -55,11 +55,11 @@ class Estimates:
         entry = self.library.find(key, p.library, p.threads)
         if entry is not None:
             return Estimate(entry.time, energy if entry.energy is None else entry.energy, entry.origin)
-        fit = self.library.fit(key.kind, key.types, p.library, p.threads)
+        fit = self.library.fit(key, p.library, p.threads)
         fitted = None if fit is None else fit.time(work.macs, work.elements, work.bytes)
         if fit is None or fitted is None:
             return Estimate(time, energy, "assumed")
-        self.fits[key.kind, p.library] = fit.error
+        self.fits[family_of(key), p.library] = fit.error
         return Estimate(fitted, energy, "fitted")
 
     def key(self, i: int) -> Key:
@@ -114,7 +114,7 @@ def measured_links(machine: ProcessorMachine, library: Library | None) -> Proces
         return machine
     links = []
     for link in machine.links:
-        fit = library.fit(COPY, "", link.library, 1) if link.library else None
+        fit = library.fit(Key(COPY, "{}", "", "[]"), link.library) if link.library else None
         if fit is not None and fit.coefficients[3] > 0:
             link = replace(link, latency=fit.coefficients[0], bandwidth=1e12 / fit.coefficients[3])
         links.append(link)

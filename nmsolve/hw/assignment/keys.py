@@ -64,6 +64,23 @@ def key_of(graph: OperatorGraph, operator: Operator, bindings: Mapping[str, int]
     )
 
 
+def family_of(key: Key) -> str:
+    """Return the operations that one regression may hold: those of a type; convolutions by their kind.
+
+    A depthwise convolution (each channel by itself), one with a kernel of a single point, and any other do a MAC at very
+    different rates.
+    """
+    if key.kind not in ("Conv", "ConvInteger", "QLinearConv"):
+        return key.kind
+    settings = json.loads(key.attributes)
+    if settings.get("group", 1) not in (1, None):
+        return f"{key.kind} by groups"
+    kernel = settings.get("kernel_shape")
+    return (
+        f"{key.kind} at points" if isinstance(kernel, list) and set(map(repr, kernel)) == {"1"} else key.kind
+    )
+
+
 def small_constant(tensor: Tensor) -> list[int | bool] | None:
     """Return the value of a tensor that is a setting: a few known whole numbers or truth values; else None."""
     value = tensor.value

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from nmsolve.hw.assignment.fit import Fit, Sample, fitted
-from nmsolve.hw.assignment.keys import Key
+from nmsolve.hw.assignment.keys import Key, family_of
 from nmsolve.model.errors import InputError
 
 #: What SQLite writes into the header: "nmsl", and the version of the tables.
@@ -136,6 +136,7 @@ class Library:
         self.path = None if path is None else Path(path)
         self.where = "library" if path is None else str(path)
         self._fits: dict[tuple[str, str, str, int], Fit | None] = {}
+        self._families: dict[tuple[str, str, str, int], list[Sample]] | None = None
         with self._words():
             self._file = self._open(write or path is None)
             try:
@@ -178,16 +179,17 @@ class Library:
         """Return how an operation fared on a processor in earlier runs."""
         return self._content.verdicts.get((key, processor), Verdict())
 
-    def fit(self, kind: str, types: str, processor: str, threads: int = 1) -> Fit | None:
-        """Return the regression over all entries of a type of operation, None if they are too few or too alike."""
-        name = (kind, types, processor, threads)
+    def fit(self, key: Key, processor: str, threads: int = 1) -> Fit | None:
+        """Return the regression over all measured entries of an operation's family, None if they are too few or too alike."""
+        if self._families is None:
+            self._families = {}
+            for (k, p, t), e in self._content.entries.items():
+                if e.origin == "measured":
+                    sample = Sample(e.macs, e.elements, e.bytes, e.time)
+                    self._families.setdefault((family_of(k), k.types, p, t), []).append(sample)
+        name = (family_of(key), key.types, processor, threads)
         if name not in self._fits:
-            own = [
-                Sample(e.macs, e.elements, e.bytes, e.time)
-                for (key, p, t), e in self._content.entries.items()
-                if (key.kind, key.types, p, t) == name and e.origin == "measured"
-            ]
-            self._fits[name] = fitted(own)
+            self._fits[name] = fitted(self._families.get(name, []))
         return self._fits[name]
 
     def add(self, entries: Iterable[Entry] = (), fused: Iterable[Fused] = ()) -> None:
@@ -212,6 +214,7 @@ class Library:
         self._content.entries.update({(e.key, e.processor, e.threads): e for e in entries})
         self._content.fused.update({(f.parts, f.processor, f.threads): f for f in fused})
         self._fits.clear()
+        self._families = None
 
     def record(self, got: Iterable[tuple[Key, str]], failed: Iterable[tuple[Key, str]]) -> None:
         """Note which processor operations got, and which they could have run on for less and did not get, for the next run."""

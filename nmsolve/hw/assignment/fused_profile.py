@@ -1,0 +1,166 @@
+"""What fusion gains on this host: the whole model run as it is and optimised, node by node (M3.7, O).
+
+The runtime's optimised model names the tensors that its nodes make as the original does. So every optimised node stands for the
+original nodes between its results and its inputs. A group of operators is measured if the optimised nodes that stand for any of
+them stand for no others but constants; otherwise its gain cannot be attributed.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmsolve.hw.assignment.one_node import random_array
+from nmsolve.hw.assignment.sessions import Session
+from nmsolve.model.errors import BackendError
+from nmsolve.model.operators.binding import bind
+from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.types import AnyArray
+
+#: Most bytes of weights of a model that is run whole.
+MOST_WEIGHTS = 1_500_000_000
+
+
+class Parts(NamedTuple):
+    """ps of a run of the whole model.
+
+    Attributes
+    ----------
+    plain : by the result of every original node
+    fused : by the set of the results of the original nodes that an optimised node stands for
+    """
+
+    plain: dict[str, float]
+    fused: dict[frozenset[str], float]
+
+
+def whole_times(
+    proto: Any, graph: OperatorGraph, bindings: Mapping[str, int], threads: int, runs: int
+) -> Parts:
+    """Run a model whole, as it is and optimised.
+
+    Parameters
+    ----------
+    proto : its ``ModelProto``, weights missing or not
+    graph : the same with numbers for shapes
+
+    Raises
+    ------
+    BackendError : the runtime does not take it, or it has too many weights
+    """
+    model, feeds = filled(proto, graph, bindings)
+    outputs = tuple(o.name for o in model.graph.output)
+    with tempfile.TemporaryDirectory(prefix="nmsolve-") as name:
+        folder = Path(name)
+        data = model.SerializeToString()
+        plain = _run(Session(data, threads, profile=folder / "plain"), feeds, outputs, runs)
+        optimised = folder / "optimised.onnx"
+        fused = _run(
+            Session(data, threads, fused=True, optimised=optimised, profile=folder / "fused"),
+            feeds,
+            outputs,
+            runs,
+        )
+        import onnx
+
+        after = onnx.load(str(optimised), load_external_data=False).graph
+    names = {node.name: node.output[0] for node in model.graph.node if node.output}
+    return Parts(
+        {names[node]: time for node, time in plain.items() if node in names},
+        {region: fused.get(node, 0.0) for node, region in _regions(model.graph, after).items()},
+    )
+
+
+def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tuple[Any, dict[str, AnyArray]]:
+    """Return the model with random weights where they are missing and a name for every node, and random inputs.
+
+    Raises
+    ------
+    BackendError : too many bytes of weights, or inputs that cannot be made up
+    """
+    from onnx import numpy_helper
+
+    model, rng = type(proto)(), np.random.default_rng(0)
+    model.CopyFrom(proto)
+    tensors = {t.name: t for t in graph.tensors}
+    stored = {t.name for t in model.graph.initializer if not t.external_data}
+    missing = [t for t in graph.tensors if t.weight and t.producer < 0 and t.name not in stored]
+    shapes = {t.name: tuple(bind(d, bindings) for d in t.shape or ()) for t in missing}
+    size = sum(np.dtype(t.dtype).itemsize * int(np.prod(shapes[t.name])) for t in missing)
+    if size > MOST_WEIGHTS:
+        raise BackendError(f"{size:,} bytes of weights are too many to run the model whole")
+    kept = [t for t in model.graph.initializer if t.name in stored]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    for t in missing:
+        values = random_array(t.dtype, shapes[t.name], rng)
+        values = (values - 0.5) * 0.1 if t.dtype.startswith("float") else values
+        model.graph.initializer.append(numpy_helper.from_array(values.astype(t.dtype), t.name))
+    names = {t.name for t in model.graph.initializer}
+    inputs = [i for i in model.graph.input if i.name not in names]
+    del model.graph.input[:]
+    model.graph.input.extend(inputs)
+    for k, node in enumerate(model.graph.node):
+        node.name = f"node{k}"
+    feeds = {}
+    for info in inputs:
+        t = tensors[info.name]
+        feeds[info.name] = random_array(t.dtype, tuple(bind(d, bindings) for d in t.shape or ()), rng)
+    return model, feeds
+
+
+def _run(
+    session: Session, feeds: Mapping[str, AnyArray], outputs: tuple[str, ...], runs: int
+) -> dict[str, float]:
+    """Return ps of every node by name: the mean of the faster half of all runs (the profiler counts whole microseconds)."""
+    session.feed(feeds, outputs)
+    for _ in range(runs + 1):
+        session.run()
+    taken: dict[str, list[int]] = {}
+    try:
+        events = json.loads(session.profiled().read_text("utf-8"))
+    except (OSError, ValueError):
+        raise BackendError("onnxruntime wrote no profile") from None
+    for event in events:
+        name = str(event.get("name", ""))
+        if event.get("cat") == "Node" and name.endswith("_kernel_time"):
+            taken.setdefault(name.removesuffix("_kernel_time"), []).append(int(event["dur"]))
+    out = {}
+    for name, times in taken.items():
+        own = sorted(times[len(times) // (runs + 1) :] or times)  # without the first run
+        out[name] = 1e6 * float(np.mean(own[: max(1, (len(own) + 1) // 2)])) * max(1, round(len(own) / runs))
+    return out
+
+
+def _regions(before: Any, after: Any) -> dict[str, frozenset[str]]:
+    """Return by optimised node the first results of the original nodes that it stands for; those that cannot be told are missing.
+
+    The way goes from its results back to its inputs, through the original graph.
+    """
+    maker = {name: node for node in before.node for name in node.output if name}
+    constants = {t.name for t in (*before.initializer, *after.initializer)}
+    given = {i.name for i in before.input}
+    found = {}
+    for node in after.node:
+        ends = {*node.input, *constants}
+        region: set[str] = set()
+        queue = [name for name in node.output if name]
+        fine = all(name in maker for name in queue)
+        while queue and fine:
+            original = maker[queue.pop()]
+            if original.output[0] in region:
+                continue
+            region.add(original.output[0])
+            for name in original.input:
+                if not name or name in ends:
+                    continue
+                fine = fine and name in maker and name not in given
+                queue.append(name)
+        if fine and region:
+            found[node.name] = frozenset(region)
+    return found
