@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import signal
-import sys
-import time
 from collections.abc import Callable, Iterator
 
 import pytest
+from command_support import run_here
 
-from nmsolve.cli.main import main
 from nmsolve.model.contained import read_by
 
 Called = Callable[..., tuple[int, str, str]]
@@ -28,14 +26,11 @@ def no_time_limit_is_left() -> Iterator[None]:
 
 
 @pytest.fixture
-def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Called:
+def call() -> Called:
     """``nmsolve ARGUMENTS`` without a process of its own: exit code, stdout, stderr."""
 
     def called(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr("nmsolve.cli.clock.STARTED", time.monotonic())  # time limits count from here
-        monkeypatch.setattr(sys, "argv", ["nmsolve", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        return int(ended.value.code or 0), *capsys.readouterr()
+        done = run_here(*arguments, code=None)
+        return done.returncode, done.stdout, done.stderr
 
     return called

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from command_support import run_here
 from exact_support import Recorder
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -388,10 +387,6 @@ def test_command_line(tmp_path):
     graph, board = tmp_path / "g.json", tmp_path / "b.toml"
     save_graph(random_graph(2, n=12, m=36), graph)
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
-        return subprocess.run(command, capture_output=True, text=True, timeout=120)
-
     out = tmp_path / "out"
     for most, code, engine, words in (
         (1, 2, [], "distinct messages"),
@@ -400,11 +395,10 @@ def test_command_line(tmp_path):
     ):
         text = f"cores = [2, 2]\n[capacity]\nneurons = 6\naxons_in = {most}\naxons_out = 30\n"
         board.write_text(text, "utf-8")
-        done = run("map", graph, "--machine", board, "-t", 2, "--out", out, *engine)
-        assert done.returncode == code and "Traceback" not in done.stderr, done.stderr
+        done = run_here("map", graph, "--machine", board, "-t", 2, "--out", out, *engine, code=code)
         assert code == 0 or words in done.stderr.splitlines()[-1]
     report = json.loads((out / "report.json").read_text("utf-8"))
     assert report["scores"]["axons-in"] <= 9
     assert {"axons_in", "axons_out"} <= {c["name"] for c in report["checks"]}
     assert "axons_in" in (out / "report.html").read_text("utf-8")
-    assert run("verify", out / "mapping.json").returncode == 0
+    run_here("verify", out / "mapping.json")

@@ -1,4 +1,4 @@
-"""The command line as a subprocess: map, score, verify, files, exit codes, interrupts."""
+"""The command line: map, score, verify, files, exit codes; as a process: start-up, streams, memory, interrupts."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import time
 from pathlib import Path
 
 import pytest
+from command_support import run_here
 
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 
 def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """``nmsolve ARGUMENTS``; the exit code must be ``code``."""
+    """``nmsolve ARGUMENTS`` in a process of its own; the exit code must be ``code``."""
     command = [*NMSOLVE, *(str(a) for a in arguments)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=180)
     assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
@@ -75,7 +76,7 @@ def test_report_json_holds_the_promised_fields(mapped: Path) -> None:
 
 def test_verify_accepts_the_answer_with_its_bounds(mapped: Path) -> None:
     """From files alone, bounds included."""
-    done = run("verify", mapped, "--bound", "--json", "--trust-solver")
+    done = run_here("verify", mapped, "--bound", "--json", "--trust-solver")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(line["ok"] for line in lines)
     assert any("bound" in line["name"] for line in lines) and any(
@@ -90,7 +91,7 @@ def test_verify_rejects_a_report_that_claims_too_much(mapped: Path, tmp_path: Pa
     report = json.loads((folder / "report.json").read_text())
     report[what] = {"objective": report["objective"] - 1, "gap": 0.0, "bound": report["objective"]}[what]
     (folder / "report.json").write_text(json.dumps(report))
-    done = run("verify", folder, "--bound", code=1)
+    done = run_here("verify", folder, "--bound", code=1)
     assert "FAILED" in done.stdout
 
 
@@ -106,7 +107,7 @@ def test_a_report_with_inputs_of_a_wrong_type_is_refused(
     report = json.loads((folder / "report.json").read_text())
     report["inputs"][name] = value
     (folder / "report.json").write_text(json.dumps(report))
-    done = run("verify", folder, "--bound", code=2)
+    done = run_here("verify", folder, "--bound", code=2)
     assert len(done.stderr.splitlines()) == 1 and name in done.stderr
 
 
@@ -122,7 +123,7 @@ def test_files_of_different_runs_are_refused(mapped: Path, tmp_path: Path, name:
     assert len(runs) == 1 and runs.pop() in (folder / "report.html").read_text()
     content = json.loads((folder / name).read_text())
     (folder / name).write_text(json.dumps(content | {"run": "another"}))
-    done = run("verify", folder, code=2)
+    done = run_here("verify", folder, code=2)
     assert len(done.stderr.splitlines()) == 1 and "another" in done.stderr and name in done.stderr
 
 
@@ -132,12 +133,12 @@ def test_verify_rejects_a_mapping_that_breaks_a_rule(mapped: Path, tmp_path: Pat
     mapping = json.loads((folder / "mapping.json").read_text())
     mapping["col"][mapping["node"].index("out0")] = 3
     (folder / "mapping.json").write_text(json.dumps(mapping))
-    assert "readout by the host port" in run("verify", folder, code=1).stdout
+    assert "readout by the host port" in run_here("verify", folder, code=1).stdout
 
 
 def test_score_recomputes_every_objective(mapped: Path) -> None:
     """The same figures as in the report, from the files alone."""
-    done = run("score", mapped, "--json")
+    done = run_here("score", mapped, "--json")
     scores = json.loads(done.stdout)["scores"]
     assert scores == json.loads((mapped / "report.json").read_text())["scores"]
 
@@ -197,7 +198,7 @@ def test_a_time_limit_of_a_tenth_of_a_second_still_gives_an_answer(tmp_path: Pat
 
 def test_ctrl_c_gives_the_best_answer_so_far(tmp_path: Path) -> None:
     """The first interrupt ends the search; everything is written."""
-    run("generate", "mesh-comm", "--nodes", "64", "--side", "8", "--out", tmp_path / "g.json")
+    run_here("generate", "mesh-comm", "--nodes", "64", "--side", "8", "--out", tmp_path / "g.json")
     command = [*NMSOLVE, "map", str(tmp_path / "g.json"), "--time-limit", "60", "--out", str(tmp_path / "o")]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -220,9 +221,9 @@ def children_of(pid: int) -> list[int]:
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
 def test_kill_9_of_a_solver_child_costs_nothing_but_its_proof(tmp_path: Path) -> None:
     """The answer found before survives, and the report says what happened."""
-    run("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
+    run_here("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
     command = [
-        *NMSOLVE, "map", str(tmp_path / "g.json"), "--time-limit", "12", "--engines", "anneal,cpsat", "--out",
+        *NMSOLVE, "map", str(tmp_path / "g.json"), "--time-limit", "6", "--engines", "anneal,cpsat", "--out",
         str(tmp_path / "o"),
     ]  # fmt: skip
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -244,7 +245,7 @@ def test_kill_9_of_a_solver_child_costs_nothing_but_its_proof(tmp_path: Path) ->
 
 def test_too_little_memory_is_refused_with_the_least_that_works(tmp_path: Path) -> None:
     """One line, nothing written; the budget that the line names is enough."""
-    run("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
+    run_here("generate", "mesh-comm", "--nodes", "24", "--side", "5", "--out", tmp_path / "g.json")
     words = ("map", tmp_path / "g.json", "--time-limit", "1", "--out", tmp_path / "o", "--memory")
     refused = run(*words, "60MiB", code=2)
     assert refused.stderr.count("\n") == 1 and not (tmp_path / "o" / "report.json").exists()
@@ -257,10 +258,10 @@ def test_too_little_memory_is_refused_with_the_least_that_works(tmp_path: Path) 
 
 def test_convert_round_trip_keeps_the_graph(tmp_path: Path) -> None:
     """JSON to NumPy file and back is the same graph, by hash."""
-    run("convert", EXAMPLES / "vision.json", tmp_path / "a.npz")
-    run("convert", tmp_path / "a.npz", tmp_path / "b.json")
+    run_here("convert", EXAMPLES / "vision.json", tmp_path / "a.npz")
+    run_here("convert", tmp_path / "a.npz", tmp_path / "b.json")
     hashes = [
-        json.loads(run("info", p, "--json").stdout)["hash"]
+        json.loads(run_here("info", p, "--json").stdout)["hash"]
         for p in (EXAMPLES / "vision.json", tmp_path / "b.json")
     ]
     assert hashes[0] == hashes[1]
@@ -268,16 +269,16 @@ def test_convert_round_trip_keeps_the_graph(tmp_path: Path) -> None:
 
 def test_hw_show_marks_unverified_figures() -> None:
     """A figure nobody read at its source says so."""
-    listed = [json.loads(line) for line in run("hw", "list", "--json").stdout.splitlines()]
+    listed = [json.loads(line) for line in run_here("hw", "list", "--json").stdout.splitlines()]
     assert {row["name"] for row in listed} >= {
         "loihi1", "loihi2", "truenorth", "spinnaker1", "spinnaker2", "tianjic", "darwin3", "wormhole",
     }  # fmt: skip
-    assert any("unverified" in run("hw", "show", row["name"]).stdout for row in listed)
+    assert any("unverified" in run_here("hw", "show", row["name"]).stdout for row in listed)
 
 
 def test_the_exact_models_can_be_written_out(tmp_path: Path) -> None:
     """LP, MPS and CP-SAT proto of what is solved."""
-    run("generate", "mesh-comm", "--nodes", "8", "--side", "3", "--out", tmp_path / "g.json")
+    run_here("generate", "mesh-comm", "--nodes", "8", "--side", "3", "--out", tmp_path / "g.json")
     run(
         "map",
         tmp_path / "g.json",
@@ -320,13 +321,13 @@ def test_a_bound_on_a_word_ends_with_its_own_code_and_unknown_names_are_refused(
     for method, code in (("cpsat", 6), ("my-blog", 1), ("pipeline-cpsat", 1), ("STAR", 1)):
         rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word | {"method": method}]
         (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows}))
-        text = run("verify", folder, "--bound", code=code).stdout
+        text = run_here("verify", folder, "--bound", code=code).stdout
         assert code == 1 or "full bound: not proved here; rests on the word of cpsat" in text
-        run("verify", folder, "--bound", "--trust-solver", code=0 if code == 6 else 1)
+        run_here("verify", folder, "--bound", "--trust-solver", code=0 if code == 6 else 1)
     rows = [b for b in proofs["bounds"] if b["method"] != "cpsat"] + [word]
     (folder / "certificates.json").write_text(json.dumps(proofs | {"bounds": rows, "problem": "0" * 16}))
-    assert "given about problem 0000" in run("verify", folder, "--bound", code=1).stdout
-    text = run("verify", folder).stdout
+    assert "given about problem 0000" in run_here("verify", folder, "--bound", code=1).stdout
+    text = run_here("verify", folder).stdout
     assert "only claimed, not looked at here" in text and "full bound" not in text
 
 
@@ -342,4 +343,4 @@ def test_claims_that_do_not_follow_from_figures_are_refused(mapped: Path, tmp_pa
         {"graph": report["graph"] | {"hash": "0" * 16}}, {"machine": {}}, {"status": "infeasible"},
     ):  # fmt: skip
         (folder / "report.json").write_text(json.dumps(report | change))
-        assert "FAILED" in run("verify", folder, code=1).stdout, change
+        assert "FAILED" in run_here("verify", folder, code=1).stdout, change

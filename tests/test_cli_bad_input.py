@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_support import run_here
 
 NMSOLVE = [sys.executable, "-m", "nmsolve"]
 
@@ -28,7 +29,9 @@ def graph_data() -> dict[str, object]:
 
 
 def run(*arguments: object, limits: Callable[[], None] | None = None) -> subprocess.CompletedProcess[str]:
-    """``nmsolve ARGUMENTS`` in a fresh process."""
+    """``nmsolve ARGUMENTS``, in a process of its own where that has limits."""
+    if limits is None:
+        return run_here(*arguments, code=None)
     command = [*NMSOLVE, *(str(a) for a in arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, preexec_fn=limits)
 

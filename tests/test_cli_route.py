@@ -1,4 +1,4 @@
-"""``nmsolve route``, ``map --route RULE``, ``verify --routes`` and ``export`` as subprocesses: files, figures, bad input."""
+"""``nmsolve route``, ``map --route RULE``, ``verify --routes`` and ``export``: files, figures, bad input."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_support import run_here as run
 
 from nmsolve.cli import map_routes
 
-NMSOLVE = [sys.executable, "-m", "nmsolve"]
 #: Cores of the mesh that all mappings here are on: node i on core i.
 SIDE = 3
-
-
-def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """``nmsolve ARGUMENTS``; the exit code must be ``code``."""
-    done = subprocess.run([*NMSOLVE, *map(str, arguments)], capture_output=True, text=True, timeout=120)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    return done
 
 
 Called = Callable[..., tuple[int, str, str]]

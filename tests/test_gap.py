@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command_support import run_here as run
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
@@ -25,14 +24,6 @@ from nmsolve.solvers.mapping.api import make_problem
 from nmsolve.solvers.mapping.certificates import check_bound
 
 NUG12 = Path(__file__).resolve().parent.parent / "nmsolve" / "cli" / "bench" / "instances" / "nug12.dat"
-
-
-def run(*arguments: object, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """``nmsolve ARGUMENTS``; the exit code must be ``code``."""
-    command = [sys.executable, "-m", "nmsolve", *(str(a) for a in arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=180)
-    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
-    return done
 
 
 def random_problem(seed: int) -> MappingProblem:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from command_support import run_here
 from test_joint_routes import Recorder
 
 from nmsolve.hw.turns import turn_set
@@ -245,18 +244,11 @@ def test_the_case_that_was_called_optimal_with_a_ring(tmp_path):
     graph, out = tmp_path / "g.txt", tmp_path / "out"
     graph.write_text("\n".join(lines) + "\n")
 
-    def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "nmsolve", *map(str, arguments)], capture_output=True, text=True
-        )
-
-    done = run("map", graph, "-m", "mesh:2x3", "--objective", "max-link", "--route", "joint",
+    done = run_here("map", graph, "-m", "mesh:2x3", "--objective", "max-link", "--route", "joint",
                "--prohibit-turns", "xy", "--time-limit", "8", "-o", out)  # fmt: skip
-    assert done.returncode == 0 and "all passed" in done.stdout, done.stdout + done.stderr
+    assert "all passed" in done.stdout
     report = json.loads((out / "report.json").read_text())
     checks = {c["name"]: c for c in report["checks"]}
     assert checks["deadlock"]["ok"] and "xy prohibits" in checks["deadlock"]["text"]
-    done = run("verify", out)
-    assert done.returncode == 0 and "no ring of messages" in done.stdout, done.stdout + done.stderr
-    done = run("verify", out, "--prohibit-turns", "yx")
-    assert done.returncode == 1 and "prohibits" in done.stdout
+    assert "no ring of messages" in run_here("verify", out).stdout
+    assert "prohibits" in run_here("verify", out, "--prohibit-turns", "yx", code=1).stdout

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
+from command_support import run_here
 
 import nmsolve
 from nmsolve.hw.magnitude import uncomputable
@@ -17,10 +17,8 @@ from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+def run(*arguments: object) -> CompletedProcess[str]:
+    return run_here(*arguments, code=None)
 
 
 RING = nmsolve.LogicGraph.from_edges(4, [0, 1, 2, 3], [1, 2, 3, 0])

@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_cli import EXAMPLES, NMSOLVE, run
+from command_support import run_here
+from test_cli import EXAMPLES, NMSOLVE
 
 VISION = ["-m", EXAMPLES / "board.toml", "-t", "1", "--engines", "first-fit"]
 
@@ -27,7 +28,7 @@ def test_a_full_disk_behind_standard_output(tmp_path: Path) -> None:
             done = subprocess.run(words(*command), stdout=full, stderr=subprocess.PIPE, text=True)
         assert done.returncode == 1 and "Traceback" not in done.stderr
         assert "cannot write to standard output: no space left on device" in done.stderr.splitlines()[-1]
-    run("verify", out)
+    run_here("verify", out)
     with open("/dev/full", "w") as full:
         assert subprocess.run(words("verify", out), stderr=full, stdout=subprocess.DEVNULL).returncode == 0
 
@@ -40,7 +41,7 @@ def test_a_reader_who_left_and_a_closed_stream(tmp_path: Path) -> None:
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert done.returncode == 0 and "Traceback" not in done.stderr and "rror" not in done.stderr, done.stderr
-    run("verify", tmp_path / "out")
+    run_here("verify", tmp_path / "out")
     closed = subprocess.run(
         words("verify", tmp_path / "out"), preexec_fn=lambda: os.close(1), stderr=subprocess.PIPE
     )

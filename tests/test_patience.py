@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 
 import pytest
-from test_cli import NMSOLVE, run
+from command_support import run_here
+from test_cli import NMSOLVE
 
 from nmsolve.cli import html, patience
 from nmsolve.cli.answer import exit_code
@@ -155,7 +156,7 @@ def test_an_import_is_done_before_anything_is_cut_off(
 def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:
     """A signal as soon as the mapping is there, while its checks run: files that ``verify`` accepts, no traceback."""
     net, out = tmp_path / "net.nmz", tmp_path / "out"
-    run("generate", "snn", "--nodes", "10000", "--synapses", "700000", "--layers", "4", "--out", net)
+    run_here("generate", "snn", "--nodes", "10000", "--synapses", "700000", "--layers", "4", "--out", net)
     command = [*NMSOLVE, "map", net, "--machine", "mesh:8x8", "--engines", "first-fit", "--time-limit", "20"]
     with subprocess.Popen(
         [*map(str, command), "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -170,4 +171,4 @@ def test_the_command_ends_with_a_whole_answer(tmp_path: Path) -> None:
     report = json.loads((out / "report.json").read_text())
     assert ("not done for lack of time: " in words) == bool(report["not_checked"])
     assert all(c["ok"] for c in report["checks"])
-    assert "FAILED" not in run("verify", out, "--bound").stdout
+    assert "FAILED" not in run_here("verify", out, "--bound").stdout

@@ -6,8 +6,6 @@ import functools
 import itertools
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command_support import run_here
 from test_cli_pipeline import cost_graph
 
 from nmsolve.cli.check import run_verify
@@ -132,12 +131,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "-t",
         "60",
     ]
-    done = subprocess.run(
-        [sys.executable, "-m", "nmsolve", *map(str, command), "-o", str(folder / "out")],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_here(*command, "-o", folder / "out")
     assert "point-2" in done.stdout and "proved" in done.stdout and "cores with period at most" in done.stderr
     return folder / "out"
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_support import run_here
 from test_routing_exact import every_answer, solved, some_problem
 
 from nmsolve.cli.check import run_verify
@@ -69,12 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "at.txt").write_text("\n".join(map(str, range(6))))
     command = ["route", folder / "at.txt", "--graph", folder / "g.json", "-m", "mesh:2x3", "--detour", "2", "-t", "60",
                "--pareto", "max-link,total-link", "--points", "3", "--engines", "named,price-bound"]  # fmt: skip
-    done = subprocess.run(
-        [sys.executable, "-m", "nmsolve", *map(str, command), "-o", str(folder / "out")],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
+    run_here(*command, "-o", folder / "out")
     return folder / "out"
 
 

@@ -16,8 +16,6 @@ import json
 import math
 import os
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from command_support import run_here
 from test_forged_pipelines import mutated
 
 from nmsolve.cli.check import run_verify
@@ -57,10 +56,8 @@ Folder = dict[str, Any]
 
 
 def command(*arguments: object) -> None:
-    """``nmsolve ARGUMENTS`` in a process of its own, silently."""
-    done = subprocess.run(
-        [sys.executable, "-m", "nmsolve", *map(str, arguments)], capture_output=True, timeout=120
-    )
+    """``nmsolve ARGUMENTS``, silently."""
+    done = run_here(*arguments, code=None)
     assert done.returncode in (0, 3), done.stderr
 
 
