@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from search_fakes import QuietContext
 
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -35,22 +35,15 @@ KINDS = (
 )
 
 
-class Recorder:
+class Recorder(QuietContext):
     """A context that checks and keeps what an engine offers; it never asks to stop unless told."""
 
     def __init__(self, problem: MappingProblem, start: np.ndarray | None = None, bound: float = 0.0) -> None:
-        self.problem, self.seed, self.workers = problem, 1, 1
+        super().__init__()
+        self.problem, self.low = problem, bound
         self.best, self.value = start, np.inf if start is None else objective_value(problem, start)
-        self.low = bound
         self.offers: list[np.ndarray] = []
-        self.bounds: list[Bound] = []
         self.stop = False
-
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        return self.best, self.value
-
-    def bound(self) -> float:
-        return self.low
 
     def time_left(self) -> float:
         return 0.0 if self.stop else 30.0
@@ -68,12 +61,6 @@ class Recorder:
             return False
         self.best, self.value = core.copy(), value
         return True
-
-    def raise_bound(self, bound: Bound) -> bool:
-        self.bounds.append(bound)
-        better = bound.value > self.low
-        self.low = max(self.low, bound.value)
-        return better
 
 
 def optimum(problem: MappingProblem) -> float:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.external.nets_levels import Messages, Plan, _vertices, level_of
 from nmsolve.heuristics.mapping.external.nets_state import empty_tables
 from nmsolve.heuristics.mapping.external.nets_sweep import Sweeper
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.problem import MappingProblem
@@ -73,15 +73,12 @@ def spread(problem, seed, coarse=False):
     return label, level, sweeper_of(problem, level, rng.integers(0, problem.cores, count))
 
 
-class Clock:
+class Clock(QuietContext):
     """A context whose time runs with its polls; every offer must be legal. ``values``: the objective of each."""
 
-    scratch = ScratchPlace()
-
     def __init__(self, problem, polls, memory=None):
-        self.problem, self.polls, self.total = problem, polls, polls
-        self.memory, self.workers, self.seed = memory, 1, 1
-        self.best, self.values = None, []
+        super().__init__()
+        self.problem, self.polls, self.total, self.memory, self.values = problem, polls, polls, memory, []
 
     def incumbent(self):
         return None, float("inf")

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import time
 from typing import NamedTuple
 
 import numpy as np
+from search_fakes import TimedContext
 
 from nmsolve.heuristics.pipeline.chain import ChainPartition
 from nmsolve.hw.pipeline.stages import objective
-from nmsolve.model.bound import Bound
-from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.pipeline.check import plan_complaint
 from nmsolve.model.pipeline.plan import PipelinePlan
 from nmsolve.model.pipeline.problem import PipelineProblem, Tensors
@@ -59,34 +57,14 @@ def optimum(problem: PipelineProblem) -> float:
     return min((objective(problem, plan) for plan in every_plan(problem)), default=float("inf"))
 
 
-class Recorder:
-    """Implements the engines' context: checks and evaluates what is offered, keeps the best, stops after ``seconds``."""
-
-    workers = 1
-    memory = None
-    scratch = ScratchPlace()
+class Recorder(TimedContext):
+    """Checks and evaluates what is offered, keeps the best, stops after ``seconds``."""
 
     def __init__(self, problem: PipelineProblem, seed: int = 0, seconds: float = 60.0) -> None:
+        super().__init__(seconds)
         self.problem, self.seed = problem, seed
-        self.end = time.monotonic() + seconds
-        self.best: IntArray | None = None
-        self.value = float("inf")
         self.values: list[float] = []
-        self.bounds: list[Bound] = []
         self.complaints: list[str] = []
-        self.notes: list[str] = []
-
-    def incumbent(self) -> tuple[IntArray | None, float]:
-        return self.best, self.value
-
-    def bound(self) -> float:
-        return max((b.value for b in self.bounds), default=0.0)
-
-    def time_left(self) -> float:
-        return max(0.0, self.end - time.monotonic())
-
-    def should_stop(self) -> bool:
-        return time.monotonic() >= self.end
 
     def offer(self, core: IntArray, move: str = "") -> bool:
         plan = PipelinePlan.unpacked(self.problem, core)
@@ -100,13 +78,6 @@ class Recorder:
             self.best, self.value = core, value
             return True
         return False
-
-    def raise_bound(self, bound: Bound) -> bool:
-        self.bounds.append(bound)
-        return bound.value >= self.bound()
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 class ChainAnswer(NamedTuple):

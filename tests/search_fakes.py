@@ -1,4 +1,4 @@
-"""A toy problem and engines for it: solutions are three numbers, the objective is their sum. No solver, no kernel."""
+"""A context for an engine alone; a toy problem and engines for it: solutions are three numbers, the objective is their sum."""
 
 from __future__ import annotations
 
@@ -10,8 +10,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from nmsolve.model.bound import Bound
+from nmsolve.model.engine import ScratchPlace
 
 SIZE = 3
+
+
+class QuietContext:
+    """Implements :class:`nmsolve.model.engine.Context` for an engine alone: no end, no limit, nobody listens.
+
+    Tests inherit and write only what they are about. ``best``, ``value`` and ``low`` are what the engine is told of the
+    incumbent and the bound; ``bounds`` and ``notes`` are all that it said.
+    """
+
+    seed, workers, memory, scratch, pace = 1, 1, None, ScratchPlace(), 1.0
+    best, value, low = None, float("inf"), 0.0
+
+    def __init__(self):
+        self.bounds, self.notes = [], []
+
+    def incumbent(self):
+        return self.best, self.value
+
+    def bound(self):
+        return self.low
+
+    def time_left(self):
+        return 1e9
+
+    def worked(self):
+        return time.monotonic()
+
+    def should_stop(self):
+        return False
+
+    def offer(self, core, move=""):
+        return False
+
+    def raise_bound(self, bound):
+        better = bound.value > self.low
+        self.bounds.append(bound)
+        self.low = max(self.low, bound.value)
+        return better
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+class TimedContext(QuietContext):
+    """Ends after ``seconds``."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.end = time.monotonic() + seconds
+
+    def time_left(self):
+        return max(0.0, self.end - time.monotonic())
+
+    def should_stop(self):
+        return self.time_left() <= 0
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from search_fakes import TimedContext
 
 from nmsolve.heuristics.mapping.published.backends import engine as module
 from nmsolve.heuristics.mapping.published.backends.partitioners import write_parhip
@@ -26,7 +26,6 @@ from nmsolve.heuristics.mapping.published.backends.task import (
 )
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import objective_value
-from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.mapping.constraints import SideConstraint
 from nmsolve.model.mapping.problem import MappingProblem
@@ -69,37 +68,22 @@ def communities(objective: str = "hops", multicast: bool = False, seed: int = 0)
     return make_problem(graph, load_machine("mesh:4x4"), balance=0.2, objective=objective)
 
 
-class FakeContext:
+class FakeContext(TimedContext):
     """Judges offers and stops by the clock."""
 
-    seed, workers, memory, scratch = 4, 1, None, ScratchPlace()
+    seed = 4
 
     def __init__(self, problem: MappingProblem, seconds: float) -> None:
-        self.problem, self.end = problem, time.monotonic() + seconds
+        super().__init__(seconds)
+        self.problem = problem
         self.values: list[float] = []
         self.moves: list[str] = []
-        self.notes: list[str] = []
-
-    def incumbent(self):
-        return None, np.inf
-
-    def bound(self):
-        return 0.0
-
-    def time_left(self):
-        return max(0.0, self.end - time.monotonic())
-
-    def should_stop(self):
-        return self.time_left() <= 0
 
     def offer(self, core, move=""):
         assert check_mapping(self.problem, core) == []
         self.values.append(objective_value(self.problem, core))
         self.moves.append(move)
         return True
-
-    def note(self, text):
-        self.notes.append(text)
 
 
 @pytest.mark.parametrize("objective", ["cut", "connectivity"])

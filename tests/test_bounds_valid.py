@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from search_fakes import QuietContext
 
 from nmsolve.hw.cost import core_distance, uses_nets
 from nmsolve.hw.scores import objective_value
@@ -254,29 +255,6 @@ def test_star_is_exact_for_a_star_and_projection_is_exact_without_distances() ->
 
 def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
     """Each engine raises at least one bound of scope full; what it cannot take it refuses with a reason."""
-
-    class Listener:
-        seed, workers, pace = 1, 1, 1.0
-
-        def __init__(self) -> None:
-            self.bounds: list[Bound] = []
-
-        def incumbent(self) -> tuple[None, float]:
-            return None, float("inf")
-
-        def time_left(self) -> float:
-            return 1e9
-
-        def worked(self) -> float:
-            return 0.0
-
-        def should_stop(self) -> bool:
-            return False
-
-        def raise_bound(self, bound: Bound) -> bool:
-            self.bounds.append(bound)
-            return True
-
     rng = np.random.default_rng(2)
     graph = LogicGraph.from_edges(12, rng.integers(0, 12, 60), rng.integers(0, 12, 60))
     mesh = Machine("m", (1, 1), (3, 4))
@@ -289,7 +267,7 @@ def test_engines_raise_their_bounds_and_refuse_in_words() -> None:
         (PartitionPlacement(), (several,), (single, nets)),
     ):
         for problem in taken:
-            listener = Listener()
+            listener = QuietContext()
             assert engine.refuses(problem) is None
             engine.run(problem, listener)
             assert all(b.scope == "full" for b in listener.bounds)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.published.communities import Communities, communities_to_chips
 from nmsolve.heuristics.mapping.published.communities.chips import (
@@ -25,20 +26,12 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 
 
-class Recorder:
+class Recorder(QuietContext):
     """A context without a clock that keeps every offer."""
 
     def __init__(self, problem, seed=0):
-        self.problem, self.seed, self.workers, self.offers = problem, seed, 1, []
-
-    def incumbent(self):
-        return None, float("inf")
-
-    def time_left(self):
-        return 1e9
-
-    def should_stop(self):
-        return False
+        super().__init__()
+        self.problem, self.seed, self.offers = problem, seed, []
 
     def offer(self, core, move=""):
         assert not check_mapping(self.problem, core)

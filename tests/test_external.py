@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.external.accept import accept, placement
 from nmsolve.heuristics.mapping.external.anneal import Run
@@ -301,18 +302,13 @@ def test_going_on_from_a_mapping_makes_it_better() -> None:
     assert objective_value(problem, offers[0]) < objective_value(problem, start)
 
 
-class Clock:
+class Clock(QuietContext):
     """A context that stops after some questions."""
 
-    seed, workers, memory, scratch = 1, 1, None, ScratchPlace()
-
     def __init__(self, problem: MappingProblem, questions: int) -> None:
+        super().__init__()
         self.problem, self.questions, self.stopped_at = problem, questions, 0.0
         self.offers: list[np.ndarray] = []
-
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        """Nothing is known."""
-        return None, np.inf
 
     def time_left(self) -> float:
         """Always enough."""
@@ -330,9 +326,6 @@ class Clock:
         assert check_mapping(self.problem, core) == []
         self.offers.append(core)
         return True
-
-    def note(self, text: str) -> None:
-        """Nobody listens."""
 
 
 @pytest.mark.parametrize("questions", [1, 2, 20, 60, 100, 500])

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from exact_support import random_graph
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
-from nmsolve.model.bound import Bound
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Figure, Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -44,28 +43,18 @@ from nmsolve.solvers.mapping.joint.problem import JointProblem, JointReferee
 ENERGY = {"message": Figure(1.5), "router": Figure(0.5), "link_x": Figure(1.0), "link_y": Figure(2.0)}
 
 
-class Recorder:
+class Recorder(QuietContext):
     """A context for joint engines that checks every offer with the referee."""
 
     def __init__(self, problem: MappingProblem, start: np.ndarray | None = None) -> None:
+        super().__init__()
         self.referee = JointReferee(merge_together(problem))
-        self.problem, self.seed, self.workers, self.pace = self.referee.problem, 1, 1, 1.0
-        self.best, self.value, self.low, self.polls = start, np.inf, 0.0, 0
-        self.bounds: list[Bound] = []
+        self.problem, self.best, self.polls = self.referee.problem, start, 0
         if start is not None:
             self.value = self.referee.score(start)
 
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        return self.best, self.value
-
-    def bound(self) -> float:
-        return self.low
-
     def time_left(self) -> float:
         return 30.0
-
-    def worked(self) -> float:
-        return time.monotonic()
 
     def should_stop(self) -> bool:
         self.polls += 1
@@ -77,11 +66,6 @@ class Recorder:
         if value >= self.value:
             return False
         self.best, self.value = solution.copy(), value
-        return True
-
-    def raise_bound(self, bound: Bound) -> bool:
-        self.bounds.append(bound)
-        self.low = max(self.low, bound.value)
         return True
 
 

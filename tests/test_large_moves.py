@@ -65,7 +65,7 @@ def test_the_search_improves_a_mapping_and_notes_its_choices(kind):
         return context
 
     context, again = searched(), searched()
-    assert context.best < objective_value(p, first) and "tries" in context.notes[-1]
+    assert context.value < objective_value(p, first) and "tries" in context.notes[-1]
     assert [(m, c) for m, c, _ in again.offers] == [(m, c) for m, c, _ in context.offers]
     assert again.notes == context.notes
 
@@ -76,6 +76,6 @@ def test_engines_never_lose_a_good_start(engine):
     good = FakeContext(p, questions=300)
     Tabu().run(p, good)
     context = FakeContext(p, seconds=0.05, questions=40)
-    context.offer(good.core, "warm start")
+    context.offer(good.best, "warm start")
     engine().run(p, context)
-    assert context.best == good.best
+    assert context.value == good.value

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.first_fit import first_fit
 from nmsolve.hw.scores import objective_value
@@ -14,17 +15,12 @@ from nmsolve.solvers.mapping.cpsat_lns.engine import KINDS, CpSatLns, _Repairs
 from nmsolve.solvers.mapping.exact.model import build
 
 
-class FakeContext:
+class FakeContext(QuietContext):
     """Counts questions instead of seconds."""
 
-    seed, workers = 1, 1
-
     def __init__(self, problem, questions):
-        self.problem, self.left, self.core, self.best = problem, questions, None, np.inf
-        self.moves, self.notes = [], []
-
-    def incumbent(self):
-        return self.core, self.best
+        super().__init__()
+        self.problem, self.left, self.moves = problem, questions, []
 
     def time_left(self):
         return 60.0
@@ -36,13 +32,10 @@ class FakeContext:
     def offer(self, core, move=""):
         assert check_mapping(self.problem, core) == []
         value = objective_value(self.problem, core)
-        if value < self.best:
-            self.core, self.best = core.copy(), value
+        if value < self.value:
+            self.best, self.value = core.copy(), value
             self.moves.append(move)
-        return value <= self.best
-
-    def note(self, text):
-        self.notes.append(text)
+        return value <= self.value
 
 
 def problem(objective, n=12):
@@ -68,9 +61,11 @@ def test_repairs_improve_a_mapping_under_every_rule(objective):
     assert CpSatLns().refuses(p) is None
     context = FakeContext(p, 12)
     context.offer(first_fit(p, 1), "first fit")
-    first = context.best
+    first = context.value
     CpSatLns().run(p, context)
-    assert context.best < first and any("repair" in m for m in context.moves) and "tries" in context.notes[-1]
+    assert (
+        context.value < first and any("repair" in m for m in context.moves) and "tries" in context.notes[-1]
+    )
 
 
 def test_held_nodes_stay_and_chosen_ones_are_different():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.common.repair import repair
 from nmsolve.heuristics.mapping.published.m2 import M2
@@ -18,7 +19,6 @@ from nmsolve.heuristics.mapping.published.m2.placement import placement_by_bisec
 from nmsolve.heuristics.mapping.published.m2.region import target_region
 from nmsolve.heuristics.mapping.published.m2.topology import Topology, contract, induced, topology_of
 from nmsolve.heuristics.mapping.published.m2.uncoarsening import uncoarsening
-from nmsolve.model.bound import Bound
 from nmsolve.model.errors import NmsolveError
 from nmsolve.model.graph import LogicGraph
 from nmsolve.model.machine import Machine
@@ -27,21 +27,13 @@ from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.model.mapping.solution import check_mapping
 
 
-class Recorder:
+class Recorder(QuietContext):
     """A context without a clock: keeps every offer, stops after a number of polls if asked to."""
 
     def __init__(self, problem, seed=0, polls=10**9):
-        self.problem, self.seed, self.workers, self.polls = problem, seed, 1, polls
+        super().__init__()
+        self.problem, self.seed, self.polls = problem, seed, polls
         self.offers = []
-
-    def incumbent(self):
-        return None, float("inf")
-
-    def bound(self):
-        return 0.0
-
-    def time_left(self):
-        return 1e9
 
     def should_stop(self):
         self.polls -= 1
@@ -51,9 +43,6 @@ class Recorder:
         assert not check_mapping(self.problem, core)
         self.offers.append(core.copy())
         return True
-
-    def raise_bound(self, bound: Bound):
-        return False
 
 
 def no_poll() -> None:

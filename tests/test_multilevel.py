@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import time
 
 import numpy as np
 import pytest
+from search_fakes import TimedContext
 
 from nmsolve.heuristics.mapping.multilevel.mapper import Multilevel, map_multilevel
 from nmsolve.hw.cost import core_distance
@@ -158,30 +158,14 @@ def test_impossible_problems_end_without_an_offer() -> None:
     assert map_multilevel(problem, 1, 1e6, lambda: False, lambda *_: pytest.fail("offered")) is None
 
 
-class FakeContext:
+class FakeContext(TimedContext):
     """A context that stops by the clock and keeps offers."""
 
-    seed, workers = 3, 1
+    seed = 3
 
     def __init__(self, seconds: float) -> None:
-        self.end = time.monotonic() + seconds
+        super().__init__(seconds)
         self.offers: list[np.ndarray] = []
-
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        """Nothing yet."""
-        return None, np.inf
-
-    def bound(self) -> float:
-        """No bound."""
-        return 0.0
-
-    def time_left(self) -> float:
-        """Seconds to the end."""
-        return self.end - time.monotonic()
-
-    def should_stop(self) -> bool:
-        """Past the end."""
-        return self.time_left() <= 0
 
     def offer(self, core: np.ndarray, move: str = "") -> bool:
         """Keep it."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from search_fakes import QuietContext
 
 from nmsolve.heuristics.mapping.placement.data import placement_cost, placement_data
 from nmsolve.heuristics.mapping.placement.engine import Anneal, nominal_seconds
@@ -20,19 +21,13 @@ from nmsolve.model.mapping.solution import check_mapping
 ONE = {"neurons": 1}
 
 
-class FakeContext:
+class FakeContext(QuietContext):
     """Time passes by questions asked, not by the clock, so that runs are the same on any machine."""
 
     def __init__(self, problem, seconds=0.2, seed=1, questions=400):
-        self.problem, self.data, self.seed, self.workers = problem, placement_data(problem), seed, 1
-        self.seconds, self.questions, self.asked = seconds, questions, 0
-        self.offers, self.best, self.core, self.notes = [], np.inf, None, []
-
-    def incumbent(self):
-        return self.core, self.best
-
-    def bound(self):
-        return 0.0
+        super().__init__()
+        self.problem, self.data, self.seed = problem, placement_data(problem), seed
+        self.seconds, self.questions, self.asked, self.offers = seconds, questions, 0, []
 
     def time_left(self):
         return self.seconds * max(0.0, 1 - self.asked / self.questions)
@@ -41,18 +36,12 @@ class FakeContext:
         self.asked += 1
         return self.asked >= self.questions
 
-    def raise_bound(self, bound):
-        return False
-
-    def note(self, text):
-        self.notes.append(text)
-
     def offer(self, core, move=""):
         assert check_mapping(self.problem, core) == []
         cost = placement_cost(self.data, core)
         self.offers.append((move, cost, core.copy()))
-        if cost < self.best:
-            self.best, self.core = cost, core.copy()
+        if cost < self.value:
+            self.best, self.value = core.copy(), cost
             return True
         return False
 
@@ -105,7 +94,7 @@ def test_small_cases_are_solved_to_the_optimum(problem):
         return
     best = least(problem)
     for engine in (Anneal, Tabu):
-        assert run(engine, problem, seconds=0.05, questions=200).best == pytest.approx(best, abs=1e-6)
+        assert run(engine, problem, seconds=0.05, questions=200).value == pytest.approx(best, abs=1e-6)
 
 
 @pytest.mark.parametrize(("engine", "questions"), [(Anneal, 3000), (Tabu, 25)])
@@ -117,7 +106,7 @@ def test_a_grid_finds_its_way_onto_the_mesh(engine, questions):
     graph = LogicGraph.from_edges(36, shuffled[src], shuffled[dst])
     machine = Machine("mesh", (1, 1), (7, 7), capacity=ONE, faulty_cores=(0, 6))
     context = run(engine, MappingProblem(graph, machine), seconds=1.0, questions=questions)
-    assert context.best == 60
+    assert context.value == 60
 
 
 @pytest.mark.parametrize("engine", [Anneal, Tabu])
@@ -139,9 +128,9 @@ def test_no_time_and_no_traffic_still_give_an_answer(engine):
     busy = LogicGraph.from_edges(8, rng.integers(0, 8, 20), rng.integers(0, 8, 20))
     assert run(engine, MappingProblem(busy, machine), seconds=0.0, questions=1).offers
     silent = LogicGraph.from_edges(8, [], [])
-    assert run(engine, MappingProblem(silent, machine)).best == 0
+    assert run(engine, MappingProblem(silent, machine)).value == 0
     weightless = LogicGraph.from_edges(8, [0, 1], [1, 2], [0.0, 0.0])
-    assert run(engine, MappingProblem(weightless, machine), questions=5).best == 0
+    assert run(engine, MappingProblem(weightless, machine), questions=5).value == 0
 
 
 def test_anneal_goes_on_from_a_better_incumbent():
@@ -150,9 +139,9 @@ def test_anneal_goes_on_from_a_better_incumbent():
     problem = MappingProblem(graph, Machine("mesh", (1, 1), (4, 4), capacity=ONE))
     good = run(Tabu, problem, questions=20)
     context = FakeContext(problem, seconds=0.02, questions=60)
-    context.offer(good.core, "warm start")
+    context.offer(good.best, "warm start")
     Anneal().run(problem, context)
-    assert context.best <= good.best
+    assert context.value <= good.value
 
 
 def test_refusals_say_why():

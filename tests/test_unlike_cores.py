@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
+from command_support import run_here
 from exact_support import Recorder, random_graph
 
 import nmsolve
@@ -21,7 +21,6 @@ from nmsolve.hw.describe import describe
 from nmsolve.hw.occupied import beside
 from nmsolve.hw.scores import objective_value
 from nmsolve.hw.verify import verify
-from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import InputError, NmsolveError
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints import SideConstraint
@@ -38,16 +37,9 @@ class Brief(Recorder):
     def __init__(self, problem: MappingProblem, seconds: float) -> None:
         super().__init__(problem)
         self.end = time.monotonic() + seconds
-        self.memory, self.scratch, self.pace = None, ScratchPlace(), 1.0
-
-    def note(self, text: str) -> None:
-        pass
 
     def time_left(self) -> float:
         return max(0.0, self.end - time.monotonic())
-
-    def worked(self) -> float:
-        return time.monotonic()
 
     def should_stop(self) -> bool:
         return time.monotonic() > self.end
@@ -216,9 +208,8 @@ def put(folder: Path, name: str, nodes: int, neurons: int) -> Path:
     return path
 
 
-def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "nmsolve", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+def run(*arguments: object) -> CompletedProcess[str]:
+    return run_here(*arguments, code=None)
 
 
 def test_networks_share_a_machine(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import os
 import random
 import subprocess
 import sys
-import time
 import traceback
 import warnings
 from collections import Counter
@@ -26,11 +25,11 @@ import numpy as np
 from diff_bridge import problem_of, write_files
 from diff_reference import Number, Reference
 from diff_unlike import TABLES
+from search_fakes import TimedContext
 
 from nmsolve.hw.scores import broken_ceiling, objective_value, score
 from nmsolve.hw.verify import verify
 from nmsolve.model.bound import Bound
-from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.errors import DoesNotFitError, InputError, NmsolveError
 from nmsolve.model.mapping.fit import require_fit
 from nmsolve.model.mapping.problem import MappingProblem
@@ -216,40 +215,19 @@ def _fit(g: Ground, told: str | None) -> Iterator[Finding]:
 # engines
 
 
-class Recorder:
+class Recorder(TimedContext):
     """The context of one engine: checks every offer against the reference and keeps every bound."""
 
     def __init__(
         self, g: Ground, name: str, start: tuple[int, ...] | None, seconds: float, seed: int
     ) -> None:
-        self.g, self.name, self.seed, self.workers = g, name, seed, 1
-        self.memory, self.scratch, self.pace = None, ScratchPlace(), 1.0
-        self._end = time.monotonic() + seconds
-        self.solution, self.value, self.low = None, np.inf, 0.0
-        self.bounds: list[Bound] = []
+        super().__init__(seconds)
+        self.g, self.name, self.seed = g, name, seed
         self.findings: list[Finding] = []
         if start is not None:
             core = np.array(start)
-            self.solution = g.reduction.restrict(core)
+            self.best = g.reduction.restrict(core)
             self.value = objective_value(g.problem, core)
-
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        return self.solution, self.value
-
-    def bound(self) -> float:
-        return self.low
-
-    def time_left(self) -> float:
-        return max(0.0, self._end - time.monotonic())
-
-    def worked(self) -> float:
-        return time.monotonic()
-
-    def should_stop(self) -> bool:
-        return time.monotonic() >= self._end
-
-    def note(self, text: str) -> None:
-        """Words for people."""
 
     def offer(self, core: np.ndarray, move: str = "") -> bool:
         lifted = self.g.reduction.lift(np.array(core, np.int64))
@@ -263,7 +241,7 @@ class Recorder:
         value = objective_value(self.g.problem, lifted)
         if not value < self.value:
             return False
-        self.solution, self.value = np.array(core, np.int64), value
+        self.best, self.value = np.array(core, np.int64), value
         return True
 
     def raise_bound(self, bound: Bound) -> bool:

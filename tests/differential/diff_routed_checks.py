@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import numpy as np
 from diff_bridge import problem_of
 from diff_checks import ROUNDING, SCALED, Finding, loose_of
 from diff_routes import Routed
+from search_fakes import QuietContext
 
 from nmsolve.hw.turns import turn_set
 from nmsolve.model.bound import Bound
@@ -50,34 +50,21 @@ def check_routed_case(case: Case) -> tuple[list[Finding], Counter[str]]:
     return found, counts
 
 
-class Recorder:
+class Recorder(QuietContext):
     """The context of one joint engine."""
 
     def __init__(self, routed: Routed, referee: JointReferee, name: str, start: np.ndarray | None) -> None:
+        super().__init__()
         self.routed, self.referee, self.name, self.start = routed, referee, name, start
-        self.seed, self.workers, self.pace, self.polls = 1, 1, 1.0, 0
-        self.solution, self.value, self.low = start, np.inf if start is None else referee.score(start), 0.0
-        self.bounds: list[Bound] = []
+        self.best, self.value, self.polls = start, np.inf if start is None else referee.score(start), 0
         self.findings: list[Finding] = []
-
-    def incumbent(self) -> tuple[np.ndarray | None, float]:
-        return self.solution, self.value
-
-    def bound(self) -> float:
-        return self.low
 
     def time_left(self) -> float:
         return 30.0
 
-    def worked(self) -> float:
-        return time.monotonic()
-
     def should_stop(self) -> bool:
         self.polls += 1
         return self.polls > POLLS and self.name not in EXACT
-
-    def note(self, text: str) -> None:
-        """Words for people."""
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
         joint = self.referee.problem
@@ -91,7 +78,7 @@ class Recorder:
         value = float(self.routed.value(core, trees))
         if not value < self.value:
             return False
-        self.solution, self.value = np.array(solution), value
+        self.best, self.value = np.array(solution), value
         return True
 
     def _complaint(self, core: tuple[int, ...], trees: list[frozenset[tuple[int, int]]]) -> str | None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
+from search_fakes import QuietContext
 
-from nmsolve.model.bound import Bound
 from nmsolve.model.engine import ScratchPlace
 from nmsolve.model.types import IntArray
 
 
-class Counted:
-    """Implements :class:`nmsolve.model.engine.Context`. Offers are checked and scored, and the best one is kept.
+class Counted(QuietContext):
+    """Offers are checked and scored, and the best one is kept.
 
     Parameters
     ----------
@@ -27,9 +26,6 @@ class Counted:
     upper : a value known from the start, without a solution: bounds aim at it
     memory, scratch : bytes left, and where files go
     """
-
-    workers = 1
-    pace = 1.0
 
     def __init__(
         self,
@@ -46,13 +42,12 @@ class Counted:
         memory: int | None = None,
         scratch: ScratchPlace | None = None,
     ) -> None:
+        super().__init__()
         self._value, self.seed = value, seed
         self.memory, self.scratch = memory, scratch or ScratchPlace()
         self._seconds, self._stops, self._tick, self._slow = seconds, stops, tick, slow_start
         self._looks = looks
-        self.best: IntArray | None = None
         self.value = upper
-        self.bounds: list[Bound] = []
         self.moves: list[str] = []
         if start is not None:
             self.offer(start, "start")
@@ -61,16 +56,10 @@ class Counted:
         self._looks -= 1
         return self.best, self.value
 
-    def bound(self) -> float:
-        return max((b.value for b in self.bounds), default=0.0)
-
     def time_left(self) -> float:
         self._seconds -= self._tick / (4 if self._slow > 0 else 1)
         self._slow -= 1
         return max(0.0, self._seconds)
-
-    def worked(self) -> float:
-        return time.monotonic()
 
     def should_stop(self) -> bool:
         self._stops -= 1
@@ -83,11 +72,3 @@ class Counted:
         self.best, self.value = np.array(core), value
         self.moves.append(move)
         return True
-
-    def raise_bound(self, bound: Bound) -> bool:
-        better = bound.value > self.bound()
-        self.bounds.append(bound)
-        return better
-
-    def note(self, text: str) -> None:
-        """Nothing: notes change nothing."""
