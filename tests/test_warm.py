@@ -31,9 +31,16 @@ ROOMS = {
 
 @pytest.mark.parametrize("work", ROOMS)
 def test_work_compiles_all_kernels_of_its_modules(work: str) -> None:
-    """A kernel added to one of these modules is in the cache afterwards, or this fails and names it."""
-    assert warm_one(work)
-    assert [name for name in missing_kernels() if name.startswith(ROOMS[work])] == []
+    """A kernel added to one of these modules is in the cache afterwards, or this fails and names it.
+
+    What ``make warm`` did before the tests is not done again.
+    """
+
+    def missing() -> list[str]:
+        return [name for name in missing_kernels() if name.startswith(ROOMS[work])]
+
+    assert not missing() or warm_one(work)
+    assert missing() == []
 
 
 def test_a_run_is_repeated_until_it_compiles_nothing() -> None:
