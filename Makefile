@@ -6,6 +6,8 @@ BIN := .venv/bin
 export OMP_NUM_THREADS ?= 1
 export OPENBLAS_NUM_THREADS ?= 1
 export NUMBA_NUM_THREADS ?= 1
+# Modules are byte-compiled where they are first imported, not all of every package: tests start hundreds of processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup warm map test lint bench benchmarks clean
 
@@ -19,7 +21,7 @@ help:
 .venv/ready: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit("nmsolve needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else 0'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
 	@touch $@
 
 setup: .venv/ready
