@@ -19,6 +19,7 @@ from test_cli_pipeline import cost_graph
 from test_search_child import children_of, wait_until_gone
 
 from nmsolve.cli import main as main_module
+from nmsolve.cli.patience import OutOfTime
 
 #: Seconds between a signal and the end, without those in which the process waited for a processor: one is promised, the
 #: rest is for slow processors.
@@ -34,7 +35,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     run_here("generate", "mesh-comm", "--nodes", "16", "--side", "4", "--out", path / "tiny.json")
     run_here(
-        "map", path / "net.json", "-m", "mesh:4x4", "-t", "1", "--engines", "first-fit", "-o", path / "mapped"
+        "map",
+        path / "net.json",
+        "-m",
+        "mesh:4x4",
+        "-t",
+        "20",
+        "--engines",
+        "first-fit",
+        "-o",
+        path / "mapped",
     )
     cost_graph(path / "diamond.json")
     return path
@@ -162,14 +172,17 @@ def test_a_killed_command_leaves_no_process(folder: Path, words: str) -> None:
     wait_until_gone(kids)
 
 
-def test_objects_that_a_signal_left_half_made_are_cleared_away_in_silence() -> None:
-    """A compiler's object that was never given its pointer complains when it is collected; other complaints are told."""
+def test_what_a_signal_does_to_clearing_away_is_not_told() -> None:
+    """A compiler's object that was never given its pointer complains when it is collected, and the end of the time may come in
+    the middle of collecting; other complaints are told."""
 
     class Half:
         def __init__(self, missing: str) -> None:
             self.missing = missing
 
         def __del__(self) -> None:
+            if self.missing == "time":
+                raise OutOfTime
             getattr(self, self.missing)
 
     told: list[object] = []
@@ -177,6 +190,7 @@ def test_objects_that_a_signal_left_half_made_are_cleared_away_in_silence() -> N
     try:
         with main_module._listening():
             Half("_as_parameter_")
+            Half("time")
             assert not told
             Half("name")
             assert len(told) == 1

@@ -195,9 +195,12 @@ def _listening() -> Iterator[None]:
     tell = sys.unraisablehook
 
     def tell_others(error: sys.UnraisableHookArgs) -> None:
-        """Say nothing of compiler objects that a signal kept from being made whole: clearing them away misses a field."""
+        """Say nothing of an interruption that fell into clearing away, nor of compiler objects that one left half made.
+
+        The former is lost there, and asked for again (``patience.py``); of the latter a field is missing.
+        """
         half = isinstance(error.exc_value, AttributeError) and "_as_parameter_" in str(error.exc_value)
-        if not half:
+        if not half and not isinstance(error.exc_value, KeyboardInterrupt):
             tell(error)
 
     sys.unraisablehook = tell_others
