@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 PAGE, PROGRAMS = "report.html", "programs"
 #: Possible file names of an assignment.
 FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, f"{PROGRAMS}/*")
+#: Seconds of the limit that searches leave to checks and the page, and most of it.
+PAGE_TIME, PAGE_PART = 2.5, 0.1
 #: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
 QUICK = ("min-cut",)
 
@@ -83,19 +85,24 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
             told = {"observers": observers, "known": known, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(
-                    given, inputs, names, first, search_time(limit), told
+                    given, inputs, names, first, _searching(limit), told
                 )
                 better = None
             else:
                 earlier = ()
                 stays = start is not None and start.stays
-                result, better = _search(given.problem, first, stays, search_time(limit), told)
+                result, better = _search(given.problem, first, stays, _searching(limit), told)
         report = write_assign(o, given, result, inputs, patience, run, earlier, better)
         last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
         say_infeasible("assignment exists", result, "assign")
         if o.library is not None and result.solution is not None:
             _remember(o.library, given, result.solution)
         return exit_code(result, report, opt.fraction(o.gap))
+
+
+def _searching(limit: float) -> float:
+    """Return seconds of a time limit that are for searching; the rest is for checks and for the page with its pictures."""
+    return min(search_time(limit), limit - min(PAGE_TIME, PAGE_PART * limit))
 
 
 def _remember(path: Path, given: Given, solution: Any) -> None:

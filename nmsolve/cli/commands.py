@@ -341,8 +341,8 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, or files and folders (with best_known.csv, if "
-                                  "there is one).")]
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, assignments, or files and folders (with "
+                                  "best_known.csv, if there is one).")]
     methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
@@ -352,8 +352,8 @@ class BenchOptions:
     chips: Chips = None
     balance: Balance = None
     objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
-    problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map) or pipeline (models, cost "
-                                  "graphs). [default: map]")] = None
+    problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map), pipeline (models, cost "
+                                  "graphs) or assign (models, cost networks). [default: map]")] = None
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None

@@ -109,4 +109,9 @@ KINDS: dict[str, Kind] = {
         {"pipelines": "cli.bench.pipelines:PIPELINES"},
         lambda path: path.suffix.lower() in (".onnx", ".json") and path.is_file(),
     ),
+    "assign": Kind(
+        "cli.bench.assignments:state", "solvers.assignment.registry:REGISTRY",
+        {"assignments": "cli.bench.assignments:ASSIGNMENTS"},
+        lambda path: path.is_file() and (path.name.endswith((".onnx", ".json.gz")) or "iopddl" in path.name),
+    ),
 }  # fmt: skip
