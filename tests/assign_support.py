@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import time
-from dataclasses import dataclass, field
 
 import numpy as np
+from search_fakes import TimedContext
 
 from nmsolve.hw.assignment.evaluate import all_objectives, objective
 from nmsolve.model.assignment.assignment import Assignment
@@ -155,44 +154,15 @@ def optimum(problem):
     return best
 
 
-@dataclass
-class Alone:
+class Alone(TimedContext):
     """A context for one engine: keeps what it offers and proves; offers are judged by rules and evaluator."""
 
-    problem: AssignProblem
-    seconds: float = 20.0
-    seed: int = 0
-    workers: int = 1
-    memory: int | None = None
-    best: np.ndarray | None = None
-    value: float = float("inf")
-    bounds: list = field(default_factory=list)
-    refused: list = field(default_factory=list)
-    began: float = field(default_factory=time.monotonic)
-
-    pace = 1.0
-
-    def incumbent(self):
-        return self.best, self.value
-
-    def bound(self):
-        return max((b.value for b in self.bounds), default=0.0)
-
-    def worked(self):
-        return time.monotonic() - self.began
-
-    def time_left(self):
-        return max(0.0, self.seconds - self.worked())
+    def __init__(self, problem):
+        super().__init__(seconds=20.0)
+        self.problem, self.seed, self.refused = problem, 0, self.notes
 
     def should_stop(self):
-        return self.time_left() <= 0 or self.bound() >= self.value
-
-    def note(self, text):
-        self.refused.append(text)
-
-    def raise_bound(self, bound):
-        self.bounds.append(bound)
-        return True
+        return super().should_stop() or self.low >= self.value
 
     def offer(self, solution, move=""):
         answer = Assignment.unpacked(self.problem, solution)
@@ -207,8 +177,8 @@ class Alone:
         return False
 
 
-def run_alone(engine, problem, **given):
+def run_alone(engine, problem):
     """Run an engine; return its context."""
-    context = Alone(problem, **given)
+    context = Alone(problem)
     engine.run(problem, context)
     return context
