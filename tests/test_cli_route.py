@@ -257,7 +257,7 @@ def test_map_adds_routes_of_a_rule(folder: Path, tmp_path: Path, call: Called) -
 
 def test_map_chooses_routes_after_the_mapping(folder: Path, tmp_path: Path) -> None:
     """Chosen routes are no worse than the machine's own, and checked."""
-    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 8, "--engines", "multilevel", "--route", "chosen",
+    run("map", folder / "g.json", "--machine", "mesh:3x3", "-t", 5, "--engines", "multilevel", "--route", "chosen",
         "--out", tmp_path)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text())
     value = {o["name"]: o["value"] for o in report["routing"]["objectives"]}
@@ -283,7 +283,7 @@ def test_a_mapping_without_the_routes_asked_for_is_no_success(
 
 def test_map_places_and_routes_in_turns(folder: Path, tmp_path: Path, call: Called) -> None:
     """``max-link`` is that of the routes written: no worse than at first or than XY, its bound re-checks, a wrong claim shows."""
-    run("map", folder / "g.json", "--machine", "mesh:4x4", "-t", 6, "--objective", "max-link", "--route", "chosen",
+    run("map", folder / "g.json", "--machine", "mesh:4x4", "-t", 4, "--objective", "max-link", "--route", "chosen",
         "--out", tmp_path)  # fmt: skip
     report = json.loads((tmp_path / "report.json").read_text())
     found = loads(json.loads((tmp_path / "flow-routes.json").read_text()))
