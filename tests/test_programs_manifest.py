@@ -180,7 +180,7 @@ def test_units_are_needed_and_names_differ(folder: Path) -> None:
         write_pieces(folder / "model.onnx", {}, [], folder / "none")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 300)), max_size=12))
 def test_buffers_that_live_at_once_do_not_overlap(rows):
     tensors = [Live(first, first + length, size) for first, length, size in rows]

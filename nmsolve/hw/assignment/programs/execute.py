@@ -14,6 +14,7 @@ import numpy as np
 
 from nmsolve.hw.assignment.programs.manifest import Manifest, PieceEntry, ProgramEntry, StackEntry
 from nmsolve.hw.assignment.programs.runtime import run_session
+from nmsolve.hw.assignment.programs.shape_only import shape_name
 from nmsolve.hw.assignment.programs.values import sent, to_numpy, to_runtime
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.values import DTYPES
@@ -85,7 +86,8 @@ class Execution:
         ------
         InputError : ONNX Runtime fails on a piece
         """
-        home, program, clock = self._site[self._manifest.home], self._manifest.program, Clock()
+        manifest, program, clock = self._manifest, self._manifest.program, Clock()
+        home, target = self._site[manifest.home], self._site[manifest.target]
         values = Values({name: Held(value, home) for name, value in inputs.items()})
         self._stopped.clear()
         start = time.perf_counter()
@@ -93,7 +95,7 @@ class Execution:
             self._in_parallel(program, values, clock)
         else:
             self._in_order(program, values, clock)
-        found = [self._at(values, name, home, clock) for name in program.outputs]
+        found = [self._at(values, name, target, clock) for name in program.outputs]
         return found, time.perf_counter() - start, clock
 
     def _in_order(self, program: ProgramEntry, values: Values, clock: Clock) -> None:
@@ -113,7 +115,7 @@ class Execution:
             try:
                 for k in own:
                     piece = program.pieces[k]
-                    for m in sorted({maker[name] for name in piece.inputs if name in maker}):
+                    for m in sorted({maker[name] for name in _needs(piece) if name in maker}):
                         done[m].wait()
                     if self._stopped.is_set():
                         return
@@ -152,6 +154,7 @@ class Execution:
             return
         feeds = {name: self._at(values, name, site, clock) for name in piece.inputs}
         feeds.update((name, self._weights[name]) for name in piece.weights)
+        feeds.update((shape_name(name), self._shape(values, name)) for name in piece.shapes)
         with self._busy[piece.unit]:  # a body may use a unit that has a piece of its own to run
             start = time.perf_counter()
             found = run_session(self._sessions[piece.name], piece.outputs, feeds, f"piece {piece.name!r}")
@@ -171,6 +174,12 @@ class Execution:
             held.copies[site] = sent(held.value, name)
             clock.transfers[name, site] += time.perf_counter() - start  # type: ignore[assignment]
         return held.copies[site]
+
+    def _shape(self, values: Values, name: str) -> Any:
+        """Return the shape of a value, wherever it is."""
+        held = values.find(name)
+        value = self._weights[name] if held is None else held.value
+        return to_runtime(np.array(value.shape(), np.int64), 7)
 
     # ------------------------------------------------------------------------------------ control flow
 
@@ -275,16 +284,21 @@ def _stacked(slices: Sequence[AnyArray], entry: StackEntry, axis: int) -> Any:
     return to_runtime(np.moveaxis(np.zeros((0, *entry.shape), dtype), 0, axis), number)
 
 
+def _needs(piece: PieceEntry) -> set[str]:
+    """Return the tensors that a piece waits for."""
+    return {*piece.inputs, *piece.shapes}
+
+
 def _uses(program: ProgramEntry) -> Counter[str]:
     """Return how many pieces use each tensor; outputs of the program are never dropped."""
-    left = Counter(name for piece in program.pieces for name in set(piece.inputs))
+    left = Counter(name for piece in program.pieces for name in _needs(piece))
     left.update(program.outputs)
     return left
 
 
 def _drop(piece: PieceEntry, values: Values, left: Counter[str]) -> None:
     """Forget the inputs of a piece that no other piece needs."""
-    for name in set(piece.inputs):
+    for name in _needs(piece):
         left[name] -= 1
         if not left[name]:
             values.own.pop(name, None)

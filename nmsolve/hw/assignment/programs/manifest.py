@@ -21,7 +21,7 @@ class UnitEntry(msgspec.Struct):
     ----------
     name : as in the assignment, e.g. ``npu/2``
     processor, core : the processor and the number of the core
-    host : it steers the others: inputs come from the first host, outputs go there
+    host : it steers the others
     threads : that stand for it when the programs are executed
     site : units of one site exchange tensors for nothing
     memory : in which its tensors lie
@@ -77,6 +77,8 @@ class PieceEntry(msgspec.Struct, omit_defaults=True):
     operators : which, by name; in bodies with the names of the operators around them. Those on which no output depends are in
         no piece
     inputs, outputs : tensors that it needs from before and makes for later
+    shapes : tensors of other sites of which it needs the shape only, which is known where the tensor is not: its file has an
+        input ``NAME@shape`` for each
     weights : stripped weights of the model that it uses, inputs of its file
     file, sha256 : of a ``graph``: the model's file in the folder of the manifest, and its hash
     operands, results : of control flow: its inputs and outputs in order, empty where one is left out
@@ -93,6 +95,7 @@ class PieceEntry(msgspec.Struct, omit_defaults=True):
     inputs: list[Name]
     outputs: list[Name]
     weights: list[Name] = []
+    shapes: list[Name] = []
     file: Name = ""
     sha256: Name = ""
     operands: list[Name] = []
@@ -137,7 +140,7 @@ class Manifest(msgspec.Struct):
     format : of this file
     model : its file's name, and the SHA-256 of its content
     assignment : hash of the assignment that it was made from
-    home : unit where inputs come from and outputs go to
+    home, target : unit where inputs come from, and unit where outputs go to
     inputs, outputs : of the model, without stripped weights; ``program.outputs`` says which tensor each output is
     weights : the model's stripped weights: whoever runs it gives them a value
     bindings : values of symbols for which bytes were computed
@@ -148,6 +151,7 @@ class Manifest(msgspec.Struct):
     model: Identity
     assignment: Name
     home: Name
+    target: Name
     inputs: list[Name]
     outputs: list[Name]
     weights: list[Name]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from nmsolve.hw.assignment.programs.manifest import BufferEntry, PeakEntry, ProgramEntry
+from nmsolve.hw.assignment.programs.manifest import BufferEntry, PeakEntry, PieceEntry, ProgramEntry
 
 
 class Live(NamedTuple):
@@ -59,7 +59,10 @@ def most_at_once(tensors: Sequence[Live]) -> int:
 
 
 def plan_buffers(
-    program: ProgramEntry, unit: str, memory: Mapping[str, str], sizes: Mapping[int, Mapping[str, int | None]]
+    program: ProgramEntry,
+    ends: tuple[str, str],
+    memory: Mapping[str, str],
+    sizes: Mapping[int, Mapping[str, int | None]],
 ) -> dict[str, PeakEntry]:
     """Give the tensors of a program, and of the bodies in it, their places, and return what each memory needs.
 
@@ -68,13 +71,13 @@ def plan_buffers(
 
     Parameters
     ----------
-    unit : where inputs come from and outputs go to
+    ends : unit where inputs come from, and unit where outputs go to
     memory : of every unit
     sizes : bytes of tensors, by the program's ``id`` and name
     """
     held: dict[tuple[str, str], Live] = {}
     own = sizes[id(program)]
-    born = dict.fromkeys(program.inputs, (0, memory[unit]))
+    born = dict.fromkeys(program.inputs, (0, memory[ends[0]]))
     last = max(len(program.pieces) - 1, 0)
 
     def keep(name: str, where: str, until: int) -> None:
@@ -87,24 +90,34 @@ def plan_buffers(
     inner: dict[str, list[tuple[int, str, PeakEntry]]] = {}
     for k, piece in enumerate(program.pieces):
         where = memory[piece.unit]
-        for name in piece.inputs:
+        for name, unit in _users(piece):
             if name in born:
-                keep(name, where, k)
+                keep(name, memory[unit], k)
         for body in piece.bodies:
-            for peak in plan_buffers(body, piece.unit, memory, sizes).values():
+            for peak in plan_buffers(body, (piece.unit, piece.unit), memory, sizes).values():
                 inner.setdefault(peak.memory, []).append((k, piece.name, peak))
         for name in piece.outputs:
             born[name] = (k, where)
             keep(name, where, k)
     for name in program.outputs:
         if name in born:
-            keep(name, memory[unit], last)
+            keep(name, memory[ends[1]], last)
     return {
         m: _placed(
             program, m, {name: live for (name, at), live in held.items() if at == m}, own, inner.get(m, [])
         )
         for m in sorted({at for _, at in held} | set(inner))
     }
+
+
+def _users(piece: PieceEntry) -> Iterator[tuple[str, str]]:
+    """Yield what a piece needs, and on which unit: what bodies take from outside is needed where they use it."""
+    own = piece.inputs if piece.kind == "graph" else [name for name in piece.operands if name]
+    yield from ((name, piece.unit) for name in own)
+    for body in piece.bodies:
+        hidden = {*body.inputs, *(name for inner in body.pieces for name in inner.outputs)}
+        for inner in body.pieces:
+            yield from ((name, unit) for name, unit in _users(inner) if name not in hidden)
 
 
 def _placed(

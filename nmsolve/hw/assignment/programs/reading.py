@@ -33,8 +33,8 @@ def read_manifest(folder: str | Path) -> Manifest:
     path = Path(folder) / MANIFEST
     manifest = decode_json(read_limited(path, LARGEST), Manifest, path)
     units = {u.name for u in manifest.units}
-    if len(units) < len(manifest.units) or manifest.home not in units:
-        raise InputError("units of one name, or no unit of the name of home", f"{path}: $.units")
+    if len(units) < len(manifest.units) or not {manifest.home, manifest.target} <= units:
+        raise InputError("units of one name, or no unit of the name of home or target", f"{path}: $.units")
     if len(manifest.outputs) != len(manifest.program.outputs):
         raise InputError(
             f"{len(manifest.program.outputs)} tensors for {len(manifest.outputs)} outputs", f"{path}: $.program.outputs"
@@ -126,7 +126,7 @@ def _require_flow(program: ProgramEntry, around: set[str], where: str) -> None:
             maker[name] = k
     given = around | set(program.inputs)
     for piece in program.pieces:
-        for name in (*piece.inputs, *piece.weights):
+        for name in (*piece.inputs, *piece.shapes, *piece.weights):
             if name not in maker and name not in given:
                 raise InputError(
                     f"piece {piece.name!r} needs tensor {name!r}, which nothing makes", where, "all pieces of the model"
@@ -134,7 +134,7 @@ def _require_flow(program: ProgramEntry, around: set[str], where: str) -> None:
     for name in program.outputs:
         if name not in maker and name not in given:
             raise InputError(f"nothing makes output {name!r}", where, "all pieces of the model")
-    before = [{maker[n] for n in piece.inputs if n in maker} for piece in program.pieces]
+    before = [{maker[n] for n in (*piece.inputs, *piece.shapes) if n in maker} for piece in program.pieces]
     order = topological(before)
     names = [piece.name for piece in program.pieces]
     if len(order) < len(names):

@@ -15,6 +15,7 @@ from nmsolve.hw.assignment.programs.manifest import (
 )
 from nmsolve.hw.assignment.programs.runs import runs_of
 from nmsolve.hw.assignment.programs.scopes import Node, OperatorPath, Scope
+from nmsolve.hw.assignment.programs.shape_only import looks_at_shape, shape_input, shape_nodes
 from nmsolve.hw.assignment.programs.subgraph import Constants, Subgraph, constants_of
 from nmsolve.hw.assignment.programs.types import Types
 from nmsolve.model.errors import InputError
@@ -36,9 +37,10 @@ class Split:
     stripped : names of inputs that were weights
     unit : unit of every operator by path; one that is missing has that of the control operator around it, else ``home``
     units : all units by name, in order
-    home : where inputs come from and outputs go to
+    home, target : where inputs come from, where outputs go to
+    standing : operators that work on constants only: everyone who uses their results runs them
     store : writes a piece's model, returns file name and hash
-    predicted : picoseconds of operators by path, and of transfers by tensor, origin site and goal site
+    predicted : picoseconds of operators by path, and of transfers by path of tensor, origin and goal site
     names : of the pieces so far
     sizes : bytes of the tensors between the pieces of a program, by the program's ``id``
     kept : by memory, bytes of the constants that pieces there use
@@ -51,9 +53,11 @@ class Split:
     unit: Mapping[OperatorPath, str]
     units: Mapping[str, UnitEntry]
     home: str
+    target: str
+    standing: frozenset[OperatorPath]
     store: Callable[[str, Any], tuple[str, str]]
     predicted: Mapping[OperatorPath, int] = field(default_factory=dict)
-    predicted_transfers: Mapping[tuple[str, int, int], int] = field(default_factory=dict)
+    predicted_transfers: Mapping[tuple[OperatorPath, int, int], int] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
     sizes: dict[int, dict[str, int | None]] = field(default_factory=dict)
     kept: dict[str, dict[str, int | None]] = field(default_factory=dict)
@@ -83,6 +87,7 @@ class _Frame:
     constants: Constants
     unit: str
     around: _Frame | None
+    path: OperatorPath
     origins: dict[str, tuple[str, ...]]
     extra: dict[str, str] = field(default_factory=dict)
     copied: dict[str, str] = field(default_factory=dict)
@@ -95,6 +100,10 @@ class _Frame:
         if found is None and self.around is not None:
             return self.around.tensor(name)
         return found
+
+    def number(self, name: str) -> OperatorPath:
+        """Return the path of a tensor of this graph."""
+        return (*self.path, self.split.types.number(self.graph, self.copied.get(name, name)))
 
     def owner(self, name: str) -> _Frame:
         """Return the graph, this one or one around it, whose value a name is."""
@@ -118,7 +127,7 @@ class _Frame:
                     continue
                 owner.sent[key] = TransferEntry(
                     name, origin, goal, self.split.types.bytes(owner.tensor(name)),
-                    self.split.predicted_transfers.get((name, *sites)),
+                    self.split.predicted_transfers.get((owner.number(name), *sites)),
                 )  # fmt: skip
 
 
@@ -135,9 +144,18 @@ def split_program(split: Split, scope: Scope, graph: OperatorGraph) -> ProgramEn
     }
     own = [n for n in inputs if n not in given and n not in split.stripped]
     origins: dict[str, tuple[str, ...]] = dict.fromkeys(own, (split.home,))
-    frame = _Frame(split, scope, graph, constants_of(scope, split.stripped, None), split.home, None, origins)
+    frame = _Frame(
+        split,
+        scope,
+        graph,
+        constants_of(scope, split.stripped, split.standing, None),
+        split.home,
+        None,
+        (),
+        origins,
+    )
     program = _program(frame, own)
-    frame.bring(program.outputs, split.home)
+    frame.bring(program.outputs, split.target)
     program.transfers = list(frame.sent.values())
     return program
 
@@ -148,7 +166,7 @@ def units_of(split: Split, node: Node, around: str) -> set[str]:
     found = {own}
     for body in node.bodies:
         for inner in body.nodes:
-            if not inner.constant:
+            if not inner.constant and inner.path not in split.standing:
                 found |= units_of(split, inner, own)
     return found
 
@@ -157,8 +175,8 @@ def _program(frame: _Frame, inputs: list[str]) -> ProgramEntry:
     """Return the pieces of one graph; its transfers are in ``frame.sent`` and buffers are added later."""
     split, scope = frame.split, frame.scope
     outputs = [o.name for o in scope.graph.output]
-    free = {n.proto.output[0] for n in scope.nodes if n.constant and n.proto.output} - set(outputs)
-    nodes = [n for n in scope.nodes if not (n.constant and n.proto.output and n.proto.output[0] in free)]
+    standing = {id(n) for n in frame.constants.nodes.values()}
+    nodes = [n for n in scope.nodes if id(n) not in standing]
     home = {id(n): split.unit.get(n.path, frame.unit) for n in nodes}
     mixed = {id(n) for n in nodes if len(units_of(split, n, frame.unit)) > 1}
     copies: list[Node] = []
@@ -232,20 +250,24 @@ def _graph(frame: _Frame, nodes: list[Node], unit: str, later: list[str]) -> Pie
     """Make a model of operators of one unit."""
     split, entry = frame.split, frame.split.units[unit]
     name = split.piece_name(unit)
-    part = Subgraph(split.model, name, split.where, [n.proto for n in nodes])
+    part = Subgraph(split.model, name, split.where)
     made = {output for n in nodes for output in n.proto.output}
-    named = frame.around is None
-    for needed in dict.fromkeys(k for n in nodes for k in n.needs):
-        if needed in made:
-            continue
+    outside = [k for k in dict.fromkeys(k for n in nodes for k in n.needs) if k not in made]
+    shapes = []
+    for needed in outside:
         if part.use(needed, frame.constants):
             kept = split.kept.setdefault(entry.memory, {})
             kept[needed] = split.types.bytes(frame.tensor(needed))
-            continue
-        part.inputs[needed] = split.types.info(frame.tensor(needed), needed, named)
+        elif _only_shape(frame, needed, nodes, unit):
+            shapes.append(needed)
+            part.inputs[needed] = shape_input(needed)
+        else:
+            part.inputs[needed] = split.types.info(frame.tensor(needed), needed, frame.around is None)
+    for n in nodes:
+        part.nodes += shape_nodes(n.proto) if n.proto.input and n.proto.input[0] in shapes else [n.proto]
     for output in later:
-        part.outputs[output] = split.types.info(frame.tensor(output), output, named)
-    inputs = list(part.inputs)
+        part.outputs[output] = split.types.info(frame.tensor(output), output, frame.around is None)
+    inputs = [k for k in part.inputs if k not in shapes]
     frame.bring(inputs, unit)
     marks = {
         "nmsolve.piece": name, "nmsolve.unit": unit, "nmsolve.processor": entry.processor,
@@ -253,7 +275,15 @@ def _graph(frame: _Frame, nodes: list[Node], unit: str, later: list[str]) -> Pie
     }  # fmt: skip
     file, digest = split.store(name, part.model(marks))
     operators = [n.title for n in nodes if n.path]
-    return PieceEntry(name, "graph", unit, operators, inputs, later, list(part.weights), file, digest)
+    return PieceEntry(name, "graph", unit, operators, inputs, later, list(part.weights), shapes, file, digest)
+
+
+def _only_shape(frame: _Frame, name: str, nodes: Sequence[Node], unit: str) -> bool:
+    """Return whether a tensor of another site is used by operators that look at its shape only."""
+    sites = {frame.split.units[u].site for u in frame.origins_of(name)}
+    if sites == {frame.split.units[unit].site}:
+        return False
+    return all(looks_at_shape(n.proto) for n in nodes if name in n.needs)
 
 
 def _control(frame: _Frame, nodes: list[Node], unit: str, later: list[str]) -> PieceEntry:
@@ -268,9 +298,7 @@ def _control(frame: _Frame, nodes: list[Node], unit: str, later: list[str]) -> P
     name = split.piece_name(unit)
     operator = _operator(frame.graph, node)
     operands = [frame.extra.get(k, k) if k else "" for k in proto.input]
-    bodies = [
-        _body(frame, node, body, operator.bodies[b], unit, operands) for b, body in enumerate(node.bodies)
-    ]
+    bodies = [_body(frame, node, b, operator.bodies[b], unit, operands) for b in range(len(node.bodies))]
     settings = {
         a.name: list(a.ints) if a.ints else [int(a.i)] for a in proto.attribute if not a.HasField("g")
     }
@@ -290,9 +318,10 @@ def _control(frame: _Frame, nodes: list[Node], unit: str, later: list[str]) -> P
 
 
 def _body(
-    frame: _Frame, node: Node, scope: Scope, graph: OperatorGraph, unit: str, operands: Sequence[str]
+    frame: _Frame, node: Node, number: int, graph: OperatorGraph, unit: str, operands: Sequence[str]
 ) -> ProgramEntry:
     """Split a body; what goes round in a loop may come from outside or from the turn before."""
+    scope = node.bodies[number]
     inputs = [i.name for i in scope.graph.input]
     around = [frame.origins_of(k) if k else (unit,) for k in operands]
     first: list[tuple[str, ...]] = [(unit,)] * len(inputs)
@@ -300,9 +329,10 @@ def _body(
         first = [(unit,), (unit,), *around[2:]]
     elif node.proto.op_type == "Scan":
         first = list(around[: len(inputs)])
-    inner = _Frame(
-        frame.split, scope, graph, constants_of(scope, (), frame.constants), unit, frame, dict(zip(inputs, first, strict=False))
-    )  # fmt: skip
+    constants = constants_of(scope, (), frame.split.standing, frame.constants)
+    origins = dict(zip(inputs, first, strict=False))
+    path = (*node.path, number)
+    inner = _Frame(frame.split, scope, graph, constants, unit, frame, path, origins)
     back = _carried(node, inputs, [o.name for o in scope.graph.output])
     homes = {
         o: frame.split.unit.get(n.path, unit) for n in scope.nodes for o in n.proto.output

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nmsolve.hw.assignment.programs.scopes import Node, Scope
+from nmsolve.hw.assignment.programs.scopes import Node, OperatorPath, Scope
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.build import STRIPPED
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, first_line
@@ -19,7 +19,7 @@ class Constants:
 
     Attributes
     ----------
-    nodes : ``Constant`` operators by the name of their output
+    nodes : operators that stand, by the names of their outputs: ``Constant``s, and what is made of constants only
     tensors, sparse : initializers by name
     stripped : inputs of the model that were weights, by name: their ``ValueInfoProto``
     around : those of the graph around this one
@@ -41,23 +41,31 @@ class Constants:
         return None if self.around is None or name in self.hidden else self.around.find(name)
 
 
-def constants_of(scope: Scope, stripped: Iterable[str], around: Constants | None) -> Constants:
+def constants_of(
+    scope: Scope, stripped: Collection[str], standing: Collection[OperatorPath], around: Constants | None
+) -> Constants:
     """Return the constants of a graph.
 
-    A ``Constant`` that is an output of its graph is none: it runs like any operator.
+    Parameters
+    ----------
+    stripped : names of inputs that were weights
+    standing : operators that everyone who uses their results runs; one that uses anything but constants, or makes an output of
+        the graph, is none
     """
-    graph, names = scope.graph, frozenset(stripped)
+    graph = scope.graph
     outputs = {o.name for o in graph.output}
-    nodes = {
-        n.proto.output[0]: n
-        for n in scope.nodes
-        if n.constant and n.proto.output and n.proto.output[0] not in outputs
-    }
     tensors = {t.name: t for t in graph.initializer}
     sparse = {s.values.name: s for s in graph.sparse_initializer}
     made = {name for n in scope.nodes for name in n.proto.output} | {i.name for i in graph.input}
-    infos = {i.name: i for i in graph.input if i.name in names and i.name not in tensors}
-    return Constants(nodes, tensors, sparse, infos, around, frozenset(made))
+    infos = {i.name: i for i in graph.input if i.name in stripped and i.name not in tensors}
+    nodes: dict[str, Node] = {}
+    found = Constants(nodes, tensors, sparse, infos, around, frozenset(made))
+    for n in scope.nodes:
+        if not (n.constant or n.path in standing) or outputs.intersection(n.proto.output):
+            continue
+        if all(found.find(name) is not None for name in n.needs):
+            nodes.update((name, n) for name in n.proto.output if name)
+    return found
 
 
 @dataclass(eq=False)
@@ -86,6 +94,8 @@ class Subgraph:
             return True
         if isinstance(found, Node):
             if not any(name in node.output for node in self.before):
+                for needed in found.needs:
+                    self.use(needed, constants)
                 self.before.append(found.proto)
         elif isinstance(found, onnx.TensorProto):
             self.tensors[name] = found

@@ -26,13 +26,18 @@ class Types:
 
     def __init__(self, model: Any, where: str, bindings: Mapping[str, int]) -> None:
         self._model, self._where, self._bindings = model, where, bindings
-        self._tables: dict[int, dict[str, Tensor]] = {}
+        self._tables: dict[int, dict[str, int]] = {}
+
+    def number(self, graph: OperatorGraph, name: str) -> int:
+        """Return the number of the tensor of this name in a graph, -1 if it has none."""
+        if id(graph) not in self._tables:
+            self._tables[id(graph)] = {t.name: k for k, t in enumerate(graph.tensors)}
+        return self._tables[id(graph)].get(name, -1)
 
     def tensor(self, graph: OperatorGraph, name: str) -> Tensor | None:
         """Return the tensor of this name in a graph, None if it has none."""
-        if id(graph) not in self._tables:
-            self._tables[id(graph)] = {t.name: t for t in graph.tensors}
-        return self._tables[id(graph)].get(name)
+        number = self.number(graph, name)
+        return None if number < 0 else graph.tensors[number]
 
     def bytes(self, tensor: Tensor | None) -> int | None:
         """Return its size, None where it is not known with these bindings."""

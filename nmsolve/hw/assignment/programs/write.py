@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +57,13 @@ def write_pieces(
     *,
     graph: OperatorGraph | None = None,
     home: str | None = None,
+    target: str | None = None,
+    standing: Collection[OperatorPath] = (),
     bindings: Mapping[str, int] | None = None,
     assignment: str | None = None,
     predicted: Mapping[str, int] | None = None,
     operators: Mapping[OperatorPath, int] | None = None,
-    transfers: Mapping[tuple[str, int, int], int] | None = None,
+    transfers: Mapping[tuple[OperatorPath, int, int], int] | None = None,
 ) -> Manifest:
     """Split a model by the unit of every operator, and write the pieces and the manifest.
 
@@ -71,11 +73,15 @@ def write_pieces(
         another one ``home``
     units : all units, at least those of the placement
     graph : the model as :func:`nmsolve.model.formats.onnx.load_onnx` reads it; read here if not given
-    home : unit where inputs come from and outputs go to; the first host if not given
+    home : unit where inputs come from; the first host if not given
+    target : unit where outputs go to; ``home`` if not given
+    standing : operators that only work on constants: every piece that uses what they make has a copy of them, as it has of
+        ``Constant`` operators
     bindings : values of symbols, for sizes of tensors
     assignment : hash of what the placement comes from; that of the placement if not given
     predicted : picoseconds end to end, by objective
-    operators, transfers : predicted picoseconds by path, and by tensor, origin site and goal site
+    operators, transfers : predicted picoseconds by path of operator, and by path of tensor (operator, body, ..., its number),
+        origin site and goal site
 
     Raises
     ------
@@ -89,7 +95,8 @@ def write_pieces(
     graph = graph or load_onnx(model_path)
     model = read_model(model_path)
     scope = scope_of(model.graph, where)
-    _require_placement(placement, {n.path for n in all_nodes(scope)}, {*table}, home, where)
+    target = target or home
+    _require_placement(placement, {n.path for n in all_nodes(scope)}, {*table}, (home, target), where)
     stripped = stripped_of(model)
     directory = _empty_folder(Path(folder))
 
@@ -99,17 +106,19 @@ def write_pieces(
         return f"{name}.onnx", hashlib.sha256(data).hexdigest()
 
     split = Split(
-        model, where, Types(model, where, bindings or {}), frozenset(stripped), placement, table, home, store,
+        model, where, Types(model, where, bindings or {}), frozenset(stripped), placement, table, home, target,
+        frozenset(standing), store,
         operators or {}, transfers or {},
     )  # fmt: skip
     program = split_program(split, scope, graph)
     memory = {u.name: u.memory for u in units}
-    peaks = plan_buffers(program, home, memory, split.sizes)
+    peaks = plan_buffers(program, (home, target), memory, split.sizes)
     manifest = Manifest(
         "nmsolve programs 1",
         Identity(Path(model_path).name, file_hash(model_path)),
         assignment or placement_hash(placement),
         home,
+        target,
         program.inputs,
         [o.name for o in model.graph.output],
         stripped,
@@ -168,15 +177,20 @@ def _with_weights(
 
 
 def _require_placement(
-    placement: Mapping[OperatorPath, str], paths: set[OperatorPath], units: set[str], home: str, where: str
+    placement: Mapping[OperatorPath, str],
+    paths: set[OperatorPath],
+    units: set[str],
+    ends: Sequence[str],
+    where: str,
 ) -> None:
     for path, unit in placement.items():
         if path not in paths:
             raise InputError(f"the model has no operator {path}", where, "an assignment of this model")
         if unit not in units:
             raise InputError(f"operator {path} is on {unit!r}", where, "one of " + ", ".join(sorted(units)))
-    if home not in units:
-        raise InputError(f"inputs come from {home!r}", where, "one of " + ", ".join(sorted(units)))
+    for end in ends:
+        if end not in units:
+            raise InputError(f"inputs or outputs are at {end!r}", where, "one of " + ", ".join(sorted(units)))
 
 
 def _empty_folder(folder: Path) -> Path:

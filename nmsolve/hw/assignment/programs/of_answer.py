@@ -1,0 +1,88 @@
+"""The programs of an answer: paths, units and predicted times from the problem as it was stated."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from nmsolve.hw.assignment.evaluate import all_objectives, jobs_of, moves_of
+from nmsolve.hw.assignment.programs.manifest import Manifest, UnitEntry
+from nmsolve.hw.assignment.programs.scopes import OperatorPath
+from nmsolve.hw.assignment.programs.write import write_pieces
+from nmsolve.hw.assignment.state import StatedAssignment
+from nmsolve.model.assignment.assignment import Assignment
+from nmsolve.model.assignment.files import place_of
+from nmsolve.model.operators.graph import OperatorGraph
+
+
+def write_programs(
+    model_path: str | Path,
+    stated: StatedAssignment,
+    answer: Assignment,
+    folder: str | Path,
+    *,
+    graph: OperatorGraph | None = None,
+    threads: Mapping[str, int] | None = None,
+) -> Manifest:
+    """Write a model per piece of an assignment, and ``manifest.json`` with what the problem says that everything takes.
+
+    What is predicted of an operator is in its piece, all turns of loops included; of a fused group all is at its last operator.
+
+    Parameters
+    ----------
+    graph : the model as :func:`nmsolve.model.formats.onnx.load_onnx` reads it, symbols unbound; read here if not given
+    threads : that stand for a unit when the programs are executed; those of the machine if not given (one for a core)
+
+    Raises
+    ------
+    InputError : as :func:`nmsolve.hw.assignment.programs.write.write_pieces`
+    """
+    problem, paths = stated.problem, stated.operators
+    names = problem.units.names
+    _, time, _ = jobs_of(problem, answer)
+    unit = answer.unit.tolist()
+    moves = moves_of(problem, answer.unit)
+    moved: Counter[tuple[OperatorPath, int, int]] = Counter()
+    cost = problem.flows.time[moves]
+    for t, origin, goal, value in zip(
+        moves.tensor.tolist(), moves.origin.tolist(), moves.goal.tolist(), cost.tolist(), strict=True
+    ):
+        moved[stated.tensors[t], origin, goal] += value
+    return write_pieces(
+        model_path,
+        {path: names[j] for path, j in zip(paths, unit, strict=True) if path},
+        _units(stated, threads or {}),
+        folder,
+        graph=graph,
+        home=names[unit[0]],
+        target=names[unit[-1]],
+        standing=stated.left_out,
+        bindings=stated.program.bindings,
+        assignment=problem.content_hash,
+        predicted=all_objectives(problem, answer),
+        operators={path: value for path, value in zip(paths, time.tolist(), strict=True) if path},
+        transfers=moved,
+    )
+
+
+def _units(stated: StatedAssignment, threads: Mapping[str, int]) -> list[UnitEntry]:
+    """Return the units as the manifest lists them."""
+    units, machine = stated.problem.units, stated.machine
+    out = []
+    for j, name in enumerate(units.names):
+        processor, core = place_of(name)
+        own = machine.processors[int(machine.owner[j])]
+        site = int(units.site[j])
+        out.append(
+            UnitEntry(
+                name,
+                processor,
+                core,
+                bool(units.host[j]),
+                threads.get(name, own.threads if own.host else 1),
+                site,
+                units.memories[int(units.memory[site])],
+            )
+        )
+    return out
