@@ -34,7 +34,7 @@ class Contracted:
 
     Attributes
     ----------
-    network : the small one; its nodes are the classes, by the number of their root, and it may have no pairs
+    network : the small one; its nodes are the classes, ascending by root; two of them have one pair at most, the smaller first
     root : (classes,) node of every class that determines the others
     owner : (N,) class of every node of the network as stated
     map_ptr, maps : what node i does for strategy k of its class: ``maps[map_ptr[i] + k]``
@@ -165,8 +165,9 @@ def _summed(old: Tables, maps: Maps, ptr: IntArray) -> Tables:
 
 
 def _finished(network: CostNetwork, state: _State, steps: IntArray) -> Contracted:
-    """Fold sums of two costs into the nodes, and add the demands."""
-    net = state.net._replace(cost=state.net.cost.copy())
+    """Make two nodes one pair, fold sums of two costs into the nodes, and add the demands."""
+    ptr = state.net.ptr
+    net = _summed(state.net, Maps(ptr, _within(ptr), np.arange(len(state.root))), ptr)
     gone = np.zeros(len(net.ends), bool)
     kernels.fold(net, gone)
     sizes = np.diff(net.table_ptr)

@@ -13,6 +13,7 @@ from nmsolve.model.lookup import named
 #: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
 RECHECKS: dict[str, str] = {
     "counting": "solvers.assignment.recheck_counting:check",
+    "dual": "solvers.assignment.recheck_dual:check",
     "min-cut": "solvers.assignment.recheck_cut:check",
 }
 #: Engines that leave only a solver's status.

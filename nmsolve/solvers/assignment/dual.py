@@ -1,0 +1,218 @@
+"""The engine ``dual``: a lower bound of any sum of costs, by messages between nodes and prices of memory.
+
+The network is contracted (:mod:`nmsolve.model.assignment.contract`), messages and prices are found in floats
+(:mod:`nmsolve.heuristics.assignment.messages`) and rounded to whole numbers; what those prove is exact. The certificate has the
+steps of the contraction, messages and prices, and no tables.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from nmsolve.heuristics.assignment.messages import (
+    Dual,
+    Network,
+    Rows,
+    ascend,
+    given,
+    network_of,
+    rows_of,
+    start_of,
+    value,
+)
+from nmsolve.model.assignment.contract import Contracted, contracted
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.assignment.reduction import SUMS, reduced
+from nmsolve.model.assignment.tight import Tight, tight_positions
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.types import FloatArray, IntArray
+
+#: The temperature falls by this factor after each stage, and is back at ``AGAIN`` times the last one for the next round.
+COOLING, AGAIN = 0.6, 1e4
+#: Sweeps of a stage in the first round (twice as many in each later one), sweeps at temperature 0 before a bound is stated.
+SWEEPS, POLISH = 100, 10
+#: A round ends at this temperature, as a share of the bound per node, or after so many stages without a better bound.
+COLD, VAIN = 1e-7, 4
+ROUNDS = 4
+#: Seconds between two looks at the clock.
+GLANCE = 0.1
+#: Whole numbers stand for so many parts of a unit, at most, and sums stay below ``LARGEST``.
+PARTS, LARGEST = 2**30, 2.0**60
+#: Prices are finer by at most so many bits.
+FINEST = 30
+
+
+class DualAscent:
+    """Anytime; ends when cooling again no longer raises the bound."""
+
+    name = "dual"
+    finds = "bounds"
+
+    def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
+        """Objectives that are no sums of costs."""
+        if isinstance(problem, CostNetwork) or problem.objective in SUMS:
+            return None
+        return f"{problem.objective} is no sum of costs"
+
+    def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
+        """Ascend, and raise the bound after every stage that made it better."""
+        small = contracted(reduced(problem).network)
+        if small is None:
+            context.note("a node has no strategy that others allow: there is no solution")
+            return
+        tight = tight_positions(small.network)
+        if (tight.slack < 0).any():
+            context.note("the least that all nodes need is more than a memory holds: there is no solution")
+            return
+        _Ascent(small, reduced(problem).network.demand, tight, context).run()
+
+
+class _Ascent:
+    """Messages and prices on their way up."""
+
+    def __init__(self, small: Contracted, demand: IntArray, tight: Tight, context: Context) -> None:
+        self.small, self.demand, self.tight, self.context = small, demand, tight, context
+        self.net: Network = network_of(small.network)
+        self.rows: Rows = rows_of(tight)
+        self.dual: Dual = start_of(self.net, self.rows)
+        self.node = np.repeat(np.arange(small.network.count), np.diff(small.network.ptr))
+        self.best = -math.inf
+
+    def run(self) -> None:
+        """Cool down again and again."""
+        heat = self._hottest()
+        for turn in range(ROUNDS):
+            before = self.best
+            last = self._cool(heat, SWEEPS * 2**turn)
+            if self.context.should_stop() or not self.best > before:
+                return
+            heat = min(heat, last * AGAIN)
+            self.dual.step[:] = 1.0
+
+    def _hottest(self) -> float:
+        """Return what a node costs on average, as far as it is known."""
+        self._stated()
+        known = self.context.incumbent()[1]
+        scale = max(abs(self.best), abs(known) if math.isfinite(known) else 0.0)
+        if scale < 1:
+            finite = self.net.table[np.isfinite(self.net.table)]
+            scale = max(1.0, float(finite.sum()) / max(1, len(finite)) * len(self.net.ends))
+        return scale / self.small.network.count
+
+    def _cool(self, heat: float, sweeps: int) -> float:
+        """Ascend at falling temperatures; the last one."""
+        cold, vain = heat * COLD, 0
+        while heat > cold and vain < VAIN and not self.context.should_stop():
+            self._ascend(heat, sweeps)
+            vain = 0 if self._stated() else vain + 1
+            heat *= COOLING
+        return heat
+
+    def _ascend(self, heat: float, sweeps: int) -> None:
+        """Make so many sweeps, fewer if time is up."""
+        done, some = 0, 1
+        while done < sweeps and not self.context.should_stop():
+            start = time.perf_counter()
+            ascend(self.net, self.rows, self.dual, self.node, heat, min(some, sweeps - done))
+            done += some
+            if time.perf_counter() - start < GLANCE / 2:
+                some *= 2
+
+    def _stated(self) -> bool:
+        """State the bound of messages polished at temperature 0; whether it is better than before."""
+        warm = self.dual.message.copy()
+        ascend(self.net, self.rows, self.dual, self.node, 0.0, POLISH)
+        out = np.zeros_like(warm)
+        given(self.net, self.dual, out)
+        self.dual.message[:] = warm
+        proved = value(self.net, self.dual, out) - float(self.dual.price @ self.rows.slack)
+        if not proved + self.small.network.constant > self.best:
+            return False
+        self.best = proved + self.small.network.constant
+        bound = stated_bound(self.small, self.demand, self.tight, self.dual.price, out)
+        if bound is not None:
+            self.context.raise_bound(bound)
+        return True
+
+
+def stated_bound(
+    small: Contracted, demand: IntArray, tight: Tight, price: FloatArray, message: FloatArray
+) -> Bound | None:
+    """Return the bound that messages and prices prove, rounded to whole parts; None if they are too large for that.
+
+    Parameters
+    ----------
+    demand : of the network as stated
+    price : (R,) of a byte of every row of ``tight``
+    message : what tables give to nodes: per pair the strategies of its first node, then those of its second
+    """
+    net = small.network
+    charge = np.zeros(len(net.cost))
+    np.add.at(charge, tight.choice, price[_row_of(tight)] * tight.needed)
+    size = float(charge.max()) + sum(float(c[c < FORBIDDEN].max(initial=0)) for c in (net.cost, net.table))
+    most = int(np.bincount(net.ends.ravel(), minlength=1).max()) + 2
+    size += float(np.abs(message).max(initial=0)) * most + float((price * tight.slack).max(initial=0))
+    parts = PARTS
+    while parts > 1 and size * parts >= LARGEST:
+        parts //= 2
+    if size * parts >= LARGEST:
+        return None
+    # prices are finer than costs: a byte costs little, and there are many
+    amount = max(int(demand[:, 3].max(initial=1)), int(tight.needed.max(initial=1)))
+    room = LARGEST / (parts * max(1.0, float(price.sum()) * amount))
+    finer = min(FINEST, max(0, math.floor(math.log2(room)))) if room >= 1 else 0
+    prices = np.rint(price * parts * 2.0**finer).astype(np.int64)
+    messages = np.rint(message * parts).astype(np.int64)
+    # the re-check rounds down for every demand of the network as stated
+    total = _whole(net, tight, prices, finer, messages, parts) - len(demand) - 2
+    used = np.flatnonzero(prices)
+    certificate: dict[str, Any] = {
+        "method": "dual",
+        "parts": parts,
+        "finer": finer,
+        "steps": small.steps,
+        "prices": np.column_stack([tight.memory[used], tight.position[used], prices[used]]),
+        "messages": [m.tolist() for m in np.split(messages, _message_ends(net))[:-1]],
+    }
+    whole = -(-total // parts) + net.constant
+    bound = float(whole)
+    return Bound(
+        bound if int(bound) <= whole else math.nextafter(bound, -math.inf), "dual", "full", certificate
+    )
+
+
+def _message_ends(net: CostNetwork) -> IntArray:
+    """Return (pairs,) where the messages of each pair end."""
+    ends: IntArray = np.cumsum(np.diff(net.ptr)[net.ends].sum(axis=1))
+    return ends
+
+
+def _row_of(tight: Tight) -> IntArray:
+    return np.repeat(np.arange(len(tight.slack)), np.diff(tight.row_ptr))
+
+
+def _whole(
+    net: CostNetwork, tight: Tight, prices: IntArray, finer: int, messages: IntArray, parts: int
+) -> int:
+    """Return the sum of all minima less what memories are paid, in whole parts, rounded down."""
+    unary = net.cost * parts
+    np.add.at(unary, tight.choice, (prices[_row_of(tight)] * tight.needed) >> finer)
+    paid = sum(p * s for p, s in zip(prices.tolist(), tight.slack.tolist(), strict=True))
+    total, at = -(paid >> finer) - 1, 0
+    for e, (u, v) in enumerate(net.ends.tolist()):
+        table = net.tables(e)
+        rows, columns = table.shape
+        first, second = messages[at : at + rows], messages[at + rows : at + rows + columns]
+        at += rows + columns
+        unary[net.ptr[u] : net.ptr[u + 1]] += first
+        unary[net.ptr[v] : net.ptr[v + 1]] += second
+        fine = table < FORBIDDEN
+        total += int((np.where(fine, table, 0) * parts - first[:, None] - second)[fine].min())
+    least: list[int] = np.minimum.reduceat(unary, net.ptr[:-1]).tolist()
+    return int(total) + sum(least)
