@@ -130,7 +130,7 @@ def test_a_folder_of_runs_of_map_killed_and_resumed(tmp_path: Path, call: Called
         assert kept in (rows := db.execute("SELECT * FROM runs").fetchall()) and len(rows) == 2
 
 
-@pytest.mark.parametrize("name", ["routes", "pipelines"])
+@pytest.mark.parametrize("name", ["routes", "pipelines", "assignments"])
 def test_suites_are_the_same_every_time(tmp_path: Path, name: str) -> None:
     """All instances can be stated, differ, and are what the options kept for the runs state."""
     source = find_suite(name, None)

@@ -100,7 +100,7 @@ def _blocks(count: int, width: int, branches: int, **options: Any) -> Maker:
         graph = helper.make_graph(nodes, "blocks", ends[:1], ends[1:], [*weights, zero, rest])
         file = path.with_name(f"{path.name}.onnx")
         save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
-        return {"model": file, "bind": "batch=16", **options}
+        return {"model": file, "bind": "batch=1024", **options}
 
     return make
 
@@ -141,13 +141,13 @@ def _network(nodes: int, strategies: int, reach: int, room: float) -> Maker:
 
 
 ASSIGNMENTS = {
-    "blocks-8": _blocks(8, 512, 2, machine="laptop-npu"),
-    "blocks-8-energy": _blocks(8, 512, 2, machine="laptop-npu", objective="energy"),
-    "blocks-8-soc": _blocks(8, 512, 3, machine="soc-3"),
-    "blocks-8-load": _blocks(8, 512, 3, machine="soc-3", objective="load"),
-    "blocks-8-makespan": _blocks(8, 512, 3, machine="soc-3", objective="makespan"),
-    "blocks-40-server": _blocks(40, 768, 4, machine="server-4acc"),
-    "blocks-40-server-load": _blocks(40, 768, 4, machine="server-4acc", objective="load"),
+    "blocks-8": _blocks(8, 128, 2, machine="laptop-npu"),
+    "blocks-8-energy": _blocks(8, 128, 2, machine="laptop-npu", objective="energy"),
+    "blocks-8-soc": _blocks(8, 128, 3, machine="soc-3"),
+    "blocks-8-load": _blocks(8, 128, 3, machine="soc-3", objective="load"),
+    "blocks-8-makespan": _blocks(8, 128, 3, machine="soc-3", objective="makespan"),
+    "blocks-40-server": _blocks(40, 128, 4, machine="server-4acc"),
+    "blocks-40-server-load": _blocks(40, 128, 4, machine="server-4acc", objective="load"),
     "network-60": _network(60, 5, 6, 0.9),
     "network-400": _network(400, 8, 12, 0.85),
 }
