@@ -9,7 +9,7 @@ from pathlib import Path
 from nmsolve.hw.assignment.evaluate import all_objectives, jobs_of, moves_of
 from nmsolve.hw.assignment.programs.manifest import Manifest, UnitEntry
 from nmsolve.hw.assignment.programs.scopes import OperatorPath
-from nmsolve.hw.assignment.programs.write import write_pieces
+from nmsolve.hw.assignment.programs.write import Predicted, write_pieces
 from nmsolve.hw.assignment.state import StatedAssignment
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.files import place_of
@@ -60,9 +60,11 @@ def write_programs(
         standing=stated.left_out,
         bindings=stated.program.bindings,
         assignment=problem.content_hash,
-        predicted=all_objectives(problem, answer),
-        operators={path: value for path, value in zip(paths, time.tolist(), strict=True) if path},
-        transfers=moved,
+        predicted=Predicted(
+            all_objectives(problem, answer),
+            {path: value for path, value in zip(paths, time.tolist(), strict=True) if path},
+            moved,
+        ),
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -25,6 +25,21 @@ from nmsolve.model.operators.graph import OperatorGraph
 
 #: Name of the manifest in its folder.
 MANIFEST = "manifest.json"
+
+
+class Predicted(NamedTuple):
+    """Picoseconds that an assignment says.
+
+    Attributes
+    ----------
+    total : end to end, by objective
+    operators : by path
+    transfers : by path of tensor (operator, body, ..., its number), origin site and goal site
+    """
+
+    total: Mapping[str, int]
+    operators: Mapping[OperatorPath, int]
+    transfers: Mapping[tuple[OperatorPath, int, int], int]
 
 
 def unit_entries(
@@ -61,9 +76,7 @@ def write_pieces(
     standing: Collection[OperatorPath] = (),
     bindings: Mapping[str, int] | None = None,
     assignment: str | None = None,
-    predicted: Mapping[str, int] | None = None,
-    operators: Mapping[OperatorPath, int] | None = None,
-    transfers: Mapping[tuple[OperatorPath, int, int], int] | None = None,
+    predicted: Predicted | None = None,
 ) -> Manifest:
     """Split a model by the unit of every operator, and write the pieces and the manifest.
 
@@ -79,9 +92,7 @@ def write_pieces(
         ``Constant`` operators
     bindings : values of symbols, for sizes of tensors
     assignment : hash of what the placement comes from; that of the placement if not given
-    predicted : picoseconds end to end, by objective
-    operators, transfers : predicted picoseconds by path of operator, and by path of tensor (operator, body, ..., its number),
-        origin site and goal site
+    predicted : what the assignment says that everything takes
 
     Raises
     ------
@@ -105,10 +116,10 @@ def write_pieces(
         _write(directory / f"{name}.onnx", data)
         return f"{name}.onnx", hashlib.sha256(data).hexdigest()
 
+    said = predicted or Predicted({}, {}, {})
     split = Split(
         model, where, Types(model, where, bindings or {}), frozenset(stripped), placement, table, home, target,
-        frozenset(standing), store,
-        operators or {}, transfers or {},
+        frozenset(standing), store, said.operators, said.transfers,
     )  # fmt: skip
     program = split_program(split, scope, graph)
     memory = {u.name: u.memory for u in units}
@@ -126,7 +137,7 @@ def write_pieces(
         dict(bindings or {}),
         program,
         _with_weights(peaks, split.kept),
-        dict(predicted or {}),
+        dict(said.total),
     )
     write_atomic(directory / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
     return manifest
