@@ -8,8 +8,8 @@ from typing import Any
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.machine_file import processors_from_table
 
-#: A host of 1 GMAC/s, 1 Gelement/s, 1 GB/s, 1 us a launch; an accelerator ten times as fast that needs 2 us a launch and 5 us to be
-#: interrupted; a link of 1 GB/s and 3 us.
+#: A host of 1 GMAC/s, 1 Gelement/s, 1 GB/s, 1 us a launch; an accelerator ten times as fast that needs 2 us a launch and 5 us
+#: to be interrupted; a link of 1 GB/s and 3 us.
 TWO: dict[str, Any] = {
     "name": "two",
     "memory": [{"name": "ram"}, {"name": "own"}],

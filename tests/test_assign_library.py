@@ -129,9 +129,12 @@ def test_the_best_source_of_a_time_is_taken_and_named() -> None:
     neg, relu = keys(graph)
     with Library() as library:
         library.add([replace(ENTRY, key=neg, time=7e6, energy=11.0)])
-        library.add([
-            replace(ENTRY, key=relu._replace(sizes=f"[[{n}]]"), elements=n, bytes=8 * n, time=1e6 + 1000.0 * n) for n in (5, 20, 40, 80)
-        ])  # fmt: skip
+        library.add(
+            replace(
+                ENTRY, key=relu._replace(sizes=f"[[{n}]]"), elements=n, bytes=8 * n, time=1e6 + 1000.0 * n
+            )
+            for n in (5, 20, 40, 80)
+        )
         stated = state_assignment(graph, two(), library=library)
     p = stated.problem
     assert stated.origin[1:3] == (("measured", "assumed"), ("fitted", "assumed"))
