@@ -152,8 +152,6 @@ MUTATIONS = [
     Mutation("alternate", "no rounds", _TURNS + "alternate", _A, "            run.round()", "            break"),
     Mutation("alternate", "nodes stay", _TURNS + "alternate", _A,
              "self.reduction.lift(best)\n", "self.reduction.lift(start)\n"),
-    Mutation("alternate", "moves take no notice of loads", _TURNS + "alternate", _A,
-             "SHARP, MOST, OWN = 4.0, 2.0,", "SHARP, MOST, OWN = 4.0, 0.0,"),
     Mutation("alternate", "never cools", _TURNS + "alternate", _A,
              "HOT, SHRINK, COLD, NORM = 0.001, 0.9, 0.05,", "HOT, SHRINK, COLD, NORM = 1.0, 1.0, 1.0,"),
     Mutation("alternate", "the first bound only", _TURNS + "alternate_bound", _A,
