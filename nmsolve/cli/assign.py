@@ -27,6 +27,7 @@ from nmsolve.cli.answer import (
 )
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.cli.assign_report import AssignReport, amount, assign_words, build_assign_report
+from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_answer, write_answer
 from nmsolve.cli.loading import Held
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -238,11 +239,11 @@ def write_assign(
         write_atomic(folder / "events.jsonl", event_lines(result.events))
         write_atomic(folder / REPORT, as_json(report))
     with answer.added() as files:
-        if solution is not None and given.own is not None:
-            report = msgspec.structs.replace(report, programs=_programs(o, given, solution, run))
+        if solution is not None:
+            report = msgspec.structs.replace(report, programs=_programs(o, given, solution))
         with patience.optional(CHECKS):
             if solution is not None:
-                checks = result_checks(problem, solution, result)
+                checks = [*result_checks(problem, solution, result), *program_checks(report.programs)]
                 report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
                 quick = [b for b in result.bounds if b.method in QUICK]
                 checks = checks + bound_checks(problem, solution, result.scores, quick)
@@ -254,9 +255,42 @@ def write_assign(
     return report
 
 
-def _programs(o: AssignOptions, given: Given, solution: Any, run: str) -> dict[str, Any] | None:
-    """Write the programs of the processors, and run them if asked for; return what the report says of them."""
-    return None
+def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | None:
+    """Write the programs of the processors, and run them if asked for; return what the report says of them.
+
+    Raises
+    ------
+    InputError : they were to be run, and cannot be written or run
+    """
+    from nmsolve.hw.assignment.programs.of_answer import write_programs
+    from nmsolve.hw.assignment.programs.reading import all_pieces
+
+    if given.stated is None:
+        return None
+    folder = o.out / PROGRAMS
+    try:
+        manifest = write_programs(o.model, given.stated, solution, folder, graph=given.graph)
+    except InputError as error:
+        if o.run:
+            raise
+        return ProgramsPart(trouble=str(error))
+    pieces = list(all_pieces(manifest.program))
+    part = ProgramsPart(PROGRAMS, len(pieces), {p.memory: p.bytes for p in manifest.peaks})
+    return msgspec.structs.replace(part, run=_run_programs(o, folder)) if o.run else part
+
+
+def _run_programs(o: AssignOptions, folder: Path) -> RunPart:
+    """Execute the programs in a folder on random inputs, and compare every output with the model's."""
+    from nmsolve.hw.assignment.programs.run import run_programs
+    from nmsolve.model.operators.binding import parse_bindings
+
+    print("executing the programs", file=sys.stderr)
+    ran = run_programs(folder, o.model, bindings=parse_bindings(o.bind), seed=o.seed)
+    cases = [
+        CasePart(dict(c.bindings), c.difference, c.seconds, c.whole_seconds, c.transfers, dict(c.pieces))
+        for c in ran.cases
+    ]
+    return RunPart(ran.equal, ran.difference, ran.level, dict(ran.predicted_total), cases)
 
 
 def _words(report: AssignReport) -> Iterator[str]:

@@ -139,7 +139,7 @@ def state_problem(inputs: AssignInputs) -> Given:
     )
     ceilings = tuple((held.objective, held.value) for held in inputs.before)
     own = replace(stated.problem, name=Path(inputs.model).stem, objective=inputs.objective, ceilings=ceilings)
-    return Given(stated=stated, graph=graph, machine=machine, own=own)
+    return Given(stated=replace(stated, problem=own), graph=graph, machine=machine, own=own)
 
 
 def _network(inputs: AssignInputs) -> Given:

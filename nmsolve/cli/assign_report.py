@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.assign_problem import COMMAND
+from nmsolve.cli.assign_runs import ProgramsPart, program_words
 from nmsolve.cli.progress import percent
 from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, MemoryPart, ended, parts_of
 from nmsolve.model.bound import gap
@@ -139,7 +140,7 @@ class AssignReport(msgspec.Struct, frozen=True, kw_only=True):
     memories: list[UsePart]
     rules: list[RulePart]
     operators: list[OperatorPart]
-    programs: dict[str, Any] | None = None
+    programs: ProgramsPart | None = None
     inputs: dict[str, Any]
 
 
@@ -318,17 +319,8 @@ def assign_words(report: AssignReport) -> list[str]:
                 f"The rule {rule.name} gives {amount(rule.objective, unit)}, {percent(rule.loss)} more "
                 f"(gap {percent(rule.gap)})."
             )
-    words += _program_words(report.programs)
+    words += program_words(report.programs)
     return words
-
-
-def _program_words(programs: Mapping[str, Any] | None) -> list[str]:
-    """Say how the programs ran."""
-    if not programs or programs.get("largest_difference") is None:
-        return []
-    return [
-        f"The programs ran: the largest relative difference to the model is {programs['largest_difference']:.3g}."
-    ]
 
 
 def _among(report: AssignReport) -> str:
