@@ -309,6 +309,26 @@ def test_run_without_the_runtime_names_the_extra(
     assert code == 2 and "runtime" in error and error.count("\n") == 1
 
 
+def test_the_programs_run_and_give_the_numbers_of_the_model(
+    answered: Path, call: Called, tmp_path: Path
+) -> None:
+    """With three bindings of the batch; programs of an earlier answer are gone."""
+    pytest.importorskip("onnxruntime")
+    out = tmp_path / "out"
+    (out / "programs").mkdir(parents=True)
+    (out / "programs" / "00099-old.onnx").write_bytes(b"old")
+    told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-t", "60s", "-o", out)
+    code, text, _ = call("assign", answered / "m.onnx", *told)
+    report = json.loads((out / "report.json").read_text())
+    assert code == 0 and report["programs"]["pieces"] >= 3 and "Executed with batch=" in text
+    assert report["programs"]["run"]["equal"] and len(report["programs"]["run"]["cases"]) == 3
+    assert any(c["name"] == "programs" and c["ok"] for c in report["checks"])
+    manifest = json.loads((out / "programs" / "manifest.json").read_text())
+    files = {p["file"] for p in manifest["program"]["pieces"]}
+    assert files == {p.name for p in (out / "programs").glob("*.onnx")}
+    assert "as one model" in (out / "report.html").read_text()
+
+
 def test_a_makespan_has_an_order_and_a_schedule(answered: Path, call: Called, tmp_path: Path) -> None:
     out = tmp_path / "out"
     told = (

@@ -9,8 +9,8 @@ from nmsolve.cli.report import CheckPart
 
 
 class CasePart(msgspec.Struct, frozen=True):
-    """One run with one binding of the symbols: the largest relative ``difference`` of an output to the model's; ``seconds`` of the
-    split program and of the ``whole`` model end to end, of all ``transfers``, and of every piece."""
+    """One run with one binding of the symbols: the largest relative ``difference`` of an output to the model's; ``seconds`` of
+    the split program and of the ``whole`` model end to end, of all ``transfers``, and of every piece."""
 
     bindings: dict[str, int]
     difference: float
