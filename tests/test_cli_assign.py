@@ -320,7 +320,7 @@ def test_the_programs_run_and_give_the_numbers_of_the_model(
     told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-t", "60s", "-o", out)
     code, text, _ = call("assign", answered / "m.onnx", *told)
     report = json.loads((out / "report.json").read_text())
-    assert code == 0 and report["programs"]["pieces"] >= 3 and "Executed with batch=" in text
+    assert code == 0 and report["programs"]["pieces"] >= 2 and "Executed with batch=" in text
     assert report["programs"]["run"]["equal"] and len(report["programs"]["run"]["cases"]) == 3
     assert any(c["name"] == "programs" and c["ok"] for c in report["checks"])
     manifest = json.loads((out / "programs" / "manifest.json").read_text())
