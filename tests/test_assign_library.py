@@ -184,7 +184,8 @@ def test_the_next_run_knows_who_got_an_operation_and_who_did_not() -> None:
         stated = state_assignment(graph, two(), library=library)
         stated.record(library, np.zeros(4, np.int64))
         again = state_assignment(graph, two(), library=library)
-    assert again.earlier.tolist() == [[0, 0], [1, -1], [1, 0], [0, 0]]
+    assert stated.problem.earlier is None and again.problem.earlier is not None
+    assert again.problem.earlier.tolist() == [[0, 0], [1, -1], [1, 0], [0, 0]]
 
 
 def broken(change: Callable[[sqlite3.Connection], object]) -> Callable[[Path], None]:

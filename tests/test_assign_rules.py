@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.errors import InputError
 
 RULES: list[Callable[[], Any]] = [ScalarTensor, Priority, GreedyGrowth, Threshold]
 
@@ -132,7 +134,7 @@ def test_greedy_growth_leaves_everything_on_the_host_if_nothing_is_much_faster()
 def test_thresholds_accept_the_first_unit_in_turn_that_passes() -> None:
     """The accelerator comes first; what passes nowhere goes where the cost is least, or the benefit largest."""
     problem = chain()
-    rule, terms = _Rule(problem, None), terms_of(problem)
+    rule, terms = _Rule(problem), terms_of(problem)
     i, j = problem.labels.index("relu"), 1
     benefit, cost = float(terms.benefit[i, j]), float(terms.cost[i, j])
 
@@ -158,7 +160,7 @@ def test_thresholds_accept_the_first_unit_in_turn_that_passes() -> None:
 def test_an_operator_joins_the_one_before_it_if_the_two_pass_as_one() -> None:
     """The maximum alone passes nowhere; with the Relu before it on the accelerator, nothing is moved between them."""
     problem = chain()
-    rule, terms = _Rule(problem, None), terms_of(problem)
+    rule, terms = _Rule(problem), terms_of(problem)
     relu, top = (problem.labels.index(name) for name in ("relu", "max"))
     before, gain, saved = rule.before[rule.items.of[top]]
     assert before == rule.items.of[relu] and gain[1] > 0 and saved[1] == terms.transfer[top, 1]
@@ -183,7 +185,7 @@ def test_all_three_variants_are_tried_and_the_best_is_named() -> None:
         (False, False),
     }
     assert len(every) == 5 + 5 + 25 and all(t.words for t in every)
-    rule = _Rule(problem, None)
+    rule = _Rule(problem)
     fused = np.zeros(problem.groups.count, bool)
     values = [
         all_objectives(problem, Assignment(unit, fused, np.arange(problem.count)))["latency"]
@@ -200,11 +202,15 @@ def test_the_record_of_earlier_runs_says_whose_turn_it_is() -> None:
     i = problem.labels.index("relu")
     accepts_all = Limits(None, 1e18, "")
     earlier = np.zeros((problem.count, 2), np.int64)
-    assert _Rule(problem, earlier).mapping(accepts_all)[i] == 1  # type: ignore[index]
+    unit = _Rule(replace(problem, earlier=earlier)).mapping(accepts_all)
+    assert unit is not None and unit[i] == 1
     earlier[i] = [3, -3]
-    unit = _Rule(problem, earlier).mapping(accepts_all)
+    told = replace(problem, earlier=earlier)
+    unit = _Rule(told).mapping(accepts_all)
     assert unit is not None and unit[i] == 0 and unit[problem.labels.index("mul")] == 1
-    assert Threshold(earlier).refuses(problem) is None and Threshold(earlier[1:]).refuses(problem)
+    assert told.content_hash == problem.content_hash
+    with pytest.raises(InputError, match="earlier runs"):
+        replace(problem, earlier=earlier[1:])
 
 
 def test_a_move_changes_the_sum_by_what_the_evaluator_says() -> None:

@@ -43,27 +43,20 @@ class Threshold:
 
     Thresholds are quantiles of all benefits and costs; every pair is tried, and the best assignment offered.
 
-    Parameters
-    ----------
-    earlier : (L, J) how often operators like these got a unit in earlier runs, less how often they failed to get it (the function
-        library's record); units with more come first in turn, those with less than 0 last
+    Where the function library knows earlier runs (``problem.earlier``), the units that operators like these got come first in
+    turn, those that they failed to get last.
     """
 
     name = "threshold"
     finds = "mappings"
 
-    def __init__(self, earlier: IntArray | None = None) -> None:
-        self.earlier = earlier
-
     def refuses(self, problem: AssignProblem) -> str | None:
         """Return why it cannot take the problem, or None."""
-        if self.earlier is not None and self.earlier.shape != problem.time.shape:
-            return "the record of earlier runs is of another problem"
         return no_network(problem)
 
     def run(self, problem: AssignProblem, context: Context) -> None:
         """Offer the best of all thresholds whenever it improves."""
-        rule = _Rule(problem, self.earlier)
+        rule = _Rule(problem)
         tried: set[bytes] = set()
         for limits in thresholds(rule.terms):
             if context.should_stop():
@@ -95,12 +88,12 @@ def thresholds(terms: Terms) -> Iterator[Limits]:
 class _Rule:
     """Everything that all thresholds share."""
 
-    def __init__(self, problem: AssignProblem, earlier: IntArray | None) -> None:
+    def __init__(self, problem: AssignProblem) -> None:
         self.problem, self.terms, self.items = problem, terms_of(problem), Items(problem)
         own = self.items.members
         self.benefit = np.array([self.terms.benefit[k].sum(axis=0) / len(k) for k in own])
         self.cost = np.array([self.terms.cost[k].sum(axis=0) / len(k) for k in own])
-        self.turn = self._turns(earlier)
+        self.turn = self._turns(problem.earlier)
         self.before = self._before()
 
     def _turns(self, earlier: IntArray | None) -> IntArray:

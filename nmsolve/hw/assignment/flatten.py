@@ -26,6 +26,9 @@ RANDOM = frozenset(
 #: Share of the runs of an ``If`` that takes either branch, where its condition is not known.
 EITHER = 0.5
 
+#: Most ways of tensors through control flow that are followed.
+MOST_WAYS = 10**6
+
 Path = tuple[int, ...]
 
 
@@ -155,7 +158,12 @@ def program_of(
             "--bind " + ",".join(f"{name}=NUMBER" for name in missing),
         )  # fmt: skip
     graph = bound_graph(graph, bindings)
-    return _Flattening(graph, bindings, whole).program()
+    try:
+        return _Flattening(graph, bindings, whole).program()
+    except RecursionError:
+        raise InputError(
+            "control flow is nested too deeply", graph.name, "bodies that can be opened"
+        ) from None
 
 
 class _Flattening:
@@ -167,6 +175,8 @@ class _Flattening:
         self.flows: dict[tuple[object, ...], Flow] = {}
         self.left_out: list[Path] = []
         self.labels: set[str] = {"@in", "@out"}
+        self.known: dict[tuple[int, int], tuple[_Origin, ...]] = {}
+        self.cut = self.asked = 0
         self.scopes: list[_Scope] = []
         self.top = _Scope(graph, operator_costs(graph), (), "", 1.0)
 
@@ -286,18 +296,35 @@ class _Flattening:
             name = origin.scope.label + origin.scope.graph.tensors[origin.tensor].name
             flow = Flow(name, path, origin.source, since, origin.held, origin.moved, origin.runs, origin.kept)
             self.flows[key] = flow
-        flow.since = min(flow.since, since)
+        flow.since, flow.held = min(flow.since, since), max(flow.held, origin.held)
         flow.users[position] = max(flow.users.get(position, 0), until, position)
 
-    def _origins(self, scope: _Scope, k: int, seen: frozenset[tuple[int, int]]) -> Iterator[_Origin]:
-        """Yield where a tensor comes from, through control flow.
+    def _origins(self, scope: _Scope, k: int, seen: frozenset[tuple[int, int]]) -> tuple[_Origin, ...]:
+        """Return where a tensor comes from, through control flow, each place once.
 
         What goes out of a loop goes once for every run of the loop, what it collects once a turn; what a turn leaves for the
         next is held from the loop's beginning to its end, and so is what bodies take from outside.
         """
-        if (id(scope), k) in seen:
-            return  # a state that goes round as it is
-        seen |= {(id(scope), k)}
+        place = (id(scope), k)
+        if place in self.known:
+            return self.known[place]
+        if place in seen:  # a state that goes round as it is
+            self.cut += 1
+            return ()
+        self.asked += 1
+        if self.asked > MOST_WAYS:
+            raise InputError(
+                "control flow hands tensors on in more ways than can be followed",
+                self.top.graph.name,
+                f"at most {MOST_WAYS:,}",
+            )
+        before = self.cut
+        found = tuple(dict.fromkeys(self._traced(scope, k, seen | {place})))
+        if self.cut == before:  # nothing was left out for those on the way here
+            self.known[place] = found
+        return found
+
+    def _traced(self, scope: _Scope, k: int, seen: frozenset[tuple[int, int]]) -> Iterator[_Origin]:
         graph = scope.graph
         if k in scope.standing:
             yield self._standing_origin(scope, k)

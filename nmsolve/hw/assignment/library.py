@@ -167,6 +167,11 @@ class Library:
         """Return all groups."""
         return tuple(self._content.fused.values())
 
+    @property
+    def has_verdicts(self) -> bool:
+        """Return whether an earlier run is on record."""
+        return bool(self._content.verdicts)
+
     def find(self, key: Key, processor: str, threads: int = 1) -> Entry | None:
         """Return the entry of an operation, None if there is none."""
         return self._content.entries.get((key, processor, threads))

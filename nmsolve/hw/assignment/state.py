@@ -64,11 +64,6 @@ class StatedAssignment:
         """The regressions that times come from: (type of operator, processor) -> median relative error."""
         return self.estimates.fits
 
-    @cached_property
-    def earlier(self) -> IntArray:
-        """(L, J) how often operators like these got a unit in earlier runs, less how often they failed to get it."""
-        return earlier_runs(self.estimates)
-
     def record(self, library: Library, unit: IntArray) -> None:
         """Write into a library which processors the operators got (L,), for the next run.
 
@@ -160,6 +155,7 @@ def state_assignment(
         together=together,
         objective=objective,
         ceilings=ceilings,
+        earlier=earlier_runs(estimates) if library is not None and library.has_verdicts else None,
     )
     names = tuple(
         tuple(row[k] if fine else "" for k, fine in zip(machine.owner.tolist(), able, strict=True))

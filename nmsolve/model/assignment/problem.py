@@ -146,6 +146,8 @@ class AssignProblem:
     objective : a name from :data:`OBJECTIVES`: ``latency``, the sum of all run times and transfers; ``energy``, likewise;
         ``load``, what the busiest unit or channel does; ``makespan``, the end of one inference
     ceilings : values of other objectives that may not be exceeded
+    earlier : (L, J) how often operators like these got a unit in earlier runs, less how often they failed to get it, or None;
+        advice for rules, no part of what the problem is
     """
 
     name: str
@@ -160,6 +162,7 @@ class AssignProblem:
     together: IntArray | None = None
     objective: str = "latency"
     ceilings: Ceilings = ()
+    earlier: IntArray | None = None
 
     def __post_init__(self) -> None:
         where, shape = self.name, (self.count, self.units.count)
@@ -190,6 +193,8 @@ class AssignProblem:
             )  # fmt: skip
         if self.together is not None and self.together.shape != (self.count,):
             raise InputError(f"together of shape {self.together.shape}", where, f"({self.count},)")
+        if self.earlier is not None and self.earlier.shape != shape:
+            raise InputError(f"earlier runs of shape {self.earlier.shape}", where, f"{shape}")
         self._require_units()
         self._require_flows()
         self._require_groups()
