@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from machines_support import table, two
 
+from nmsolve.hw.assignment.constraints import read_constraints
 from nmsolve.hw.assignment.machine_file import load_processors, processor_presets, processors_from_table
 from nmsolve.hw.assignment.roofline import Work, roofline, why_not
 from nmsolve.model.errors import InputError
@@ -168,6 +169,16 @@ def test_a_file_that_is_no_toml_is_one_line(content: bytes, words: str, tmp_path
     with pytest.raises(InputError, match=words) as error:
         load_processors(str(path))
     assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+def test_the_examples_of_the_documentation_are_read(tmp_path: Path) -> None:
+    """The machine, and the constraints beside it."""
+    text = (Path(__file__).parent.parent / "docs" / "processors.md").read_text("utf-8")
+    path = tmp_path / "board.toml"
+    path.write_text(text.split("```toml\n")[1].split("```")[0])
+    assert load_processors(str(path)).units.names == ("cpu", "npu/0", "npu/1")
+    path.write_text(text.split("```json\n")[1].split("```")[0])
+    assert read_constraints(path).memory == {"sram": 4_194_304}
 
 
 def test_an_unknown_preset_names_the_nearest(tmp_path: Path) -> None:
