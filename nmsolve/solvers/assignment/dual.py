@@ -8,22 +8,11 @@ steps of the contraction, messages and prices, and no tables.
 from __future__ import annotations
 
 import math
-import time
 from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.messages import (
-    Dual,
-    Network,
-    Rows,
-    ascend,
-    given,
-    network_of,
-    rows_of,
-    start_of,
-    value,
-)
+from nmsolve.heuristics.assignment.ascent import Ascent
 from nmsolve.model.assignment.contract import Contracted, contracted
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -33,15 +22,10 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.types import FloatArray, IntArray
 
-#: The temperature falls by this factor after each stage, and is back at ``AGAIN`` times the last one for the next round.
-COOLING, AGAIN = 0.6, 1e4
-#: Sweeps of a stage in the first round (twice as many in each later one), sweeps at temperature 0 before a bound is stated.
-SWEEPS, POLISH = 100, 10
-#: A round ends at this temperature, as a share of the bound per node, or after so many stages without a better bound.
-COLD, VAIN = 1e-7, 4
-ROUNDS = 4
-#: Seconds between two looks at the clock.
-GLANCE = 0.1
+#: Sweeps of a stage in the first round, twice as many in each later one, which begins at ``AGAIN`` times the last temperature.
+SWEEPS, AGAIN, ROUNDS = 100, 1e4, 4
+#: A round ends at this share of its first temperature.
+COLD = 1e-7
 #: Whole numbers stand for so many parts of a unit, at most, and sums stay below ``LARGEST``.
 PARTS, LARGEST = 2**30, 2.0**60
 #: Prices are finer by at most so many bits.
@@ -62,7 +46,8 @@ class DualAscent:
 
     def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
         """Ascend, and raise the bound after every stage that made it better."""
-        small = contracted(reduced(problem).network)
+        network = reduced(problem).network
+        small = contracted(network)
         if small is None:
             context.note("a node has no strategy that others allow: there is no solution")
             return
@@ -70,75 +55,21 @@ class DualAscent:
         if (tight.slack < 0).any():
             context.note("the least that all nodes need is more than a memory holds: there is no solution")
             return
-        _Ascent(small, reduced(problem).network.demand, tight, context).run()
 
+        def better(price: FloatArray, message: FloatArray) -> None:
+            bound = stated_bound(small, network.demand, tight, price, message)
+            if bound is not None:
+                context.raise_bound(bound)
 
-class _Ascent:
-    """Messages and prices on their way up."""
-
-    def __init__(self, small: Contracted, demand: IntArray, tight: Tight, context: Context) -> None:
-        self.small, self.demand, self.tight, self.context = small, demand, tight, context
-        self.net: Network = network_of(small.network)
-        self.rows: Rows = rows_of(tight)
-        self.dual: Dual = start_of(self.net, self.rows)
-        self.node = np.repeat(np.arange(small.network.count), np.diff(small.network.ptr))
-        self.best = -math.inf
-
-    def run(self) -> None:
-        """Cool down again and again."""
-        heat = self._hottest()
+        ascent = Ascent(small.network, tight, context.should_stop, better)
+        heat = ascent.hottest(context.incumbent()[1])
         for turn in range(ROUNDS):
-            before = self.best
-            last = self._cool(heat, SWEEPS * 2**turn)
-            if self.context.should_stop() or not self.best > before:
+            before = ascent.best
+            last = ascent.cool(heat, COLD, SWEEPS * 2**turn)
+            if context.should_stop() or not ascent.best > before:
                 return
             heat = min(heat, last * AGAIN)
-            self.dual.step[:] = 1.0
-
-    def _hottest(self) -> float:
-        """Return what a node costs on average, as far as it is known."""
-        self._stated()
-        known = self.context.incumbent()[1]
-        scale = max(abs(self.best), abs(known) if math.isfinite(known) else 0.0)
-        if scale < 1:
-            finite = self.net.table[np.isfinite(self.net.table)]
-            scale = max(1.0, float(finite.sum()) / max(1, len(finite)) * len(self.net.ends))
-        return scale / self.small.network.count
-
-    def _cool(self, heat: float, sweeps: int) -> float:
-        """Ascend at falling temperatures; the last one."""
-        cold, vain = heat * COLD, 0
-        while heat > cold and vain < VAIN and not self.context.should_stop():
-            self._ascend(heat, sweeps)
-            vain = 0 if self._stated() else vain + 1
-            heat *= COOLING
-        return heat
-
-    def _ascend(self, heat: float, sweeps: int) -> None:
-        """Make so many sweeps, fewer if time is up."""
-        done, some = 0, 1
-        while done < sweeps and not self.context.should_stop():
-            start = time.perf_counter()
-            ascend(self.net, self.rows, self.dual, self.node, heat, min(some, sweeps - done))
-            done += some
-            if time.perf_counter() - start < GLANCE / 2:
-                some *= 2
-
-    def _stated(self) -> bool:
-        """State the bound of messages polished at temperature 0; whether it is better than before."""
-        warm = self.dual.message.copy()
-        ascend(self.net, self.rows, self.dual, self.node, 0.0, POLISH)
-        out = np.zeros_like(warm)
-        given(self.net, self.dual, out)
-        self.dual.message[:] = warm
-        proved = value(self.net, self.dual, out) - float(self.dual.price @ self.rows.slack)
-        if not proved + self.small.network.constant > self.best:
-            return False
-        self.best = proved + self.small.network.constant
-        bound = stated_bound(self.small, self.demand, self.tight, self.dual.price, out)
-        if bound is not None:
-            self.context.raise_bound(bound)
-        return True
+            ascent.dual.step[:] = 1.0
 
 
 def stated_bound(

@@ -1,0 +1,297 @@
+"""Block moves of a cost network: the strategies of a random tree of nodes are chosen anew, all at once, by a dynamic program.
+
+All other nodes stay. Memory has prices in the dynamic program; what a move really costs and needs decides whether it stays.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.assignment.messages import Network
+from nmsolve.heuristics.rng import below, uniform
+from nmsolve.model.compiled import kernel, plain, plain_callee
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
+
+
+class Needs(NamedTuple):
+    """What choices need of memories, by choice, in floats (:class:`~nmsolve.model.assignment.tight.Tight`).
+
+    Attributes
+    ----------
+    charge : (choices,) what a choice's bytes cost
+    """
+
+    ptr: IntArray
+    row: IntArray
+    amount: FloatArray
+    slack: FloatArray
+    charge: FloatArray
+
+
+class State(NamedTuple):
+    """Where the search is.
+
+    Attributes
+    ----------
+    at, best : (N,) strategies, and the best ones that keep within all memories
+    used : (R,) bytes
+    total : (4,) cost, bytes too many, cost of ``best``, and what a byte too many costs
+    """
+
+    at: IntArray
+    best: IntArray
+    used: FloatArray
+    total: FloatArray
+
+
+class Block(NamedTuple):
+    """Room for one move.
+
+    Attributes
+    ----------
+    nodes : (N,) its nodes, each after the one that it hangs on
+    up : (N,) pair that a node hangs on, -1 for the first
+    seen : (N,) how many pairs a node has with the block, -1 for its own nodes
+    value : (choices,) least cost of what hangs on a node with one of its strategies
+    pick : (entries,) for strategies of the upper node the best one of the lower, see ``Network.to``
+    new : (N,) strategies by position in ``nodes``
+    """
+
+    nodes: IntArray
+    up: IntArray
+    seen: IntArray
+    value: FloatArray
+    pick: IntArray
+    new: IntArray
+
+
+@plain_callee
+def _other(net: Network, e: int, i: int) -> int:
+    return int(net.ends[e, 1] if net.ends[e, 0] == i else net.ends[e, 0])
+
+
+@plain_callee
+def _entry(net: Network, e: int, i: int, a: int, b: int) -> float:
+    """Return the cost of strategy a of node i and b of the other node of a pair."""
+    wide = net.ptr[net.ends[e, 1] + 1] - net.ptr[net.ends[e, 1]]
+    if net.ends[e, 0] == i:
+        return float(net.table[net.table_ptr[e] + a * wide + b])
+    return float(net.table[net.table_ptr[e] + b * wide + a])
+
+
+@plain_callee
+def _grow(net: Network, block: Block, most: int, rng: AnyArray) -> int:
+    """Grow a random tree of at most so many nodes with no pair between them but those of the tree; its size."""
+    count, n = 1, len(net.ptr) - 1
+    block.nodes[0] = below(rng, n)
+    block.up[0] = -1
+    for i in range(n):
+        block.seen[i] = 0
+    block.seen[block.nodes[0]] = -1
+    done = 0
+    while done < count and count < most:
+        # the next node to grow from: a random one of those not yet grown
+        k = done + below(rng, count - done)
+        block.nodes[done], block.nodes[k] = block.nodes[k], block.nodes[done]
+        block.up[done], block.up[k] = block.up[k], block.up[done]
+        i = block.nodes[done]
+        done += 1
+        start, size = net.pair_ptr[i], net.pair_ptr[i + 1] - net.pair_ptr[i]
+        shift = below(rng, max(1, size))
+        for p in range(size):
+            e = net.pairs[start + (p + shift) % size]
+            j = _other(net, e, i)
+            if block.seen[j] != 0 or count >= most:
+                continue
+            touching = 0
+            for q in range(net.pair_ptr[j], net.pair_ptr[j + 1]):
+                touching += block.seen[_other(net, net.pairs[q], j)] == -1
+            block.seen[j] = -1 if touching == 1 else 1
+            if touching == 1:
+                block.nodes[count], block.up[count] = j, e
+                count += 1
+    return count
+
+
+@plain_callee
+def _solve(
+    net: Network,
+    needs: Needs,
+    state: State,
+    block: Block,
+    count: int,
+    thrift: float,
+    heat: float,
+    rng: AnyArray,
+) -> None:
+    """Choose the block's strategies; costs are blurred by about ``heat``, prices of memory count ``thrift`` times."""
+    for k in range(count):
+        i = block.nodes[k]
+        for a in range(net.ptr[i], net.ptr[i + 1]):
+            block.value[a] = net.cost[a] + thrift * needs.charge[a] - heat * np.log(uniform(rng) + 1e-12)
+    for k in range(count - 1, -1, -1):
+        i = block.nodes[k]
+        size, start = net.ptr[i + 1] - net.ptr[i], net.ptr[i]
+        for p in range(net.pair_ptr[i], net.pair_ptr[i + 1]):
+            e = net.pairs[p]
+            j = _other(net, e, i)
+            if block.seen[j] != -1:
+                for a in range(size):
+                    block.value[start + a] += _entry(net, e, i, a, state.at[j])
+        e = block.up[k]
+        if e >= 0:
+            j = _other(net, e, i)
+            to = net.to[e, 0] if net.ends[e, 0] == j else net.to[e, 1]
+            for b in range(net.ptr[j + 1] - net.ptr[j]):
+                least = np.inf
+                for a in range(size):
+                    one = block.value[start + a] + _entry(net, e, i, a, b)
+                    if one < least:
+                        least = one
+                        block.pick[to + b] = a
+                block.value[net.ptr[j] + b] += least
+    for k in range(count):
+        i, e = block.nodes[k], block.up[k]
+        if e < 0:
+            block.new[i] = 0
+            for a in range(1, net.ptr[i + 1] - net.ptr[i]):
+                if block.value[net.ptr[i] + a] < block.value[net.ptr[i] + block.new[i]]:
+                    block.new[i] = a
+        else:
+            j = _other(net, e, i)
+            to = net.to[e, 0] if net.ends[e, 0] == j else net.to[e, 1]
+            block.new[i] = block.pick[to + block.new[j]]
+
+
+@plain_callee
+def _local(net: Network, state: State, block: Block, count: int, new: bool) -> float:
+    """Return what the block's nodes and their pairs cost, with their old strategies or the new ones."""
+    total = 0.0
+    for k in range(count):
+        i = block.nodes[k]
+        a = block.new[i] if new else state.at[i]
+        total += net.cost[net.ptr[i] + a]
+        for p in range(net.pair_ptr[i], net.pair_ptr[i + 1]):
+            e = net.pairs[p]
+            j = _other(net, e, i)
+            inside = block.seen[j] == -1
+            if not inside or net.ends[e, 0] == i:
+                total += _entry(net, e, i, a, block.new[j] if new and inside else state.at[j])
+    return total
+
+
+@plain_callee
+def _take(net: Network, needs: Needs, state: State, i: int, a: int) -> float:
+    """Give a node another strategy; by how much more bytes are too many."""
+    more = 0.0
+    for sign in (-1.0, 1.0):
+        choice = net.ptr[i] + (state.at[i] if sign < 0 else a)
+        for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
+            r = needs.row[k]
+            more -= max(0.0, state.used[r] - needs.slack[r])
+            state.used[r] += sign * needs.amount[k]
+            more += max(0.0, state.used[r] - needs.slack[r])
+    state.at[i] = a
+    return more
+
+
+@plain_callee
+def _keep(state: State) -> None:
+    """Make the solution the best one if it is and nothing is too much."""
+    if state.total[1] == 0 and state.total[0] < state.total[2]:
+        state.total[2] = state.total[0]
+        for i in range(len(state.at)):
+            state.best[i] = state.at[i]
+
+
+@plain
+def measure(net: Network, needs: Needs, state: State) -> None:
+    """Set the used bytes and the totals from ``at``, and ``best`` if nothing is too much."""
+    total = 0.0
+    for r in range(len(state.used)):
+        state.used[r] = 0.0
+    for i in range(len(net.ptr) - 1):
+        choice = net.ptr[i] + state.at[i]
+        total += net.cost[choice]
+        for k in range(needs.ptr[choice], needs.ptr[choice + 1]):
+            state.used[needs.row[k]] += needs.amount[k]
+    for e in range(len(net.ends)):
+        total += _entry(net, e, net.ends[e, 0], state.at[net.ends[e, 0]], state.at[net.ends[e, 1]])
+    state.total[0], state.total[1] = total, 0.0
+    for r in range(len(needs.slack)):
+        state.total[1] += max(0.0, state.used[r] - needs.slack[r])
+    _keep(state)
+
+
+@kernel
+def round_messages(net: Network, unary: FloatArray, message: FloatArray, at: IntArray) -> None:
+    """Set ``at``: node after node takes what is cheapest with the nodes before it and the messages of those after it."""
+    for i in range(len(net.ptr) - 1):
+        size = net.ptr[i + 1] - net.ptr[i]
+        cost = unary[net.ptr[i] : net.ptr[i + 1]].copy()
+        for p in range(net.pair_ptr[i], net.pair_ptr[i + 1]):
+            e = net.pairs[p]
+            for a in range(size):
+                if net.ends[e, 0] == i:
+                    cost[a] += message[net.to[e, 0] + a]
+                else:
+                    cost[a] += _entry(net, e, i, a, at[net.ends[e, 0]])
+        at[i] = np.argmin(cost)
+
+
+@plain
+def anneal(
+    net: Network,
+    needs: Needs,
+    state: State,
+    block: Block,
+    heats: FloatArray,
+    begin: int,
+    end: int,
+    rng: AnyArray,
+) -> int:
+    """Make moves number ``begin`` to ``end`` of an annealing; how many changed something.
+
+    A move stays if it makes cost and bytes too many, at their price, no dearer than chance at this temperature allows.
+
+    Parameters
+    ----------
+    heats : (3,) first and last temperature, and the number of moves of the whole annealing
+    """
+    taken = 0
+    n = len(net.ptr) - 1
+    for move in range(begin, end):
+        heat = heats[0] * (heats[1] / heats[0]) ** (move / heats[2])
+        most = 1 + below(rng, 8 if below(rng, 3) > 0 else n)
+        count = _grow(net, block, most, rng)
+        thrift = 2.0 * uniform(rng)
+        _solve(net, needs, state, block, count, thrift, heat if below(rng, 4) > 0 else 0.0, rng)
+        changed = 0
+        for k in range(count):
+            changed += block.new[block.nodes[k]] != state.at[block.nodes[k]]
+        if changed == 0:
+            continue
+        dearer = _local(net, state, block, count, True) - _local(net, state, block, count, False)
+        allowed = -heat * np.log(uniform(rng) + 1e-12)
+        if state.total[1] == 0 and dearer > allowed:
+            continue
+        more = 0.0
+        for k in range(count):  # the old strategies are kept where the new ones were
+            i = block.nodes[k]
+            if block.new[i] != state.at[i]:
+                old = state.at[i]
+                more += _take(net, needs, state, i, block.new[i])
+                block.new[i] = old
+        if dearer + state.total[3] * more > allowed:
+            for k in range(count):
+                i = block.nodes[k]
+                if block.new[i] != state.at[i]:
+                    _take(net, needs, state, i, block.new[i])
+            continue
+        taken += 1
+        state.total[0] += dearer
+        state.total[1] = max(0.0, state.total[1] + more)
+        _keep(state)
+    return taken
