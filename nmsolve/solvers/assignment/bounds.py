@@ -53,7 +53,7 @@ def bounds(problem: AssignProblem) -> list[Bound]:
     if problem.objective == "makespan":
         program = program_of(problem)
         longest, _, _ = along_cuts(program, tables_of(program))
-        out.append(_bound("path", longest))
+        out.append(_bound("path", longest, cuts=program.cuts))
     return out
 
 

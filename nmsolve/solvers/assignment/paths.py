@@ -18,6 +18,8 @@ from nmsolve.model.types import IntArray
 
 #: Longer than any schedule; two of them can be added.
 NEVER = 2**61
+#: Blocks of more operators are cut once more. An operator is short that takes less than this part of all work.
+LARGE, SHORT = 48, 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,25 +61,86 @@ class Program:
 
     @cached_property
     def cuts(self) -> list[int]:
-        """Operators before or after which all others come, and every group as a whole; in their order."""
-        before, after = self.related
-        everything = (1 << self.problem.count) - 1
-        masks = [sum(1 << i for i in own) for own in self.own]
-        return [
-            i for i in range(self.problem.count)
-            if before[i] | after[i] | 1 << i == everything
-            and all(not (mask & after[i] and mask & ~after[i]) for mask in masks)
-        ]  # fmt: skip
+        """Operators along which the program is cut, each before the next; no group is on both sides of one."""
+        ends = [block[-1] for block in self.blocks]
+        return ends if self._ends_in_cut else ends[:-1]
+
+    @property
+    def _ends_in_cut(self) -> bool:
+        """Whether all operators but those that are in no block are before the last one, so that nothing follows the last cut."""
+        before, _ = self.related
+        *_, last = self.blocks
+        return all(before[last[-1]] >> i & 1 for i in last[:-1]) and self._parts_no_group(last[-1])
+
+    def _parts_no_group(self, cut: int) -> bool:
+        after = self.related[1][cut]
+        return all(not (mask & after and mask & ~after) for mask in self.masks)
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """Members of groups as bits."""
+        return [sum(1 << i for i in own) for own in self.own]
 
     @cached_property
     def blocks(self) -> list[list[int]]:
-        """Operators from after one cut up to the next one, this one included; after the last cut too where there are any."""
+        """Operators from after one cut up to the next one, this one included; after the last cut too where there are any.
+
+        All are after the cut before them and before the one at their end. Cuts are first the operators before or after which all
+        others come. Blocks of more than :data:`LARGE` are cut where what comes neither before nor after the cut is *cheap*:
+        in no group, and scalar or short. It is then in no block, and nothing is said about it.
+        """
+        before, after = self.related
+        count = self.problem.count
+        everything = (1 << count) - 1
+        whole = [
+            i for i in range(count) if before[i] | after[i] | 1 << i == everything and self._parts_no_group(i)
+        ]
         out, start = [], 0
-        for cut in self.cuts:
-            out.append(list(range(start, cut + 1)))
+        for cut in whole:
+            out += self._divided(list(range(start, cut + 1)))
             start = cut + 1
-        rest = list(range(start, self.problem.count))
-        return [*out, rest] if rest else out
+        return [*out, *self._divided(list(range(start, count)))] if start < count else out
+
+    @cached_property
+    def loose(self) -> list[int]:
+        """Operators that are in no block."""
+        return sorted(set(range(self.problem.count)).difference(*self.blocks))
+
+    @cached_property
+    def _least(self) -> list[int]:
+        least: list[int] = self.run.min(axis=1).tolist()
+        return least
+
+    @cached_property
+    def _cheap(self) -> int:
+        """Operators that a cut may leave out, as bits."""
+        short = sum(self._least) / SHORT
+        grouped = set().union(*self.own)
+        return sum(
+            1 << i for i in range(self.problem.count)
+            if i not in grouped and (self.problem.scalar[i] or self._least[i] <= short)
+        )  # fmt: skip
+
+    def _divided(self, block: list[int]) -> list[list[int]]:
+        """Return a block, or several if it is large: cut where least work is left out, nearest to its middle."""
+        if len(block) <= LARGE:
+            return [block]
+        before, after = self.related
+        inside = sum(1 << i for i in block)
+        grain = sum(self._least) / SHORT + 1
+        best: tuple[tuple[float, int], int] | None = None
+        for place, v in enumerate(block[:-1]):
+            rest = inside & ~(before[v] | after[v] | 1 << v)
+            if not rest & ~self._cheap and inside & after[v] and self._parts_no_group(v):
+                left_out = sum(self._least[i] for i in block if rest >> i & 1)
+                key = (left_out // grain, abs(2 * place - len(block)))
+                if best is None or key < best[0]:
+                    best = key, v
+        if best is None:
+            return [block]
+        v = best[1]
+        first = [i for i in block if (before[v] | 1 << v) >> i & 1]
+        return [*self._divided(first), *self._divided([i for i in block if after[v] >> i & 1])]
 
 
 def program_of(problem: AssignProblem) -> Program:
@@ -250,8 +313,8 @@ def bounds_of(program: Program, tables: list[IntArray] | None = None) -> Bounds:
     count, units = program.problem.count, program.problem.units.count
     known = tables_of(program) if tables is None else tables
     value, before, after = along_cuts(program, known)
-    head, tail = np.zeros((count, units), np.int64), np.zeros((count, units), np.int64)
-    group_end = np.full((program.problem.groups.count, units), NEVER, np.int64)
+    head, tail = program.run.copy(), np.zeros((count, units), np.int64)
+    group_end = program.whole.copy()
     for number, block in enumerate(program.blocks):
         first = program.cuts[number - 1] if number else None
         last = program.cuts[number] if number < len(program.cuts) else None

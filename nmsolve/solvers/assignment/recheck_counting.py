@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +32,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     elif kind == "load" and objective in ("load", "makespan"):
         value = _load(_least(problem, False), _weights(problem, bound.certificate))
     elif kind == "path" and objective == "makespan":
-        value = _longest(problem)
+        value = _Paths(problem, bound.certificate).longest()
     else:
         raise CertificateError(f"kind {str(kind)[:40]!r} says nothing about {objective}")
     text = f"recomputed: {value:,.0f}, claimed {bound.value:,.10g}"
@@ -83,15 +84,10 @@ def _load(least: list[dict[int, int]], weights: list[int]) -> float:
     return max(-(-work // sum(weights)), max(min(costs.values()) for costs in least))
 
 
-def _longest(problem: AssignProblem) -> float:
-    """The longest path, joined where all operators are before or after one."""
-    return _Paths(problem).longest()
-
-
 class _Paths:
-    """What waits for what, by dictionaries."""
+    """What waits for what, by dictionaries, and the blocks between the cuts of a certificate."""
 
-    def __init__(self, problem: AssignProblem) -> None:
+    def __init__(self, problem: AssignProblem, certificate: Mapping[str, Any]) -> None:
         self.problem = problem
         self.waits: dict[int, list[tuple[int, int]]] = {i: [] for i in range(problem.count)}
         flows = problem.flows
@@ -101,49 +97,59 @@ class _Paths:
                     self.waits[u].append((int(flows.source[t]), t))
         self.own = [problem.groups.of(k).tolist() for k in range(problem.groups.count)]
         self.site = problem.units.site.tolist()
+        self.cuts = self._cuts(certificate)
+        self.blocks = self._blocks()
 
-    def cuts(self) -> list[int]:
-        """Operators that all others are before or after, and that part no group."""
-        count = self.problem.count
+    def _cuts(self, certificate: Mapping[str, Any]) -> list[int]:
+        cuts, count = certificate.get("cuts"), self.problem.count
+        if not isinstance(cuts, list) or any(isinstance(c, bool) or not isinstance(c, int) for c in cuts):
+            raise CertificateError("cuts must be a list of operators")
+        if any(not 0 <= c < count for c in cuts) or sorted(set(cuts)) != cuts:
+            raise CertificateError(f"cuts must be operators below {count}, rising")
+        return cuts
+
+    def _blocks(self) -> list[list[int]]:
+        """Operators after one cut and before the next one, and that one; after the last cut what is after it.
+
+        Raises
+        ------
+        CertificateError : a cut that is not before the next one, a group that is in a block in part only
+        """
         before: list[set[int]] = []
-        for i in range(count):
+        for i in range(self.problem.count):
             before.append(set().union(*({p} | before[p] for p, _ in self.waits[i])))
-        after = [0] * count
-        for some in before:
-            for p in some:
-                after[p] += 1
-        return [
-            i
-            for i in range(count)
-            if len(before[i]) + after[i] == count - 1 and not any(own[0] <= i < own[-1] for own in self.own)
-        ]
+        if any(c not in before[d] for c, d in itertools.pairwise(self.cuts)):
+            raise CertificateError("every cut must be before the next one")
+        out, first = [], -1
+        for last in [*self.cuts, self.problem.count]:
+            reach = range(self.problem.count) if last == self.problem.count else sorted({last} | before[last])
+            out.append([i for i in reach if first < 0 or first in before[i]])
+            first = last
+        number = {i: n for n, block in enumerate(out) for i in block}
+        if any(len({number.get(i) for i in own}) > 1 for own in self.own):
+            raise CertificateError("a cut parts a group")
+        return out
 
     def longest(self) -> float:
         """Go from cut to cut: the least end on every unit of a cut, from that of the one before."""
-        now: dict[int, float] | None = None
-        last, start = -1, 0
-        for cut in self.cuts():
-            ends = {a: self._ends(range(start, cut + 1), last, a) for a in ([-1] if now is None else now)}
-            then: dict[int, float] = {}
-            for a, end in ends.items():
-                for j, value in end[cut].items():
-                    total = value + (0 if now is None else now[a])
-                    then[j] = min(then.get(j, math.inf), total)
-            now, last, start = then, cut, cut + 1
-        if start == self.problem.count and now is not None:
-            return min(now.values(), default=math.inf)
+        now: dict[int, float] = {-1: 0}
         inner = {i for own in self.own for i in own[:-1]}
-        best = math.inf
-        for a in [-1] if now is None else list(now):
-            end = self._ends(range(start, self.problem.count), last, a)
-            longest = max(
-                (min(end[i].values(), default=math.inf) for i in end if i not in inner and i >= start),
-                default=0,
-            )
-            best = min(best, longest + (0 if now is None else now[a]))
-        return best
+        first = -1
+        for cut, block in zip([*self.cuts, None], self.blocks, strict=True):
+            then: dict[int, float] = {}
+            for a, since in now.items():
+                ends = self._ends(block, first, a)
+                if cut is None:
+                    last = [min(ends[i].values(), default=math.inf) for i in block if i not in inner]
+                    ends[-1], cut_now = {-1: max(last, default=0)}, -1
+                else:
+                    cut_now = cut
+                for j, value in ends[cut_now].items():
+                    then[j] = min(then.get(j, math.inf), value + since)
+            now, first = then, -1 if cut is None else cut
+        return min(now.values(), default=math.inf)
 
-    def _ends(self, block: range, cut: int, unit: int) -> dict[int, dict[int, float]]:
+    def _ends(self, block: list[int], cut: int, unit: int) -> dict[int, dict[int, float]]:
         """By operator and unit, when it ends at least, alone or as the last of a group, if the cut ended on a unit at 0."""
         problem = self.problem
         done: dict[int, dict[int, float]] = {} if cut < 0 else {cut: {unit: 0}}

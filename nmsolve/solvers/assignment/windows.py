@@ -103,14 +103,15 @@ def windows_between(program: Program, ends: list[int], tables: list[IntArray]) -
 
 
 def clean_cuts(program: Program) -> list[int]:
-    """Return the cuts that no tensor passes by that takes time to send, but what the beginning makes."""
+    """Return the cuts that no tensor passes by that takes time to send, but what the beginning or operators in no block make."""
     out, furthest = [], 0
+    loose = set(program.loose)
     takes_time = program.problem.flows.time.max(axis=(1, 2), initial=0)
     cuts = set(program.cuts)
     for i in range(program.problem.count):
         if i in cuts and furthest <= i:
             out.append(i)
-        if i:
+        if i and i not in loose:
             furthest = max([furthest, *(u for u, t in program.feeds[i] if takes_time[t] > 0)])
     return out
 
@@ -188,4 +189,8 @@ def together(windows: Windows) -> Assignment | None:
         unit[inside], fused[part.groups] = solved.unit[skip:], solved.fused
         start[inside], finish[inside] = moment + solved.start[skip:], moment + solved.finish[skip:]
         moment = int(finish[inside].max())
+    for i in program.loose:
+        unit[i] = int(np.argmin(program.run[i]))
+        start[i] = max((int(finish[p]) for p, _ in program.waits[i]), default=0)
+        finish[i] = start[i] + program.run[i, unit[i]]
     return Assignment(unit, fused, rank_by(problem, start, finish))
