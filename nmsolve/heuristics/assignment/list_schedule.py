@@ -128,6 +128,11 @@ class Search:
                 chunk *= 2
         return bool(self._level[1] < before)
 
+    @property
+    def value(self) -> float:
+        """What the best legal state costs, inf without one."""
+        return float(self._level[1])
+
     def packed(self) -> IntArray:
         """Return the best legal state as engines offer it; without one, that where the search is."""
         state = self._best if np.isfinite(self._level[1]) else self._now

@@ -18,8 +18,8 @@ from nmsolve.solvers.assignment.paths import NEVER, Program, bounds_of, program_
 from nmsolve.solvers.assignment.windows import Parts, Windows, clean_cuts, improve, together, windows_between
 from nmsolve.solvers.search.exact import run_model
 
-#: Most effort for one part (CP-SAT's measure, about CPU seconds) between neighbouring cuts, and between clean ones.
-EFFORT = (2.0, 6.0)
+#: Most seconds of CP-SAT for one part between neighbouring cuts, and between clean ones.
+SECONDS = (2.0, 6.0)
 
 
 class MakespanCpSat:
@@ -51,17 +51,17 @@ class MakespanCpSat:
         program = program_of(problem)
         tables = tables_of(program)
         parts = Parts(context)
-        for ends, effort in zip((program.cuts, clean_cuts(program)), EFFORT, strict=True):
+        for ends, seconds in zip((program.cuts, clean_cuts(program)), SECONDS, strict=True):
             windows = windows_between(program, ends, tables)
-            if context.should_stop() or not self._by_windows(windows, parts, context, effort):
+            if context.should_stop() or not self._by_windows(windows, parts, context, seconds):
                 return
             if ends is program.cuts:
                 tables = windows.tables
         self._whole(problem, program, tables, context)
 
-    def _by_windows(self, windows: Windows, parts: Parts, context: Context, effort: float) -> bool:
+    def _by_windows(self, windows: Windows, parts: Parts, context: Context, seconds: float) -> bool:
         """Raise the bound to the least sum of windows and offer its schedule. Return False if time is up before."""
-        done = improve(windows, parts, context, effort)
+        done = improve(windows, parts, context, seconds)
         value = windows.way()[0]
         certificate = {"status": "parts between cuts", "seed": context.seed, "parts": len(windows.found)}
         context.raise_bound(

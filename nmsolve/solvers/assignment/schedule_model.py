@@ -59,6 +59,8 @@ def build(
     schedule_rules.arrivals(rows, data, costs, v, at, program, most)
     schedule_rules.within_paths(rows, data, v, known, below)
     schedule_rules.ends_by_unit(rows, data, v, at, margins, most)
+    for load in rules.loads(rows, data, costs, v):
+        rows.add(load <= at.whole)
     rows.minimise(at.whole)
     if start is not None:
         rules.hint(rows, data, v, start)

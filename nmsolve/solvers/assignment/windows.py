@@ -11,18 +11,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.list_schedule import Search, first_assignments
 from nmsolve.heuristics.assignment.orders import rank_by
-from nmsolve.hw.assignment.evaluate import schedule_of
+from nmsolve.hw.assignment.evaluate import objective, schedule_of
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment import schedule_model
+from nmsolve.solvers.assignment.bounds import bounds
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.parts import Part, part_of
 from nmsolve.solvers.assignment.paths import NEVER, Program, bounds_of, program_of
 from nmsolve.solvers.search.cpsat import solve
 from nmsolve.solvers.search.exact import within
+
+#: Annealings that a part gets before CP-SAT: steps per operator, and how hot.
+QUICK = ((100, 0.02), (400, 0.3), (800, 0.02))
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,37 +122,56 @@ def clean_cuts(program: Program) -> list[int]:
 
 
 class Parts:
-    """Solves parts by CP-SAT, equal ones once."""
+    """Solves parts by local search and CP-SAT, equal ones once."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._known: dict[str, Solved] = {}
 
-    def solve(self, part: Part, effort: float) -> Solved:
-        """Return what CP-SAT says of a part within ``effort`` (its own measure of work, about CPU seconds)."""
+    def solve(self, part: Part, seconds: float) -> Solved:
+        """Return what is found about a part within about so many seconds."""
         key = part.problem.content_hash
         if key not in self._known:
-            self._known[key] = self._solve(part.problem, effort)
+            self._known[key] = self._solve(part.problem, seconds)
         return self._known[key]
 
-    def _solve(self, problem: AssignProblem, effort: float) -> Solved:
-        program = program_of(problem)
-        known = bounds_of(program)
-        if known.value >= NEVER:
+    def _solve(self, problem: AssignProblem, seconds: float) -> Solved:
+        """Bounds at once, a schedule by local search; where they differ, CP-SAT."""
+        bound = max(b.value for b in bounds(problem))
+        if bound >= NEVER:
             return Solved(NEVER)
-        built = schedule_model.build(assign_data(problem), program, known, bound=float(known.value))
-        end = solve(built, **within(self._context), effort=effort)
-        if end.status == "INFEASIBLE":
-            return Solved(NEVER)
-        bound = known.value if end.bound is None else max(known.value, int(built.claim.bound(end.bound)))
-        if end.core is None:
-            return Solved(bound)
-        answer = Assignment.unpacked(problem, end.core)
+        answer = quickly(problem, bound, self._context)
+        value = objective(problem, answer)
+        if value > bound and not self._context.should_stop():
+            program = program_of(problem)
+            built = schedule_model.build(
+                assign_data(problem), program, bounds_of(program), start=answer, bound=bound, below=value
+            )
+            limit = min(seconds, self._context.time_left())
+            end = solve(built, **{**within(self._context), "seconds": limit})
+            if end.status == "INFEASIBLE":
+                bound = float(value)
+            elif end.bound is not None:
+                bound = min(float(value), max(bound, built.claim.bound(end.bound)))
+            if end.core is not None:
+                better = Assignment.unpacked(problem, end.core)
+                answer = min(answer, better, key=lambda one: objective(problem, one))
         schedule = schedule_of(problem, answer)
-        return Solved(bound, answer.unit, answer.fused, schedule.start, schedule.finish)
+        return Solved(int(bound), answer.unit, answer.fused, schedule.start, schedule.finish)
 
 
-def improve(windows: Windows, parts: Parts, context: Context, effort: float) -> bool:
+def quickly(problem: AssignProblem, bound: float, context: Context) -> Assignment:
+    """Return a good assignment of a small problem, found in a moment."""
+    search = Search(problem, context.seed)
+    search.begin(first_assignments(problem))
+    for steps, hot in QUICK:
+        if search.value <= bound or context.should_stop():
+            break
+        search.improve(steps, hot, context)
+    return Assignment.unpacked(problem, search.packed())
+
+
+def improve(windows: Windows, parts: Parts, context: Context, seconds: float) -> bool:
     """Replace times on the least way by what CP-SAT proves until the way has only such. Return False if time is up before."""
     while True:
         value, way = windows.way()
@@ -161,7 +185,7 @@ def improve(windows: Windows, parts: Parts, context: Context, effort: float) -> 
         for w, a, b in open_:
             if context.should_stop():
                 return False
-            solved = parts.solve(windows.part(w, a, b), effort)
+            solved = parts.solve(windows.part(w, a, b), seconds)
             windows.found[w, a, b] = solved
             windows.tables[w][a, b] = max(int(windows.tables[w][a, b]), solved.bound)
 
