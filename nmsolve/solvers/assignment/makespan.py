@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from nmsolve.heuristics.assignment.list_schedule import Search
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, meets
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment import schedule_model
@@ -20,6 +21,8 @@ from nmsolve.solvers.search.exact import run_model
 
 #: Most seconds of CP-SAT for one part between neighbouring cuts, and between clean ones.
 SECONDS = (2.0, 6.0)
+#: Part of the time left for the annealing of what parts make together, its steps per operator and how hot it is, coldest last.
+POLISH, STEPS, HOT = 0.1, 400, (0.0005, 0.005)
 
 
 class MakespanCpSat:
@@ -70,7 +73,19 @@ class MakespanCpSat:
         answer = together(windows)
         if answer is not None:
             context.offer(answer.packed(windows.program.problem), "parts")
+            self._polish(windows.program.problem, context)
         return done
+
+    def _polish(self, problem: AssignProblem, context: Context) -> None:
+        """Anneal what the parts make together, for a part of the time left: they know nothing of what passes them by."""
+        packed, best = context.incumbent()
+        if packed is None or meets(context.bound(), best, 1.0):
+            return
+        search, until = Search(problem, context.seed), context.worked() + POLISH * context.time_left()
+        search.begin([Assignment.unpacked(problem, packed)])
+        for hot in HOT[::-1]:
+            while context.worked() < until and search.improve(STEPS, hot, context):
+                context.offer(search.packed(), "polish")
 
     def _whole(
         self,

@@ -72,9 +72,11 @@ class Program:
         *_, last = self.blocks
         return all(before[last[-1]] >> i & 1 for i in last[:-1]) and self._parts_no_group(last[-1])
 
-    def _parts_no_group(self, cut: int) -> bool:
+    def _parts_no_group(self, cut: int, rest: int = 0) -> bool:
+        """Whether the members of every group are all before the cut (or it is one), all after it, or all in ``rest``."""
         after = self.related[1][cut]
-        return all(not (mask & after and mask & ~after) for mask in self.masks)
+        kinds = (after, rest)
+        return all(not (mask & kind and mask & ~kind) for mask in self.masks for kind in kinds)
 
     @cached_property
     def masks(self) -> list[int]:
@@ -87,7 +89,7 @@ class Program:
 
         All are after the cut before them and before the one at their end. Cuts are first the operators before or after which all
         others come. Blocks of more than :data:`LARGE` are cut where what comes neither before nor after the cut is *cheap*:
-        in no group, and scalar or short. It is then in no block, and nothing is said about it.
+        scalar or short. It is then in no block, and nothing is said about it.
         """
         before, after = self.related
         count = self.problem.count
@@ -115,11 +117,9 @@ class Program:
     def _cheap(self) -> int:
         """Operators that a cut may leave out, as bits."""
         short = sum(self._least) / SHORT
-        grouped = set().union(*self.own)
         return sum(
-            1 << i for i in range(self.problem.count)
-            if i not in grouped and (self.problem.scalar[i] or self._least[i] <= short)
-        )  # fmt: skip
+            1 << i for i in range(self.problem.count) if self.problem.scalar[i] or self._least[i] <= short
+        )
 
     def _divided(self, block: list[int]) -> list[list[int]]:
         """Return a block, or several if it is large: cut where least work is left out, nearest to its middle."""
@@ -131,7 +131,7 @@ class Program:
         best: tuple[tuple[float, int], int] | None = None
         for place, v in enumerate(block[:-1]):
             rest = inside & ~(before[v] | after[v] | 1 << v)
-            if not rest & ~self._cheap and inside & after[v] and self._parts_no_group(v):
+            if not rest & ~self._cheap and inside & after[v] and self._parts_no_group(v, rest):
                 left_out = sum(self._least[i] for i in block if rest >> i & 1)
                 key = (left_out // grain, abs(2 * place - len(block)))
                 if best is None or key < best[0]:
