@@ -6,7 +6,7 @@ instances of the iopddl contest (``.json`` or ``.json.gz``). CPU seconds are of 
 
 * ``cut``: two processors (``laptop-npu``): the minimum cut, its CPU seconds, and whether CP-SAT proves the same optimum
 * ``rules``: what each rule of compilers loses against that optimum, as a gap
-* ``server``: one host and four accelerator cores (``server-4acc``) with memory limits
+* ``server``: one host and four accelerator cores (``server-4acc``), each with memory for a third of the weights
 * ``makespan``: three unlike processors (``soc-3``)
 * ``iopddl``: cost, bound and gap of the contest's instances against what is known of them
 * ``programs``: models assigned, split and executed with onnxruntime: the largest difference, time against what is predicted
@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from nmsolve.hw.assignment.constraints import AssignConstraints
 from nmsolve.hw.assignment.machine_file import load_processors
 from nmsolve.hw.assignment.state import StatedAssignment, state_assignment
 from nmsolve.model.bound import Result, gap
@@ -90,11 +91,19 @@ def rules(models: Sequence[Path], seconds: float) -> Iterator[str]:
         yield f"| {path.stem} | {' | '.join(row)} |"
 
 
+def spread(path: Path, machine: str) -> AssignConstraints:
+    """Memories of accelerators that hold a third of the weights each, so that three at least must be used."""
+    flows = stated(path, machine).problem.flows
+    weights = int(flows.bytes[flows.kept].sum())
+    return AssignConstraints(memory={"gddr": weights // 3})
+
+
 def several(models: Sequence[Path], seconds: float, machine: str, objective: str) -> Iterator[str]:
     """Automatic mode on more than two units."""
     yield "| model | operators | objective (ps) | bound | gap | status | CPU s |\n|---|---|---|---|---|---|---|"
     for path in models:
-        problem = stated(path, machine, objective).problem
+        limits = spread(path, machine) if machine == "server-4acc" else None
+        problem = stated(path, machine, objective, constraints=limits).problem
         result, spent = timed(problem, seconds)
         values = " | ".join(f"{v or 0:,.0f}" for v in (result.objective, result.bound))
         share = "-" if result.gap is None else f"{100 * result.gap:.2f} %"
