@@ -64,7 +64,7 @@ class Elimination:
         )
         decided = np.setdiff1d(np.arange(self.network.count), self.node)
         value += int(cost[self.network.ptr[decided] + strategy[decided]].sum())
-        return min(value, NEVER), strategy
+        return (NEVER if value >= NEVER // 2 else value), strategy
 
 
 class _Entries:
@@ -262,3 +262,41 @@ def _starts(parts: list[list[int]] | list[IntArray]) -> IntArray:
 
 def _flat(parts: list[list[int]] | list[IntArray]) -> IntArray:
     return np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
+
+
+def apart_for(network: CostNetwork, removable: BoolArray, widest: int) -> BoolArray:
+    """Return (N,) some of the ``removable`` nodes without which tables have about ``widest`` entries at most.
+
+    Nodes are eliminated by smallest tables; where one is too large, the node with most neighbours is taken out of it.
+    """
+    allowed = possible_choices(network)
+    left = np.add.reduceat(allowed.astype(np.int64), network.ptr[:-1])
+    value = np.where(network.table < FORBIDDEN, network.table, NEVER)
+    tables = _tables(network, value, allowed, left == 1)
+    sizes = {int(i): int(left[i]) for i in np.flatnonzero(left > 1)}
+    near: dict[int, set[int]] = {i: set() for i in sizes}
+    for u, v in tables:
+        near[u].add(v)
+        near[v].add(u)
+    many = {i: len(near[i]) for i in near}
+    rank = {i: prod(sizes[k] for k in near[i]) * sizes[i] for i in sizes}
+    heap = [(rank[i], i) for i in sizes]
+    heapq.heapify(heap)
+    apart: BoolArray = np.zeros(network.count, bool)
+    while heap:
+        worth, i = heapq.heappop(heap)
+        if i not in rank or worth != rank[i]:
+            continue
+        out = i
+        if worth > widest:
+            out = max((k for k in near[i] | {i} if removable[k]), key=lambda k: (many[k], -k), default=i)
+            apart[out] = removable[out]
+        around = near.pop(out)
+        del rank[out]
+        for k in around:
+            near[k] |= around if not apart[out] else set()
+            near[k] -= {out, k}
+        for k in around:
+            rank[k] = prod(sizes[m] for m in near[k]) * sizes[k]
+            heapq.heappush(heap, (rank[k], k))
+    return apart

@@ -1,0 +1,323 @@
+"""The engine ``tree``: sums of costs by tree decomposition; limits of memory and large width by Lagrangian bounds and branching.
+
+Without limits and with small tables one elimination is the optimum. Otherwise the relaxation (:mod:`.relaxation`) is raised by
+:mod:`.ascent`, its strategies are made to fit (:mod:`.fill`), and what is still open is divided into cases by the place of an
+operator: of places that nothing distinguishes, only the first is a case.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+import numpy as np
+
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
+from nmsolve.model.bound import Bound
+from nmsolve.model.engine import Context
+from nmsolve.model.types import BoolArray, IntArray
+from nmsolve.solvers.assignment.ascent import Ascent
+from nmsolve.solvers.assignment.cut import rounded_down
+from nmsolve.solvers.assignment.data import assign_data
+from nmsolve.solvers.assignment.elimination_kernels import NEVER
+from nmsolve.solvers.assignment.fill import Filler
+from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
+from nmsolve.solvers.assignment.tree_certificate import certificate_of
+
+#: Most nodes, entries of tables and demands of a network.
+MAX_NODES, MAX_TABLES, MAX_DEMANDS = 40_000, 4_000_000, 1_000_000
+#: Steps of the first ascent at most, of one in a case, and between attempts to make strategies fit.
+FIRST, LATER, EACH = 600, 80, 20
+#: Most cases: their certificates are rechecked one by one.
+MOST_CASES = 150
+#: Choices of an operator up to which every one is a case of its own.
+FEW = 6
+#: Seconds between bounds that are only a little better.
+PAUSE = 1.0
+#: Operators that are moved together: a few to many.
+WINDOW = (20, 300)
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Solutions in which some nodes take one of some choices.
+
+    Attributes
+    ----------
+    path : node and the choices (of the network) it may take, in the order in which they were decided
+    """
+
+    path: tuple[tuple[int, tuple[int, ...]], ...]
+    ascent: Ascent
+
+
+class TreeDecomposition:
+    """Optimal where tables are small and memory does not matter, else bounds and assignments that approach one another."""
+
+    name = "tree"
+    finds = "both"
+
+    def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
+        """Makespans and loads, and networks that are too large; whether tables are too wide is found out in the run."""
+        if isinstance(problem, AssignProblem) and problem.objective not in SUMS:
+            return f"minimises sums, not {problem.objective}"
+        network = reduced(problem).network
+        for size, most, what in (
+            (network.count, MAX_NODES, "nodes"),
+            (len(network.table), MAX_TABLES, "entries of tables"),
+            (len(network.demand), MAX_DEMANDS, "demands of memory"),
+        ):
+            if size > most:
+                return f"{size} {what}, the limit is {most}"
+        return None
+
+    def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
+        """Until the bound meets the best solution, or time is up."""
+        relaxation = relaxation_of(reduced(problem))
+        if isinstance(relaxation, str):
+            context.note(relaxation)
+            return
+        Search(problem, relaxation, context).run()
+
+
+def dearest(problem: AssignProblem | CostNetwork) -> int:
+    """Return a cost that no solution exceeds."""
+    if isinstance(problem, AssignProblem):
+        energy = problem.objective == "energy"
+        run, moved = (problem.energy, problem.flows.energy) if energy else (problem.time, problem.flows.time)
+        return int(run.max(axis=1).astype(object).sum()) + int(moved.astype(object).sum())
+    finite = [x[x < FORBIDDEN].astype(object) for x in (problem.cost, problem.table)]
+    return max(0, problem.constant) + sum(int(x.sum()) for x in finite)
+
+
+class Search:
+    """One run: open cases by their bounds, the best solution, and what was last claimed."""
+
+    def __init__(
+        self, problem: AssignProblem | CostNetwork, relaxation: Relaxation, context: Context
+    ) -> None:
+        self.problem, self.relaxation, self.context = problem, relaxation, context
+        self.reduced: Reduced = relaxation.reduced
+        self.filler = Filler(relaxation)
+        self.rng = np.random.default_rng(context.seed)
+        self.best: IntArray | None = None
+        self.cost = FORBIDDEN
+        self.open: list[tuple[int, int, Case]] = []
+        self.closed: list[Case] = []
+        self.number = count()
+        self.claimed, self.said = -1, -1e9
+        self.most = dearest(problem)
+        self.alike = assign_data(problem).alike if isinstance(problem, AssignProblem) else ()
+
+    def run(self) -> None:
+        """Raise the first bound, then divide and improve in turns."""
+        root = Case((), Ascent(self.relaxation))
+        self._push(root)
+        if root.ascent.value < NEVER:
+            self._offer(self.filler.completed(root.ascent.strategy), "elimination")
+        self._climb(root, FIRST)
+        self.open = []
+        self._push(root)
+        self._claim(True)
+        while not self.context.should_stop():
+            begun = time.monotonic()
+            if not self._divide():
+                return
+            self._claim(False)
+            if self.best is not None:
+                self._improve(time.monotonic() + max(0.1, time.monotonic() - begun))
+
+    # bounds
+
+    def _push(self, case: Case) -> None:
+        """Keep a case as open, or as closed if nothing in it is better than what is known."""
+        if self._whole(case.ascent.value) >= self.cost:
+            self.closed.append(case)
+        else:
+            heapq.heappush(self.open, (case.ascent.value, next(self.number), case))
+
+    def _whole(self, parts: int) -> int:
+        """Return the least cost that a bound in parts allows; costs are whole. More than everything costs means: no solution."""
+        whole = -(-parts // self.relaxation.factor)
+        return FORBIDDEN if parts >= NEVER or whole > self.most else whole
+
+    def _climb(self, case: Case, steps: int) -> None:
+        """Raise the bound of a case, and try to make its strategies fit."""
+        ascent = case.ascent
+        for k in range(steps):
+            if ascent.is_done or self._whole(ascent.value) >= self.cost or self.context.should_stop():
+                break
+            ascent.step(float(self.cost) * self.relaxation.factor)
+            if k % EACH == 0:
+                self._fill(case)
+            if not case.path:
+                self._claim(False)
+        if ascent.value < NEVER:
+            self._fill(case)
+        if self.best is None:
+            ascent.escape()
+
+    def _divide(self) -> bool:
+        """Divide the case with the lowest bound; False if nothing is left to divide."""
+        if not self.open or len(self.open) + len(self.closed) > MOST_CASES:
+            return self._wait()
+        _, _, case = heapq.heappop(self.open)
+        if self._whole(case.ascent.value) >= self.cost:
+            self.closed.append(case)
+            return True
+        parts = self._parts(case)
+        if not parts:
+            self.closed.append(case)  # one choice is left everywhere: only prices are open
+            return True
+        for node, choices in parts:
+            path = (*case.path, (node, choices))
+            barred = np.zeros(len(self.reduced.network.cost), bool)
+            barred[self.reduced.network.ptr[node] : self.reduced.network.ptr[node + 1]] = True
+            barred[list(choices)] = False
+            if case.ascent.barred is not None:
+                barred |= case.ascent.barred
+            child = Case(path, Ascent(self.relaxation, barred, case.ascent.multipliers, case.ascent.prices))
+            self._climb(child, LATER)
+            self._push(child)
+        return True
+
+    def _wait(self) -> bool:
+        """Only improve solutions while time is left; False if the bound is reached."""
+        self._claim(True)
+        if not self.open or self.best is None:
+            return False
+        self._improve(time.monotonic() + PAUSE)
+        return True
+
+    def _parts(self, case: Case) -> list[tuple[int, tuple[int, ...]]]:
+        """Return the cases of the operator on whose place the latest strategies agree least, bytes counted."""
+        ptr, operators = self.reduced.network.ptr, self.filler.count
+        often = case.ascent.often[: ptr[operators]]
+        free = self.relaxation.elimination.cost[: ptr[operators]] < NEVER
+        if case.ascent.barred is not None:
+            free &= ~case.ascent.barred[: ptr[operators]]
+        most = np.maximum.reduceat(np.where(free, often, 0.0), ptr[:operators])
+        several = np.add.reduceat(free.astype(np.int64), ptr[:operators]) > 1
+        weight = np.zeros(operators)
+        np.maximum.at(weight, self.filler.owner[self.filler.own_choice], self.filler.own_amount.astype(float))
+        score = np.where(several, (1.0 - most) * (1.0 + weight), -1.0)
+        node = int(score.argmax())
+        if score[node] < 0:
+            return []
+        left = [c for c in range(int(ptr[node]), int(ptr[node + 1])) if free[c]]
+        left.sort(key=lambda c: -often[c])
+        if len(left) > FEW:
+            return [(node, (left[0],)), (node, tuple(left[1:]))]
+        return [(node, (c,)) for c in self._different(case, sorted(left))]
+
+    def _different(self, case: Case, choices: Sequence[int]) -> list[int]:
+        """Return choices without those that are as another one, as far as a case tells units apart."""
+        if not self.alike:
+            return list(choices)
+        unit = self.reduced.unit
+        told = [set(unit[list(some)].tolist()) for _, some in case.path]
+        seen, out = set(), []
+        for c in choices:
+            j = int(unit[c])
+            kind = next((k for k, some in enumerate(self.alike) if j in some), -1 - j)
+            mark = (kind, tuple(j in some for some in told))
+            if mark not in seen:
+                seen.add(mark)
+                out.append(c)
+        return out
+
+    def _claim(self, now: bool) -> None:
+        """Raise the bound that all cases together prove."""
+        cases = [*[case for _, _, case in self.open], *self.closed]
+        value = min((self._whole(case.ascent.value) for case in cases), default=FORBIDDEN)
+        little = value < self.claimed * (1 + 1e-4) and time.monotonic() < self.said + PAUSE
+        if value <= self.claimed or (little and not now and value < self.cost):
+            return
+        self.claimed, self.said = value, time.monotonic()
+        rows = [(case.path, case.ascent.multipliers, case.ascent.prices) for case in cases]
+        certificate = certificate_of(self.problem, self.relaxation, rows)
+        if value >= FORBIDDEN:
+            certificate = {**certificate, "status": "infeasible"}
+        self.context.raise_bound(
+            Bound(
+                float("inf") if value >= FORBIDDEN else rounded_down(value), "tree", certificate=certificate
+            )
+        )
+
+    # solutions
+
+    def _offer(self, strategy: IntArray, move: str) -> None:
+        """Offer strategies (N,); the best is kept."""
+        self.context.offer(self.reduced.lift(strategy), move)
+        self._learn()
+
+    def _learn(self) -> None:
+        """Take the best solution that is known, whoever found it."""
+        solution, value = self.context.incumbent()
+        if solution is not None and value < self.cost:
+            self.best, self.cost = self.reduced.lower(np.asarray(solution)), int(value)
+
+    def _fill(self, case: Case) -> None:
+        """Make the latest strategies of a case fit."""
+        strategy = self.filler.completed(case.ascent.strategy)
+        order = np.arange(self.filler.count)
+        if self.rng.random() < 0.5:
+            order = order[::-1].copy()
+        none = np.zeros(self.filler.count, bool)
+        present = self.filler.needed(strategy)
+        guide = self._guide(case.ascent.multipliers)
+        found = self.filler.filled(
+            strategy, none, order, guide, present | (self.rng.random(len(present)) < 0.5)
+        )
+        if found is not None:
+            again = self.filler.filled(found.strategy, none, order, guide, self.filler.needed(found.strategy))
+            found = again if again is not None and again.cost < found.cost else found
+            if found.cost < self.cost:
+                self._offer(found.strategy, "memories filled")
+        self._learn()
+
+    def _guide(self, multipliers: IntArray) -> IntArray:
+        """Return (choices,) what memory costs choices."""
+        guide = np.zeros(len(self.reduced.network.cost), np.int64)
+        np.add.at(guide, self.relaxation.rows.choice, self.relaxation.rows.charged(multipliers))
+        return guide
+
+    def _improve(self, until: float) -> None:
+        """Solve windows of the best solution anew until a time."""
+        root = min((case for _, _, case in self.open), key=lambda case: len(case.path), default=None)
+        guide = (
+            self._guide(root.ascent.multipliers)
+            if root is not None
+            else self._guide(np.zeros_like(self.relaxation.rows.memory))
+        )
+        while time.monotonic() < until and not self.context.should_stop() and self.best is not None:
+            kept = self._window(self.best)
+            order = np.flatnonzero(~kept)
+            if self.rng.random() < 0.5:
+                order = order[::-1].copy()
+            present = self.filler.needed(self.best)
+            present |= self.rng.random(len(present)) < self.rng.choice([0.0, 0.1, 0.3])
+            bent = (guide * self.rng.choice([0.0, 0.5, 1.0])).astype(np.int64)
+            found = self.filler.filled(self.best, kept, order, bent, present, 30)
+            if found is not None and found.cost < self.cost:
+                self._offer(found.strategy, "window")
+            self._learn()
+
+    def _window(self, strategy: IntArray) -> BoolArray:
+        """Return (operator nodes,) what is kept outside of a window: operators in a row, or those in two memories."""
+        operators = self.filler.count
+        kept = np.ones(operators, bool)
+        if self.rng.random() < 0.3:
+            place = self.filler.memory_of[self.reduced.network.ptr[:operators] + strategy[:operators]]
+            some = self.rng.choice(np.unique(place), 2)
+            kept[np.isin(place, some)] = False
+            return kept
+        wide = int(self.rng.integers(*WINDOW))
+        first = int(self.rng.integers(-wide // 2, operators))
+        kept[max(0, first) : first + wide] = False
+        return kept
