@@ -141,6 +141,15 @@ def test_score_gap_and_resume(answered: Path, call: Called, tmp_path: Path) -> N
     assert code == 0 and json.loads(text)["scores"]["latency"] == report["objective"]
     code, text, _ = call("resume", out, "-t", "5s")
     assert code == 0 and "nothing is left to do" in text
+    hand = tmp_path / "hand.json"
+    hand.write_text(json.dumps({"operators": {"matmul*": "fast", "*": "host"}}))
+    code, text, _ = call("score", hand, *where, "--json")
+    assert code == 0 and json.loads(text)["scores"]["latency"] >= report["objective"]
+    hand.write_text(
+        json.dumps({"device_placement": [{"device": "cpu", "node_type": "onnx.*", "onnx_node_name": ".*"}]})
+    )
+    code, text, _ = call("score", hand, *where, "--json")
+    assert code == 0 and json.loads(text)["scores"]["latency"] <= on_host
     code, _, error = call("score", other)
     assert code == 2 and error.count("\n") == 1
     code, _, error = call("gap", other, *where, "--balance", "0.1")
@@ -318,7 +327,12 @@ def test_the_programs_run_and_give_the_numbers_of_the_model(
     (out / "programs").mkdir(parents=True)
     (out / "programs" / "00099-old.onnx").write_bytes(b"old")
     told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-t", "60s", "-o", out)
-    code, text, _ = call("assign", answered / "m.onnx", *told)
+    code, text, _ = call("assign", answered / "m.onnx", *told, "--exchange", tmp_path / "others")
+    assert {p.name for p in (tmp_path / "others").iterdir()} == {
+        "marked.onnx",
+        "onnxruntime.txt",
+        "onnx-mlir.json",
+    }
     report = json.loads((out / "report.json").read_text())
     assert code == 0 and report["programs"]["pieces"] >= 2 and "Executed with batch=" in text
     assert report["programs"]["run"]["equal"] and len(report["programs"]["run"]["cases"]) == 3

@@ -28,7 +28,7 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
 from nmsolve.cli.assign_report import AssignReport, amount, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
-from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_answer, write_answer
+from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.loading import Held
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import percent, watching
@@ -70,7 +70,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     with explained("assign"):
         given = state_problem(inputs)
     _require_options(o, given, front, names)
-    first, known = _first(o, start, given.problem)
+    first, known = _first(o, start, given)
     for warning in () if given.graph is None else given.graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
     prepare_folder(o.out)
@@ -131,8 +131,15 @@ def _require_options(
     if given.own is not None:
         if o.run:
             _require_runtime()
+        if o.exchange is not None:
+            prepare_folder(o.exchange)
         return
-    asked = {"--run": o.run, "--write-model": o.write_model is not None, "--pareto": front is not None}
+    asked = {
+        "--run": o.run,
+        "--exchange": o.exchange is not None,
+        "--write-model": o.write_model is not None,
+        "--pareto": front is not None,
+    }
     for option, value in {**asked, "--objective": len(names) > 1}.items():
         if value:
             raise InputError("a cost network has one objective and no programs", option, "a .onnx model")
@@ -147,13 +154,14 @@ def _require_runtime() -> None:
         )
 
 
-def _first(o: AssignOptions, start: Start | None, problem: Problem) -> tuple[Any, list[Bound]]:
+def _first(o: AssignOptions, start: Start | None, given: Given) -> tuple[Any, list[Bound]]:
     """Return the answer to begin with, and what an earlier run proved of this problem."""
     path = o.warm_start if start is None else start.answer
     if path is None:
         return None, []
-    first = read_answer(path / ANSWER if path.is_dir() else path, problem, other_rules=True)
-    known = [] if start is None else [b for _, b in start.known(CERTIFICATES, problem.content_hash)]
+    first = read_any_answer(path / ANSWER if path.is_dir() else path, given)
+    about = given.problem.content_hash
+    known = [] if start is None else [b for _, b in start.known(CERTIFICATES, about)]
     return first, known
 
 
@@ -260,7 +268,7 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
 
     Raises
     ------
-    InputError : they were to be run, and cannot be written or run
+    InputError : they were to be run or written for other tools, and cannot be
     """
     from nmsolve.hw.assignment.programs.of_answer import write_programs
     from nmsolve.hw.assignment.programs.reading import all_pieces
@@ -271,9 +279,17 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
     try:
         manifest = write_programs(o.model, given.stated, solution, folder, graph=given.graph)
     except InputError as error:
-        if o.run:
+        if o.run or o.exchange is not None:
             raise
         return ProgramsPart(trouble=str(error))
+    if o.exchange is not None:
+        from nmsolve.hw.assignment.programs.exchange import write_exchange
+
+        names = given.operators.units.names
+        units = [names[int(j)] for j in solution.unit]
+        placement = {path: name for path, name in zip(given.stated.operators, units, strict=True) if path}
+        for path in write_exchange(o.model, placement, manifest, o.exchange):
+            print(f"wrote {path}", file=sys.stderr)
     pieces = list(all_pieces(manifest.program))
     part = ProgramsPart(PROGRAMS, len(pieces), {p.memory: p.bytes for p in manifest.peaks})
     return msgspec.structs.replace(part, run=_run_programs(o, folder)) if o.run else part

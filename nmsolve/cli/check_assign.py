@@ -280,6 +280,20 @@ def read_answer(path: Path, problem: Problem, other_rules: bool = False) -> Any:
     return read_assignment(path, problem, other_rules)
 
 
+def read_any_answer(path: Path, given: Given) -> Any:
+    """Return the answer in a file of any form: assignment.json of the same model, strategies, by hand, or of onnx-mlir.
+
+    Raises
+    ------
+    InputError : not such a file, or of another model
+    """
+    from nmsolve.hw.assignment.programs.foreign import is_foreign, read_foreign
+
+    if given.stated is not None and is_foreign(path):
+        return read_foreign(path, given.stated)
+    return read_answer(path, given.problem, other_rules=True)
+
+
 def write_answer(path: Path, problem: Problem, answer: Any) -> None:
     """Write an assignment or strategies."""
     from nmsolve.model.assignment.files import write_assignment, write_strategies
@@ -303,7 +317,7 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
 
     given = given_of(path, o)
     problem = given.problem
-    answer = read_answer(path, problem, other_rules=True)
+    answer = read_any_answer(path, given)
     checks, values = answer_checks(problem, answer, None, {})
     if not values:
         raise InputError(f"the assignment breaks a rule: {checks[0].text}", str(path), "a legal one")
