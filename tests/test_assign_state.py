@@ -234,6 +234,16 @@ def test_widths_that_no_processor_supports_are_named_with_the_operators() -> Non
         state_assignment(layer(), two(processor__0__never=["MatMul"], processor__1__never=["MatMul"]))
 
 
+def test_whole_numbers_that_no_accelerator_handles_are_scalar() -> None:
+    """A thousand 64-bit places are data by their number; here only the host can work on them. With such a width they are data."""
+    s = Sketch("places")
+    x = s.input(1000, dtype="int64")
+    graph = s.graph(s.op("Add", [x, x], (1000,), dtype="int64", name="sum"))
+    assert state_assignment(graph, two()).problem.scalar.tolist() == [False, True, False]
+    wide = two(processor__1__widths__int64={"elements": 1})
+    assert state_assignment(graph, wide).problem.scalar.tolist() == [False, False, False]
+
+
 def test_pins_and_prohibitions_leave_only_what_they_allow() -> None:
     """By label, by pattern, by type; places are units or processors."""
     demand = AssignConstraints(pin={"kind:MatMul": "acc"}, forbid={"re*": ["acc"]})

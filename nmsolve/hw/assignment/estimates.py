@@ -71,12 +71,19 @@ class Estimates:
         return self._keys[i]
 
     def saved(self, members: Sequence[int], k: int) -> float | None:
-        """Return the part of its time that a fused group was measured to save on processor ``k``, None if nobody knows."""
+        """Return the part of its time that a fused group saves on processor ``k`` as the library has it, None if it says nothing.
+
+        A group whose operators are all measured, but not as one, saves nothing that anybody has seen.
+        """
         p = self.machine.processors[k]
         if self.library is None or not p.fuses:
             return None
-        found = self.library.find_fused([self.key(i) for i in members], p.library, p.threads)
-        return None if found is None else found.saved
+        keys = [self.key(i) for i in members]
+        found = self.library.find_fused(keys, p.library, p.threads)
+        if found is not None:
+            return found.saved
+        entries = [self.library.find(key, p.library, p.threads) for key in keys]
+        return 0.0 if all(e is not None and e.origin == "measured" for e in entries) else None
 
 
 def work_of(step: Step, program: Program) -> Work | None:

@@ -21,7 +21,7 @@ from nmsolve.hw.assignment.flatten import Path, Program, Step, program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
-from nmsolve.hw.assignment.roofline import why_not
+from nmsolve.hw.assignment.roofline import Work, why_not
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
@@ -146,7 +146,9 @@ def state_assignment(
         name=program.name,
         labels=labels,
         kinds=kinds,
-        scalar=np.array([_is_scalar(step) for step in program.steps]),
+        scalar=np.array(
+            [_is_scalar(*pair, machine) for pair in zip(program.steps, estimates.works, strict=True)]
+        ),
         time=whole[0],
         energy=whole[1],
         flows=flows,
@@ -343,10 +345,18 @@ def _require_memory(flows: Flows, units: Units, name: str) -> None:
         )
 
 
-def _is_scalar(step: Step) -> bool:
-    if step.operator is None or step.graph is None:
+def _is_scalar(step: Step, work: Work | None, machine: ProcessorMachine) -> bool:
+    """Return whether an operator is scalar on this machine (M3.1).
+
+    It is by its tensors (see ``classes``), or it works on whole numbers that no accelerator can handle: indices and places.
+    """
+    if step.operator is None or step.graph is None or work is None:
         return False
-    return operator_class(step.graph, step.operator) == "scalar"
+    if operator_class(step.graph, step.operator) == "scalar":
+        return True
+    wide = {width for p in machine.processors if not p.host for width in p.rates}
+    whole = all(width.startswith("int") for width in work.needed)
+    return bool(work.needed) and whole and not work.macs and not work.needed <= wide
 
 
 def _whole(costs: FloatArray) -> IntArray:
