@@ -199,6 +199,18 @@ def _models(folder: Path) -> None:
         layers, "g", [value("x", "n", 3, "h", "2*h")], [value("z", None, None)], weights
     )
     onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), folder / "g.onnx")
+    _programs(folder)
+
+
+def _programs(folder: Path) -> None:
+    """The model cut over two units, and rules of onnx-mlir for it."""
+    from nmsolve.hw.assignment.programs.exchange import write_exchange
+    from nmsolve.hw.assignment.programs.write import unit_entries, write_pieces
+
+    placement = {(k,): ("host", "npu/0")[k % 2] for k in range(9)} | {(3, 0, 0): "npu/0", (3, 1, 0): "host"}
+    units = unit_entries(["host", "npu/0"])
+    manifest = write_pieces(folder / "g.onnx", placement, units, folder / "programs")
+    write_exchange(folder / "g.onnx", placement, manifest, folder / "programs")
 
 
 def _answers(folder: Path) -> None:
@@ -225,6 +237,8 @@ def targets(folder: Path) -> list[Target]:
     from nmsolve.cli.info import run_info
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.simulate_setting import router
+    from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
+    from nmsolve.hw.assignment.programs.reading import read_manifest
     from nmsolve.hw.machines import load_machine
     from nmsolve.hw.noc import read_trace
     from nmsolve.model.formats import convert, load_instance
@@ -242,6 +256,9 @@ def targets(folder: Path) -> list[Target]:
     def scored(graph: str, machine: Path | str | None) -> Callable[[Path], object]:
         board = None if machine is None else str(machine)
         return lambda path: run_score(commands.ScoreOptions(path, folder / graph, board, json=True))
+
+    def placed(path: Path) -> object:
+        return matched(read_rules(path.read_bytes(), path), [Named("Conv", "Conv_0"), Named("Neg", "")], path)
 
     def info(path: Path) -> object:
         return run_info(commands.InfoOptions(path, json=True))
@@ -277,6 +294,8 @@ def targets(folder: Path) -> list[Target]:
         Target("cost graph", folder / "costs.json", load_cost_graph),
         Target("iopddl", folder / "network.json", load_iopddl),
         Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
+        Target("manifest", folder / "programs" / "manifest.json", lambda path: read_manifest(path.parent)),
+        Target("onnx-mlir", folder / "programs" / "onnx-mlir.json", placed),
     ]
     out += [
         Target(f"verify {name}", folder / name, verified)

@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from onnx_support import own_inference, saved
 from programs_support import loop_model, random_model
 
 from nmsolve.hw.assignment.evaluate import all_objectives, moves_of
 from nmsolve.hw.assignment.machine_file import load_processors
+from nmsolve.hw.assignment.programs.device_configuration import read_devices
 from nmsolve.hw.assignment.programs.of_answer import write_programs
 from nmsolve.hw.assignment.programs.reading import all_pieces, read_manifest
 from nmsolve.hw.assignment.programs.run import run_programs
@@ -54,6 +56,12 @@ def test_any_answer_becomes_programs_that_equal_the_model(
         for piece in manifest.program.pieces:
             assert all(where[name] == piece.unit for name in piece.operators)
         assert read_manifest(tmp_path / "programs") == manifest
+        marked = onnx.load(tmp_path / "programs" / "marked.onnx")
+        own = {path: where for path, where in read_devices(marked, "").items() if path not in of.left_out}
+        assert (
+            own.items()
+            >= {path: names[j] for path, j in zip(of.operators, answer.unit, strict=True) if path}.items()
+        )
         report = run_programs(tmp_path / "programs", path)
         assert report.equal and len(report.cases) == 3
         assert report.predicted_total["latency"] == manifest.predicted["latency"] / 1e12

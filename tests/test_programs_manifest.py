@@ -14,8 +14,9 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx_support import saved
-from programs_support import loop_model, paths_of, placed, random_model, written
+from onnx import helper
+from onnx_support import model, saved, value
+from programs_support import loop_model, node, paths_of, placed, random_model, scan_model, written
 
 from nmsolve.hw.assignment.programs.compare import largest_difference
 from nmsolve.hw.assignment.programs.memory import Live, most_at_once, offsets_of
@@ -243,3 +244,42 @@ def test_differences_are_relative_and_infinite_where_nothing_else_fits():
     assert largest_difference(np.array([1, 2]), np.array([1, 3])) == np.inf
     assert largest_difference(np.array([True]), np.array([False])) == np.inf
     assert largest_difference(np.zeros((0, 3)), np.zeros((0, 3))) == 0
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"scan_input_axes": [7]}, "'x' is scanned along axis 7; expected an axis of 2"),
+        ({"scan_output_axes": [-5]}, "slices stacked along axis -5; expected an axis of 2"),
+        ({"scan_input_axes": [0, 1]}, "numbers that fit"),
+        ({"num_scan_inputs": [3]}, "numbers that fit"),
+    ],
+)  # fmt: skip
+def test_scans_with_axes_that_do_not_exist(tmp_path: Path, setting: dict[str, Any], message: str) -> None:
+    written(scan_model(False), {(0,): "host", (1,): "npu/0", (1, 0, 0): "host", (1, 0, 1): "npu/0"}, tmp_path)
+    spoilt(tmp_path, lambda c: next(p for p in pieces(c) if p["kind"] == "scan")["settings"].update(setting))
+    with pytest.raises(InputError, match=message):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx", bindings=[{"batch": 2, "length": 3}])
+
+
+def test_what_bodies_use_must_be_among_the_inputs_of_control_flow(tmp_path: Path) -> None:
+    """Otherwise it might be gone, or not there yet."""
+    branch = [helper.make_graph([node(k, ["a"], [k])], k, [], [value(k, None)]) for k in ("Neg", "Abs")]
+    proto = model(
+        [
+            node("Tanh", ["x"], ["a"]),
+            node("Relu", ["a"], ["r"]),
+            node("ReduceMax", ["r"], ["m"], keepdims=0),
+            node("Cast", ["m"], ["b"], to=9),
+            node("If", ["b"], ["y"], then_branch=branch[0], else_branch=branch[1]),
+        ],
+        [value("x", 4)], [value("y", None)],
+    )  # fmt: skip
+    manifest = written(proto, dict.fromkeys(paths_of(proto), "host") | {(4, 0, 0): "npu/0"}, tmp_path)
+    assert manifest.program.pieces[-1].inputs == ["b", "a"]
+    assert run_programs(tmp_path / "programs", tmp_path / "model.onnx").equal
+    spoilt(tmp_path, lambda c: pieces(c)[-1].update(inputs=["b"]))
+    run_programs(tmp_path / "programs", tmp_path / "model.onnx", parallel=False)  # nobody else drops it
+    spoilt(tmp_path, lambda c: pieces(c)[0]["outputs"].remove("a"))
+    with pytest.raises(InputError, match="needs tensor 'a', which nothing makes"):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx")

@@ -16,6 +16,7 @@ from nmsolve.hw.assignment.programs.manifest import Manifest, PieceEntry, Progra
 from nmsolve.hw.assignment.programs.runtime import run_session
 from nmsolve.hw.assignment.programs.shape_only import shape_name
 from nmsolve.hw.assignment.programs.values import sent, to_numpy, to_runtime
+from nmsolve.hw.assignment.programs.write import MANIFEST
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx.values import DTYPES
 from nmsolve.model.types import AnyArray
@@ -153,7 +154,7 @@ class Execution:
             values.own.update((n, held) for n, held in zip(piece.results, made, strict=False) if n in wanted)
             return
         feeds = {name: self._at(values, name, site, clock) for name in piece.inputs}
-        feeds.update((name, self._weights[name]) for name in piece.weights)
+        feeds.update((name, self._weight(name)) for name in piece.weights)
         feeds.update((shape_name(name), self._shape(values, name)) for name in piece.shapes)
         with self._busy[piece.unit]:  # a body may use a unit that has a piece of its own to run
             start = time.perf_counter()
@@ -166,7 +167,7 @@ class Execution:
         """Return a value at a site; it is sent there if it is not there yet."""
         held = values.find(name)
         if held is None:
-            return self._weights[name]
+            return self._weight(name)
         if held.site == site:
             return held.value
         if site not in held.copies:
@@ -175,10 +176,18 @@ class Execution:
             clock.transfers[name, site] += time.perf_counter() - start  # type: ignore[assignment]
         return held.copies[site]
 
+    def _weight(self, name: str) -> Any:
+        """Return a stripped weight; whatever is none must have been made before."""
+        if name not in self._weights:
+            raise InputError(
+                f"tensor {name!r} is used after it was dropped", MANIFEST, "inputs with all that bodies use"
+            )
+        return self._weights[name]
+
     def _shape(self, values: Values, name: str) -> Any:
         """Return the shape of a value, wherever it is."""
         held = values.find(name)
-        value = self._weights[name] if held is None else held.value
+        value = self._weight(name) if held is None else held.value
         return to_runtime(np.array(value.shape(), np.int64), 7)
 
     # ------------------------------------------------------------------------------------ control flow
@@ -193,7 +202,7 @@ class Execution:
         return (self._loop if piece.kind == "loop" else self._scan)(piece, operands, values, clock)
 
     def _operand(self, values: Values, name: str, site: int) -> Held:
-        return values.find(name) or Held(self._weights[name], site)
+        return values.find(name) or Held(self._weight(name), site)
 
     def _number(self, held: Held | None, name: str, site: int) -> Any:
         """Return a single number that control flow itself looks at."""
@@ -210,7 +219,7 @@ class Execution:
             raise InputError("another unit failed", "", "")
         values = Values(dict(inputs), around)
         self._in_order(body, values, clock)
-        return [values.find(name) or Held(self._weights[name], 0) for name in body.outputs]
+        return [self._operand(values, name, 0) for name in body.outputs]
 
     def _loop(
         self, piece: PieceEntry, operands: Sequence[Held | None], values: Values, clock: Clock
@@ -247,12 +256,12 @@ class Execution:
         axes = settings.get("scan_input_axes") or [0] * scans
         back = settings.get("scan_input_directions") or [0] * scans
         scanned = [
-            np.moveaxis(to_numpy(held.value, name), axis, 0)
+            _along(to_numpy(held.value, name), axis, name)
             for held, name, axis in zip(operands[-scans:], piece.operands[-scans:], axes, strict=True)
             if held is not None
         ]
         types = [held.value.element_type() for held in operands[-scans:] if held is not None]
-        turns = len(scanned[0])
+        turns = min(len(array) for array in scanned)
         stacks: list[list[AnyArray]] = [[] for _ in piece.stacked]
         for turn in range(turns):
             slices = [a[turns - 1 - turn if b else turn] for a, b in zip(scanned, back, strict=True)]
@@ -278,10 +287,23 @@ def _stacked(slices: Sequence[AnyArray], entry: StackEntry, axis: int) -> Any:
     import onnx
 
     number = DTYPES.index(entry.dtype) if entry.dtype in DTYPES else 1
+    shapes = {array.shape for array in slices}
+    if len(shapes) > 1:
+        raise InputError(f"slices of shapes {sorted(shapes)} cannot be stacked", MANIFEST, "equal shapes")
     if slices:
-        return to_runtime(np.stack(slices, axis), number)
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
-    return to_runtime(np.moveaxis(np.zeros((0, *entry.shape), dtype), 0, axis), number)
+        whole = np.array(slices)
+    else:
+        whole = np.zeros((0, *entry.shape), onnx.helper.tensor_dtype_to_np_dtype(number))
+    if not -whole.ndim <= axis < whole.ndim:
+        raise InputError(f"slices stacked along axis {axis}", MANIFEST, f"an axis of {whole.ndim}")
+    return to_runtime(np.moveaxis(whole, 0, axis), number)
+
+
+def _along(array: AnyArray, axis: int, name: str) -> AnyArray:
+    """Return a tensor with the axis that is scanned first."""
+    if not -array.ndim <= axis < array.ndim:
+        raise InputError(f"{name!r} is scanned along axis {axis}", MANIFEST, f"an axis of {array.ndim}")
+    return np.moveaxis(array, axis, 0)
 
 
 def _needs(piece: PieceEntry) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from nmsolve.hw.assignment.evaluate import all_objectives, jobs_of, moves_of
+from nmsolve.hw.assignment.programs.exchange import write_exchange
 from nmsolve.hw.assignment.programs.manifest import Manifest, UnitEntry
 from nmsolve.hw.assignment.programs.scopes import OperatorPath
 from nmsolve.hw.assignment.programs.write import Predicted, write_pieces
@@ -27,7 +28,8 @@ def write_programs(
 ) -> Manifest:
     """Write a model per piece of an assignment, and ``manifest.json`` with what the problem says that everything takes.
 
-    What is predicted of an operator is in its piece, all turns of loops included; of a fused group all is at its last operator.
+    Beside them are the forms of other tools (:mod:`nmsolve.hw.assignment.programs.exchange`). What is predicted of an operator
+    is in its piece, all turns of loops included; of a fused group all is at its last operator.
 
     Parameters
     ----------
@@ -49,9 +51,10 @@ def write_programs(
         moves.tensor.tolist(), moves.origin.tolist(), moves.goal.tolist(), cost.tolist(), strict=True
     ):
         moved[stated.tensors[t], origin, goal] += value
-    return write_pieces(
+    placement = {path: names[j] for path, j in zip(paths, unit, strict=True) if path}
+    manifest = write_pieces(
         model_path,
-        {path: names[j] for path, j in zip(paths, unit, strict=True) if path},
+        placement,
         _units(stated, threads or {}),
         folder,
         graph=graph,
@@ -66,6 +69,8 @@ def write_programs(
             moved,
         ),
     )
+    write_exchange(model_path, placement, manifest, folder)
+    return manifest
 
 
 def _units(stated: StatedAssignment, threads: Mapping[str, int]) -> list[UnitEntry]:

@@ -104,11 +104,16 @@ def _require_form(piece: PieceEntry, where: str) -> None:
         carried = operands - 2
         fine = carried >= 0 and all(piece.operands[2:]) and sizes == [(operands, 1 + carried + stacked)]
         fine = fine and results <= carried + stacked
+        ranks = piece.settings.get("ranks", [0, 0])
+        fine = fine and len(ranks) == 2 and set(ranks) <= {0, 1}
     else:
         scans = (piece.settings.get("num_scan_inputs") or [0])[0]
         states = operands - scans
         fine = 0 < scans <= operands and all(piece.operands) and sizes == [(operands, states + stacked)]
         fine = fine and results <= states + stacked
+        for key, count in (("input", scans), ("output", stacked)):
+            for of in ("axes", "directions"):
+                fine = fine and len(piece.settings.get(f"scan_{key}_{of}") or [0] * count) == count
     if not fine:
         raise InputError(
             f"{piece.kind} of {operands} operands and {results} results whose bodies have {sizes} inputs and outputs",
