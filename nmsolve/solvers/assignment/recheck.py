@@ -14,6 +14,7 @@ from nmsolve.model.lookup import named
 RECHECKS: dict[str, str] = {
     "counting": "solvers.assignment.recheck_counting:check",
     "dual": "solvers.assignment.recheck_dual:check",
+    "tree": "solvers.assignment.recheck_tree:check",
     "min-cut": "solvers.assignment.recheck_cut:check",
 }
 #: Engines that leave only a solver's status.
