@@ -147,7 +147,7 @@ def test_what_is_too_wide_is_taken_apart_and_proved_all_the_same(
     problem = random_problem(
         seed, 6, 3, 3, groups=2, together=together, memories=memories, tensors=2.0, most=1000
     )
-    relaxation = relaxation_of(reduced(problem), widest=12, entries=120)
+    relaxation = relaxation_of(reduced(problem), widest=16, entries=(120,), once=0)
     if isinstance(relaxation, str):
         return
     best, run = least(problem), Run(problem, 0.2)
@@ -161,7 +161,7 @@ def test_a_small_width_takes_tensors_apart_and_their_prices_close_the_gap() -> N
     problem = random_problem(8, 40, 3, 3, possible=1.0, tensors=1.2, reach=12, most=10**6)
     whole, run = Run(problem), Run(problem, 20.0)
     TreeDecomposition().run(problem, whole)
-    relaxation = relaxation_of(reduced(problem), widest=81, entries=4000)
+    relaxation = relaxation_of(reduced(problem), widest=81, entries=(4000,), once=0)
     assert not isinstance(relaxation, str) and len(relaxation.prices.of) and not relaxation.is_exact
     Search(problem, relaxation, run).run()
     assert whole.value == whole.bounds[-1].value

@@ -60,6 +60,11 @@ class Ascent:
         self._now, self._paid = self.value, self.prices
 
     @property
+    def ahead(self) -> float:
+        """How far above the bound the level is, in parts: about what more steps may gain."""
+        return self._delta
+
+    @property
     def is_done(self) -> bool:
         """Whether more steps are of no use."""
         return self.value >= NEVER or not len(self._at) or self._delta <= NEAR * abs(self.value)

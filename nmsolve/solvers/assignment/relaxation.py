@@ -10,6 +10,7 @@ All are whole numbers, in parts of a ps or pJ (``factor`` of them are one), so t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +23,10 @@ from nmsolve.solvers.assignment.elimination_kernels import NEVER
 
 #: Parts of a ps or pJ, at most, and what sums of costs stay below.
 MOST_PARTS, ROOM = 1 << 16, 1 << 54
-#: Entries of one table, and of all, that a relaxation should have at most.
-WIDEST, ENTRIES = 1 << 14, 1 << 21
+#: Entries of one table, and of all, that a relaxation should have; of one elimination that is all.
+WIDEST, ENTRIES, ONCE = 1 << 12, (1 << 19, 1 << 21, 1 << 23), 1 << 24
+#: The least of the former.
+LEAST = 1 << 4
 #: Part of a memory that is given away to small tensors, which bounds do not count.
 LITTLE = 1 / 256
 
@@ -168,20 +171,40 @@ class Relaxation:
         return chosen
 
 
-def relaxation_of(reduced: Reduced, *, widest: int = WIDEST, entries: int = ENTRIES) -> Relaxation | str:
-    """Return a relaxation whose tables are small enough, or why there is none."""
+def relaxation_of(
+    reduced: Reduced, *, widest: int = WIDEST, entries: Sequence[int] = ENTRIES, once: int = ONCE
+) -> Relaxation | str:
+    """Return a relaxation whose tables are small enough, or why there is none.
+
+    Parameters
+    ----------
+    widest : entries of one table, about, that the first attempt to take nodes apart leaves
+    entries : of all tables; the later numbers only if the earlier ones cannot be kept
+    once : the same where memory has no limits, so that one elimination may be all
+    """
     network = reduced.network
     factor = _parts(network)
-    apart = _small(reduced)
+    small = _small(reduced)
+    first = entries[0] if len(rows_of(network).memory) else max(once, entries[0])
+    found = elimination_of(_without(network, small), factor, first)
+    if isinstance(found, Elimination):
+        return _relaxed(reduced, small, factor, found)
     removable = np.zeros(network.count, bool)
     removable[reduced.presence[:, 0]] = removable[reduced.residency[:, 0]] = True
-    found = elimination_of(_without(network, apart), factor, entries)
-    while isinstance(found, str):
-        if not removable.any() or widest < 4:
-            return found
-        apart |= apart_for(_without(network, apart), removable & ~apart, widest)
-        found = elimination_of(_without(network, apart), factor, entries)
-        widest //= 2
+    for most in entries if removable.any() else ():
+        apart, wide = small, widest
+        while wide >= LEAST:
+            apart = apart | apart_for(_without(network, apart), removable & ~apart, wide)
+            found = elimination_of(_without(network, apart), factor, most)
+            if isinstance(found, Elimination):
+                return _relaxed(reduced, apart, factor, found)
+            wide //= 4
+    return str(found)
+
+
+def _relaxed(reduced: Reduced, apart: BoolArray, factor: int, found: Elimination) -> Relaxation:
+    """Return the relaxation with these nodes apart."""
+    network = reduced.network
     rows = rows_of(replace(network, demand=network.demand[~apart[_owner(network)[network.demand[:, 0]]]]))
     return Relaxation(reduced, factor, found, apart, rows, _prices(reduced, apart, factor), rows_of(network))
 

@@ -33,6 +33,8 @@ from nmsolve.solvers.assignment.tree_certificate import certificate_of
 MAX_NODES, MAX_TABLES, MAX_DEMANDS = 40_000, 4_000_000, 1_000_000
 #: Steps of the first ascent at most, of one in a case, and between attempts to make strategies fit.
 FIRST, LATER, EACH = 600, 80, 20
+#: Part of the gap that steps should gain at least; else cases gain more.
+ENOUGH = 0.01
 #: Most cases: their certificates are rechecked one by one.
 MOST_CASES = 150
 #: Choices of an operator up to which every one is a case of its own.
@@ -150,7 +152,10 @@ class Search:
         """Raise the bound of a case, and try to make its strategies fit."""
         ascent = case.ascent
         for k in range(steps):
+            missing = float(self.cost) * self.relaxation.factor - float(ascent.value)
             if ascent.is_done or self._whole(ascent.value) >= self.cost or self.context.should_stop():
+                break
+            if self.best is not None and ascent.ahead < ENOUGH * missing:
                 break
             ascent.step(float(self.cost) * self.relaxation.factor)
             if k % EACH == 0:
