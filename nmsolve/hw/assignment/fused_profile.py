@@ -2,7 +2,7 @@
 
 The runtime's optimised model names the tensors that its nodes make as the original does. So every optimised node stands for the
 original nodes between its results and its inputs. A group of operators is measured if the optimised nodes that stand for any of
-them stand for no others but constants; otherwise its gain cannot be attributed.
+them stand for no others but constants and those that only rename; otherwise its gain cannot be attributed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,13 @@ class Parts(NamedTuple):
     Attributes
     ----------
     plain : by the result of every original node
-    fused : by the set of the results of the original nodes that an optimised node stands for
+    fused : by the set of the results of the original nodes that optimised nodes stand for
+    total : of all optimised nodes
     """
 
     plain: dict[str, float]
     fused: dict[frozenset[str], float]
+    total: float
 
 
 def whole_times(
@@ -72,7 +74,8 @@ def whole_times(
     names = {node.name: node.output[0] for node in model.graph.node if node.output}
     return Parts(
         {names[node]: time for node, time in plain.items() if node in names},
-        {region: fused.get(node, 0.0) for node, region in _regions(model.graph, after).items()},
+        {region: sum(fused.get(name, 0.0) for name in own) for region, own in _regions(model.graph, after)},
+        sum(fused.values()),
     )
 
 
@@ -137,30 +140,51 @@ def _run(
     return out
 
 
-def _regions(before: Any, after: Any) -> dict[str, frozenset[str]]:
-    """Return by optimised node the first results of the original nodes that it stands for; those that cannot be told are missing.
+def _regions(before: Any, after: Any) -> list[tuple[frozenset[str], tuple[str, ...]]]:
+    """Return what optimised nodes stand for: the first results of original nodes, and the names of the optimised ones.
 
-    The way goes from its results back to its inputs, through the original graph.
+    Optimised nodes that hand each other tensors unknown to the original stand for something together. The way goes from their
+    results back to their inputs, through the original graph; where it does not end at their inputs they are left out.
     """
     maker = {name: node for node in before.node for name in node.output if name}
     constants = {t.name for t in (*before.initializer, *after.initializer)}
     given = {i.name for i in before.input}
-    found = {}
-    for node in after.node:
-        ends = {*node.input, *constants}
+    found = []
+    for nodes in _clusters(after, {*maker, *constants, *given}):
+        ends = {name for node in nodes for name in node.input} | constants
         region: set[str] = set()
-        queue = [name for name in node.output if name]
-        fine = all(name in maker for name in queue)
+        queue = [name for node in nodes for name in node.output if name in maker]
+        fine = bool(queue)
         while queue and fine:
             original = maker[queue.pop()]
             if original.output[0] in region:
                 continue
             region.add(original.output[0])
             for name in original.input:
-                if not name or name in ends:
-                    continue
-                fine = fine and name in maker and name not in given
-                queue.append(name)
-        if fine and region:
-            found[node.name] = frozenset(region)
+                if name and name not in ends:
+                    fine = fine and name in maker and name not in given
+                    queue.append(name)
+        if fine:
+            found.append((frozenset(region), tuple(node.name for node in nodes)))
     return found
+
+
+def _clusters(graph: Any, known: set[str]) -> list[list[Any]]:
+    """Return sets of nodes that tensors outside ``known`` join."""
+    mark = list(range(len(graph.node)))
+
+    def root(k: int) -> int:
+        while mark[k] != k:
+            mark[k] = mark[mark[k]]
+            k = mark[k]
+        return k
+
+    by_name: dict[str, int] = {}
+    for k, node in enumerate(graph.node):
+        for name in (*node.input, *node.output):
+            if name and name not in known:
+                mark[root(k)] = root(by_name.setdefault(name, k))
+    sets: dict[int, list[Any]] = {}
+    for k, node in enumerate(graph.node):
+        sets.setdefault(root(k), []).append(node)
+    return list(sets.values())

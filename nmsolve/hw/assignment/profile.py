@@ -245,20 +245,15 @@ class _Profiler:
             and len(step.path) == 1 and step.operator.outputs[0] >= 0 else ""
             for step in steps
         ]  # fmt: skip
-        live = set(name)
+        renaming = {n for n, work in zip(name, works, strict=True) if work is not None and not work.bytes}
+        others = set(name) - renaming
         found = {}
         for group in groups:
             own = {name[i] for i in group.members}
             touching = [region for region in parts.fused if region & own]
-            apart = sum(parts.plain.get(n, 0.0) for n in own)
+            apart = sum(parts.plain.get(n, 0.0) for n in own.union(*touching))
             together = sum(parts.fused[region] for region in touching)
-            if (
-                "" in own
-                or not touching
-                or any(region & live - own for region in touching)
-                or not together
-                or not apart
-            ):
+            if "" in own or not together or not apart or any(region & others - own for region in touching):
                 self.out.unattributed += 1
                 continue
             keys = tuple(self._key(steps[i]) for i in group.members)
