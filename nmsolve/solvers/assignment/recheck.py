@@ -18,7 +18,7 @@ RECHECKS: dict[str, str] = {
     "min-cut": "solvers.assignment.recheck_cut:check",
 }
 #: Engines that leave only a solver's status.
-WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs", "makespan-cpsat")
+WORDS: tuple[str, ...] = ("assign-cpsat", "assign-highs", "network-cpsat", "makespan-cpsat")
 
 
 def check_assign_bound(

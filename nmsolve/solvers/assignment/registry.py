@@ -23,6 +23,7 @@ REGISTRY: dict[str, Entry] = {
     "tree": Entry("solvers.assignment.tree:TreeDecomposition", share=0.4),
     "subgraphs": Entry("heuristics.assignment.network_search:NetworkSearch", share=0.5, repeat=True),
     "dual": Entry("solvers.assignment.dual:DualAscent", share=0.2),
+    "network-cpsat": Entry("solvers.assignment.network_cpsat:NetworkCpSat", share=0.5, child=True),
     "list-schedule": Entry("heuristics.assignment.list_schedule:ListSchedule", share=0.2, repeat=True),
     "makespan-cpsat": Entry("solvers.assignment.makespan:MakespanCpSat", share=0.8, child=True),
     "assign-cpsat": Entry("solvers.assignment.exact:AssignCpSat", share=0.5, child=True),

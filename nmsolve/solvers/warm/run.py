@@ -10,6 +10,7 @@ from functools import partial
 from multiprocessing import get_context
 
 from nmsolve.solvers.mapping.registry import REGISTRY
+from nmsolve.solvers.warm.assignment import warm_assignment
 from nmsolve.solvers.warm.files import warm_files
 from nmsolve.solvers.warm.kernels import until_compiled
 from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
@@ -20,6 +21,7 @@ from nmsolve.solvers.warm.stale import stale_kernels
 
 #: What there is besides the engines for mapping.
 OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]] = {
+    "assignments": warm_assignment,
     "files": warm_files,
     "free routes": warm_free_routes,
     "pipelines": warm_pipeline,

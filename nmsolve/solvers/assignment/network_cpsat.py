@@ -1,0 +1,111 @@
+"""The engine ``network-cpsat``: CP-SAT on the contracted network (:mod:`nmsolve.model.assignment.contract`).
+
+One 0-1 variable per strategy and per allowed entry of a table; those of a row or column of a table add up to the strategy they
+belong to. Memory has a row for every position that is not covered by another one (:mod:`nmsolve.model.assignment.tight`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.assignment.contract import Contracted, contracted
+from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
+from nmsolve.model.assignment.tight import tight_positions
+from nmsolve.model.engine import Context
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
+from nmsolve.solvers.search.exact import run_model
+from nmsolve.solvers.search.incumbent import judge
+from nmsolve.solvers.search.rows import Built, CpSatRows, Value
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT, Scale
+
+#: Most variables, and entries of rows of memory.
+MAX_VARIABLES, MAX_ENTRIES = 500_000, 3_000_000
+
+
+class NetworkCpSat:
+    """Exact strategies by OR-Tools CP-SAT; runs in a child process."""
+
+    name = "network-cpsat"
+    finds = "both"
+
+    def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
+        """No sums, ceilings on other objectives, and what is too large."""
+        if not isinstance(problem, CostNetwork):
+            if problem.objective not in SUMS:
+                return f"{problem.objective} is no sum of costs"
+            if problem.ceilings:
+                return "takes no ceilings on other objectives"
+        small = contracted(reduced(problem).network)
+        if small is None:
+            return "strategies that nodes need exclude each other"
+        size = len(small.network.cost) + len(small.network.table)
+        return f"a model of {size} variables, the limit is {MAX_VARIABLES}" if size > MAX_VARIABLES else None
+
+    def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
+        """Solve the model; solutions and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
+        whole = reduced(problem)
+        small = contracted(whole.network)
+        if small is None or len(tight_positions(small.network).row) > MAX_ENTRIES:
+            context.note(f"more than {MAX_ENTRIES} entries of rows of memory")
+            return
+        known, _ = context.incumbent()
+        start = None if known is None else small.lower(whole.lower(known))
+        referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
+        built = build(whole, small, start, context.bound())
+        run_model(built, "cpsat", self.name, context, lambda solution: judge(referee, solution)[2])
+
+
+def build(whole: Reduced, small: Contracted, start: IntArray | None = None, bound: float = 0.0) -> Built:
+    """State the network for CP-SAT.
+
+    Parameters
+    ----------
+    start : (classes,) strategies to begin with, as a hint
+    bound : a proven lower bound on the cost, added as a row
+    """
+    net, rows = small.network, CpSatRows()
+    finite = [c[c < FORBIDDEN].astype(np.float64) for c in (net.cost, net.table)]
+    largest = sum(float(c.sum()) for c in finite) + abs(net.constant)
+    shift = max(0, int(np.ceil(np.log2(max(1.0, largest) / OBJECTIVE_LIMIT))))
+    x = list(rows.binary("x", range(len(net.cost))).values())
+    for a, b in zip(net.ptr[:-1].tolist(), net.ptr[1:].tolist(), strict=True):
+        rows.exactly_one(x[a:b])
+    costs, terms = (net.cost >> shift).tolist(), list(x)
+    for e, (u, v) in enumerate(net.ends.tolist()):
+        allowed = net.tables(e) < FORBIDDEN
+        y = rows.binary(f"y{e}", map(tuple, np.argwhere(allowed).tolist()))
+        for side, node in enumerate((u, v)):
+            own: list[list[Any]] = [[] for _ in range(allowed.shape[side])]
+            for index, variable in y.items():
+                own[index[side]].append(variable)
+            for k, variables in enumerate(own):
+                rows.add(rows.total(variables) == x[net.ptr[node] + k])
+        costs += (net.tables(e)[allowed] >> shift).tolist()
+        terms += y.values()
+    tight = tight_positions(net)
+    for r, slack in enumerate(tight.slack.tolist()):
+        at = slice(tight.row_ptr[r], tight.row_ptr[r + 1])
+        rows.add(rows.dot(tight.needed[at], [x[k] for k in tight.choice[at]]) <= slack)
+    goal = rows.dot(costs, terms) + (net.constant >> shift)
+    claim = Scale(2.0**-shift, shift == 0, integral=True)
+    least = claim.floor_row(bound)
+    if least is not None:
+        rows.add(goal >= least)
+    rows.minimise(goal)
+    if start is not None:
+        for i, strategy in enumerate(start.tolist()):
+            for k in range(net.ptr[i], net.ptr[i + 1]):
+                rows.hint(x[k], int(k == net.ptr[i] + strategy))
+    return Built(rows.model, claim, partial(_solution, whole, small, x))
+
+
+def _solution(whole: Reduced, small: Contracted, x: list[Any], value: Value) -> IntArray:
+    """Return a solution of the model as engines offer it."""
+    taken = np.flatnonzero([value(variable) for variable in x])
+    return whole.lift(small.lift(taken - small.network.ptr[:-1]))
