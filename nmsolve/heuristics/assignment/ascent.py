@@ -34,6 +34,7 @@ class Ascent:
     Attributes
     ----------
     best : the best bound so far, in floats
+    proof : the prices and messages that prove it
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Ascent:
         self.dual = start_of(self.net, self.rows)
         self.node = np.repeat(np.arange(network.count), np.diff(network.ptr))
         self.best = -math.inf
+        self.proof: tuple[FloatArray, FloatArray] = self.dual.price.copy(), self.dual.message.copy()
 
     def hottest(self, known: float = math.inf) -> float:
         """Return a first temperature: what a node costs on average, by the bound without prices or a ``known`` solution."""
@@ -88,5 +90,6 @@ class Ascent:
         if not proved + self.network.constant > self.best:
             return False
         self.best = proved + self.network.constant
-        self.better(self.dual.price, out)
+        self.proof = self.dual.price.copy(), out
+        self.better(*self.proof)
         return True

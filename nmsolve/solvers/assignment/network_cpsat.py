@@ -2,10 +2,13 @@
 
 One 0-1 variable per strategy and per allowed entry of a table; those of a row or column of a table add up to the strategy they
 belong to. Memory has a row for every position that is not covered by another one (:mod:`nmsolve.model.assignment.tight`).
+Where a solution is known, only what a better one may take is stated (:mod:`.fixing`).
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +19,10 @@ from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
 from nmsolve.model.assignment.tight import tight_positions
+from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.fixing import better_only
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.search.exact import run_model
 from nmsolve.solvers.search.incumbent import judge
@@ -54,22 +59,60 @@ class NetworkCpSat:
         if small is None or len(tight_positions(small.network).row) > MAX_ENTRIES:
             context.note(f"more than {MAX_ENTRIES} entries of rows of memory")
             return
-        known, _ = context.incumbent()
-        start = None if known is None else small.lower(whole.lower(known))
+        known, value = context.incumbent()
+        chain: list[Contracted] | None = [small]
+        if known is not None:
+            chain = better_only(small, value, context.should_stop)
+        if chain is None:
+            certificate = {"status": "nothing better is left", "seed": context.seed}
+            context.raise_bound(Bound(value, self.name, certificate=certificate))
+            return
+        start = None if known is None else whole.lower(known)
+        for one in chain:
+            start = None if start is None else one.lower(start)
         referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
-        built = build(whole, small, start, context.bound())
-        run_model(built, "cpsat", self.name, context, lambda solution: judge(referee, solution)[2])
+        built = build(whole, chain, start, context.bound())
+
+        def worth(solution: IntArray) -> float:
+            return judge(referee, solution)[2]
+
+        if known is None:
+            run_model(built, "cpsat", self.name, context, worth)
+        else:
+            run_model(built, "cpsat", self.name, _Rest(context, value), worth)
 
 
-def build(whole: Reduced, small: Contracted, start: IntArray | None = None, bound: float = 0.0) -> Built:
+class _Rest:
+    """A context for a model of the better solutions only: no bound is above the known cost, which they may not reach."""
+
+    def __init__(self, context: Context, value: float) -> None:
+        self._context, self._value = context, value
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)
+
+    def incumbent(self) -> tuple[None, float]:
+        """Return none: the model may have no solution."""
+        return None, math.inf
+
+    def raise_bound(self, bound: Bound) -> bool:
+        """Pass a bound on, up to what is known."""
+        least = min(bound.value, self._value, self._context.incumbent()[1])
+        return self._context.raise_bound(replace(bound, value=least))
+
+
+def build(
+    whole: Reduced, chain: list[Contracted], start: IntArray | None = None, bound: float = 0.0
+) -> Built:
     """State the network for CP-SAT.
 
     Parameters
     ----------
-    start : (classes,) strategies to begin with, as a hint
+    chain : contractions, each of the one before; the last one is stated
+    start : strategies to begin with, as a hint
     bound : a proven lower bound on the cost, added as a row
     """
-    net, rows = small.network, CpSatRows()
+    net, rows = chain[-1].network, CpSatRows()
     finite = [c[c < FORBIDDEN].astype(np.float64) for c in (net.cost, net.table)]
     largest = sum(float(c.sum()) for c in finite) + abs(net.constant)
     shift = max(0, int(np.ceil(np.log2(max(1.0, largest) / OBJECTIVE_LIMIT))))
@@ -102,10 +145,12 @@ def build(whole: Reduced, small: Contracted, start: IntArray | None = None, boun
         for i, strategy in enumerate(start.tolist()):
             for k in range(net.ptr[i], net.ptr[i + 1]):
                 rows.hint(x[k], int(k == net.ptr[i] + strategy))
-    return Built(rows.model, claim, partial(_solution, whole, small, x))
+    return Built(rows.model, claim, partial(_solution, whole, chain, x))
 
 
-def _solution(whole: Reduced, small: Contracted, x: list[Any], value: Value) -> IntArray:
+def _solution(whole: Reduced, chain: list[Contracted], x: list[Any], value: Value) -> IntArray:
     """Return a solution of the model as engines offer it."""
-    taken = np.flatnonzero([value(variable) for variable in x])
-    return whole.lift(small.lift(taken - small.network.ptr[:-1]))
+    strategy: IntArray = np.flatnonzero([value(variable) for variable in x]) - chain[-1].network.ptr[:-1]
+    for one in reversed(chain):
+        strategy = one.lift(strategy)
+    return whole.lift(strategy)
