@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,19 +26,27 @@ from nmsolve.model.types import AnyArray
 MOST_WEIGHTS = 1_500_000_000
 
 
+class Took(NamedTuple):
+    """ps: a low quantile, and the median."""
+
+    low: float
+    median: float
+
+
 class Parts(NamedTuple):
-    """ps of a run of the whole model.
+    """How long a run of the whole model takes.
 
     Attributes
     ----------
     plain : by the result of every original node
     fused : by the set of the results of the original nodes that optimised nodes stand for
-    total : of all optimised nodes
+    all_plain, all_fused : of all nodes, original and optimised
     """
 
-    plain: dict[str, float]
-    fused: dict[frozenset[str], float]
-    total: float
+    plain: dict[str, Took]
+    fused: dict[frozenset[str], Took]
+    all_plain: Took
+    all_fused: Took
 
 
 def whole_times(
@@ -59,24 +67,31 @@ def whole_times(
     outputs = tuple(o.name for o in model.graph.output)
     with tempfile.TemporaryDirectory(prefix="nmsolve-") as name:
         folder = Path(name)
-        data = model.SerializeToString()
-        plain = _run(Session(data, threads, profile=folder / "plain"), feeds, outputs, runs)
-        optimised = folder / "optimised.onnx"
-        fused = _run(
+        data, optimised = model.SerializeToString(), folder / "optimised.onnx"
+        sessions = (
+            Session(data, threads, profile=folder / "plain"),
             Session(data, threads, fused=True, optimised=optimised, profile=folder / "fused"),
-            feeds,
-            outputs,
-            runs,
         )
+        plain, fused = _alternating(sessions, feeds, outputs, runs)
         import onnx
 
         after = onnx.load(str(optimised), load_external_data=False).graph
     names = {node.name: node.output[0] for node in model.graph.node if node.output}
     return Parts(
-        {names[node]: time for node, time in plain.items() if node in names},
-        {region: sum(fused.get(name, 0.0) for name in own) for region, own in _regions(model.graph, after)},
-        sum(fused.values()),
+        {names[node]: took for node, took in plain.items() if node in names},
+        {
+            region: added(fused[name] for name in own if name in fused)
+            for region, own in _regions(model.graph, after)
+        },
+        added(plain.values()),
+        added(fused.values()),
     )
+
+
+def added(parts: Iterable[Took]) -> Took:
+    """Return the sum of times."""
+    parts = list(parts)
+    return Took(sum(t.low for t in parts), sum(t.median for t in parts))
 
 
 def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tuple[Any, dict[str, AnyArray]]:
@@ -109,7 +124,7 @@ def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tup
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     for k, node in enumerate(model.graph.node):
-        node.name = f"node{k}"
+        node.name = f"nmsolve-{k}"
     feeds = {}
     for info in inputs:
         t = tensors[info.name]
@@ -117,13 +132,23 @@ def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tup
     return model, feeds
 
 
-def _run(
-    session: Session, feeds: Mapping[str, AnyArray], outputs: tuple[str, ...], runs: int
-) -> dict[str, float]:
-    """Return ps of every node by name: the mean of the faster half of all runs (the profiler counts whole microseconds)."""
-    session.feed(feeds, outputs)
+def _alternating(
+    sessions: tuple[Session, Session], feeds: Mapping[str, AnyArray], outputs: tuple[str, ...], runs: int
+) -> list[dict[str, Took]]:
+    """Return how long every node took, by name, in sessions that run in turn: what else the host does slows both."""
+    for session in sessions:
+        session.feed(feeds, outputs)
     for _ in range(runs + 1):
-        session.run()
+        for session in sessions:
+            session.run()
+    return [_read(session, runs) for session in sessions]
+
+
+def _read(session: Session, runs: int) -> dict[str, Took]:
+    """Return times by node of a session that ran once more often than ``runs``; the first run does not count.
+
+    The low one is a mean of the fastest quarter, since the profiler counts whole microseconds.
+    """
     taken: dict[str, list[int]] = {}
     try:
         events = json.loads(session.profiled().read_text("utf-8"))
@@ -135,8 +160,9 @@ def _run(
             taken.setdefault(name.removesuffix("_kernel_time"), []).append(int(event["dur"]))
     out = {}
     for name, times in taken.items():
-        own = sorted(times[len(times) // (runs + 1) :] or times)  # without the first run
-        out[name] = 1e6 * float(np.mean(own[: max(1, (len(own) + 1) // 2)])) * max(1, round(len(own) / runs))
+        own = sorted(times[len(times) // (runs + 1) :] or times)
+        each = 1e6 * max(1, round(len(own) / runs))
+        out[name] = Took(each * float(np.mean(own[: max(1, len(own) // 4)])), each * float(np.median(own)))
     return out
 
 

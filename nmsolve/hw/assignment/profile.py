@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.hw.assignment.estimates import work_of
 from nmsolve.hw.assignment.flatten import Program, Step, program_of
-from nmsolve.hw.assignment.fused_profile import Parts, whole_times
+from nmsolve.hw.assignment.fused_profile import Parts, added, whole_times
 from nmsolve.hw.assignment.fusion import groups_of
 from nmsolve.hw.assignment.keys import Key, key_of
 from nmsolve.hw.assignment.library import COPY, Entry, Fused, Library
@@ -227,10 +227,7 @@ class _Profiler:
         except BackendError as error:
             self.out.words.append(f"fusion was not measured: {error}")
             return
-        self.out.plain[threads], self.out.fused[threads] = (
-            sum(parts.plain.values()),
-            sum(parts.fused.values()),
-        )
+        self.out.plain[threads], self.out.fused[threads] = parts.all_plain.low, parts.all_fused.low
         found = list(self._groups(parts, threads))
         self.out.groups += len(found)
         self.library.add(fused=found)
@@ -251,13 +248,21 @@ class _Profiler:
         for group in groups:
             own = {name[i] for i in group.members}
             touching = [region for region in parts.fused if region & own]
-            apart = sum(parts.plain.get(n, 0.0) for n in own.union(*touching))
-            together = sum(parts.fused[region] for region in touching)
-            if "" in own or not together or not apart or any(region & others - own for region in touching):
+            apart = added(parts.plain[n] for n in own.union(*touching) if n in parts.plain)
+            together = added(parts.fused[region] for region in touching)
+            alone = all(region & others <= own for region in touching)
+            if "" in own or not alone or not together.low or not apart.low:
                 self.out.unattributed += 1
                 continue
+            spread = max(took.median / took.low for took in (apart, together))
+            if spread > self.how.most_spread:
+                self.out.untrusted[f"group of {steps[group.members[-1]].label}"] = spread
+                continue
             keys = tuple(self._key(steps[i]) for i in group.members)
-            found[keys] = Fused(keys, self.how.processor, threads, together, apart, self.how.patience.runs)
+            runs = self.how.patience.runs
+            found[keys] = Fused(
+                keys, self.how.processor, threads, together.low, apart.low, runs, max(1.0, spread)
+            )
         return list(found.values())
 
     def _key(self, step: Step) -> Key:
