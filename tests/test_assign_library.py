@@ -21,6 +21,7 @@ from operators_support import Sketch
 from nmsolve.hw.assignment.fit import Sample, fitted
 from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import COPY, LARGEST_FILE, SCHEMA, Entry, Fused, Library
+from nmsolve.hw.assignment.profile import integer_gain
 from nmsolve.hw.assignment.state import state_assignment
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.graph import OperatorGraph
@@ -309,6 +310,20 @@ def test_the_tables_are_those_that_were_promised() -> None:
     assert [sql.count("NOT NULL") for _, sql in sorted(SCHEMA.items())] == [16, 7, 7]
 
 
+def test_products_of_whole_numbers_are_compared_with_those_of_floats() -> None:
+    """Pairs of the same sizes, one twice and one four times as long; others do not count."""
+    sizes = [f"[[{n},8],[8,8]]" for n in (1, 2, 3)]
+    entries = [replace(ENTRY, key=Key("MatMul", "{}", "f", z), time=10.0) for z in sizes[:2]]
+    entries += [
+        replace(ENTRY, key=Key("MatMulInteger", "{}", "i", z), time=t)
+        for z, t in zip(sizes, (20.0, 40.0, 9.0), strict=True)
+    ]
+    with Library() as library:
+        assert integer_gain(library, "cpu", 1) is None
+        library.add(entries)
+        assert integer_gain(library, "cpu", 1) == (3.0, 2) and integer_gain(library, "cpu", 2) is None
+
+
 def tiny(folder: Path) -> Path:
     """Product, bias and Relu, then a branch that gives one of two results."""
     from onnx import helper
@@ -363,7 +378,7 @@ def test_profile_measures_every_operator_once_and_goes_on_where_it_ended(
         )
         assert row["measured"] == row["entries"] == len(library.entries)
         assert row["plain_ps"]["1"] > 0 and row["fused_ps"]["1"] > 0
-        assert row["groups"] == len(library.fused) >= 1
+        assert row["groups"] == len(library.fused) >= 1 and row["integers_to_floats"]["1"] > 0
         product = next(e for e in library.entries if e.key.kind == "MatMul")
         assert (product.macs, product.bytes, product.key.sizes) == (256, 704, "[[2,8],[8,16]]")
     again = json.loads(call(*told)[1])

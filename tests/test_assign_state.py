@@ -207,6 +207,41 @@ def test_for_schedules_control_flow_stays_whole() -> None:
     assert sorted(p.flows.users(flow_of(stated, "c")).tolist()) == [2]
 
 
+def test_a_scan_takes_its_slices_from_one_tensor_and_collects_its_results() -> None:
+    """Five slices of 100 floats: the whole tensor comes once and stays; what is collected goes once a turn, and is held whole."""
+    body = Sketch("body")
+    state, part = body.input(100, name="state"), body.input(100, name="part")
+    total = body.op("Add", [state, part], (100,), name="add")
+    row = body.op("Exp", [total], (100,), name="exp")
+    s = Sketch("scan")
+    x = s.op("Neg", [s.input(5, 100, name="x")], (5, 100), name="neg")
+    first = s.op("Abs", [s.input(100, name="s")], (100,), name="abs")
+    s.op(
+        "Scan", [first, x], (100,), (5, 100), name="scan", bodies=(body.graph(total, row),), num_scan_inputs=1
+    )
+    last, rows = len(s.tensors) - 2, len(s.tensors) - 1
+    graph = s.graph(s.op("Relu", [last], (100,), name="end"), s.op("Tanh", [rows], (5, 100), name="all"))
+    stated = state_assignment(graph, two())
+    p, f = stated.problem, stated.problem.flows
+    assert p.labels == ("@in", "neg", "abs", "scan", "scan/body/add", "scan/body/exp", "end", "all", "@out")
+    assert p.time[4].tolist() == [5 * 2_200_000, 5 * 2_120_000]
+    whole, start = flow_of(stated, graph.tensors[x].name), flow_of(stated, graph.tensors[first].name)
+    assert f.users(whole).tolist() == [4] and f.until[f.indptr[whole]] == 5 and f.time[whole, 0, 1] == 5 * US
+    assert f.users(start).tolist() == [4] and f.until[f.indptr[start]] == 4
+    made = {int(f.users(t)[0]): t for t in range(f.count) if f.source[t] == 4}
+    assert (
+        f.time[made[4], 0, 1] == 5 * 3_400_000 and f.since[made[4]] == 3
+    )  # round and within a turn: one transfer a turn
+    assert f.users(made[4]).tolist() == [4, 5] and f.time[made[6], 0, 1] == 3_400_000
+    (collected,) = [t for t in range(f.count) if f.source[t] == 5]
+    assert (
+        f.users(collected).tolist() == [7]
+        and f.bytes[collected] == 2000
+        and f.time[collected, 0, 1] == 5 * 3_400_000
+    )
+    assert f.since[collected] == 3
+
+
 def test_a_state_that_only_goes_round_is_no_circle() -> None:
     """A body that gives its state back as it is: the loop's result is what went in."""
     body = Sketch("body")

@@ -110,6 +110,14 @@ def _regressions(library: Library, how: Profiling) -> list[dict[str, object]]:
     return sorted(found.values(), key=lambda row: -int(str(row["samples"])))
 
 
+def _gain(library: Library, how: Profiling, threads: int) -> float | None:
+    """Return how many times as long products take with whole numbers, None if none were measured."""
+    from nmsolve.hw.assignment.profile import integer_gain
+
+    found = integer_gain(library, how.processor, threads)
+    return None if found is None else found[0]
+
+
 def _row(
     o: ProfileOptions, done: Profiled, library: Library, how: Profiling, seconds: float
 ) -> dict[str, object]:
@@ -126,6 +134,7 @@ def _row(
         "unattributed": done.unattributed,
         "plain_ps": {str(k): v for k, v in done.plain.items()},
         "fused_ps": {str(k): v for k, v in done.fused.items()},
+        "integers_to_floats": {str(t): _gain(library, how, t) for t in how.threads},
         "regressions": _regressions(library, how),
         "notes": done.words,
         "seconds": seconds,
@@ -143,6 +152,12 @@ def _print(o: ProfileOptions, done: Profiled, library: Library, how: Profiling, 
             f"whole model with {threads} threads: {plain / 1e9:.3f} ms node by node, {fused / 1e9:.3f} ms optimised; "
             f"{done.groups} groups measured, {done.unattributed} cannot be told apart"
         )
+    for threads in how.threads:
+        gain = _gain(library, how, threads)
+        if gain is not None:
+            print(
+                f"products of whole numbers take {gain:.3g} times as long as those of floats (median, {threads} threads)"
+            )
     rows = _regressions(library, how)
     if rows:
         print("regression                            threads  samples  median error")

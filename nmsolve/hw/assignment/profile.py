@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import platform
 from collections.abc import Callable, Sequence
@@ -320,6 +321,25 @@ class _Profiler:
         return timed(session.run, self.how.patience)
 
 
+def integer_gain(library: Library, processor: str, threads: int) -> tuple[float, int] | None:
+    """Return how many times as long as with floats products take with whole numbers (S): the median, and of how many pairs.
+
+    None without pairs of the same sizes.
+    """
+    floats = {
+        (_first_two(e.key.sizes), "Conv" if e.key.kind == "Conv" else "MatMul"): e.time
+        for e in library.entries
+        if e.key.kind in ("Conv", "MatMul", "Gemm") and (e.processor, e.threads) == (processor, threads)
+    }
+    forms = {"ConvInteger": "Conv", "MatMulInteger": "MatMul"}
+    ratios = [
+        e.time / floats[e.key.sizes, forms[e.key.kind]]
+        for e in library.entries
+        if e.key.kind in forms and (e.processor, e.threads) == (processor, threads) and (e.key.sizes, forms[e.key.kind]) in floats
+    ]  # fmt: skip
+    return (float(np.median(ratios)), len(ratios)) if ratios else None
+
+
 def _copying(size: int) -> Model:
     """Return a model that gives back what it is given."""
     from onnx import TensorProto, helper
@@ -338,6 +358,4 @@ def _copying(size: int) -> Model:
 
 def _first_two(sizes: str) -> str:
     """Return the sizes of the two factors of a product."""
-    import json
-
     return json.dumps(json.loads(sizes)[:2], separators=(",", ":"))
