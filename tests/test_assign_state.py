@@ -257,6 +257,21 @@ def test_a_state_that_only_goes_round_is_no_circle() -> None:
     assert to_relu == {"x", s.tensors[y].name}
 
 
+def test_a_long_chain_of_branches_that_hand_on_what_they_take_is_followed_once() -> None:
+    """Two ways through each of 300: what comes out is what went in."""
+    s = Sketch("chain")
+    x, c = s.input(10, name="x"), s.input(dtype="bool", name="c")
+    last = x
+    for k in range(300):
+        bodies = [Sketch(f"{word}{k}") for word in ("yes", "no")]
+        taken = [b.capture(s.tensors[last].name, 10) for b in bodies]
+        graphs = tuple(b.graph(t) for b, t in zip(bodies, taken, strict=True))
+        last = s.op("If", [c], (10,), name=f"if{k}", bodies=graphs)
+    stated = state_assignment(s.graph(s.op("Relu", [last], (10,), name="relu")), two())
+    f = stated.problem.flows
+    assert stated.problem.count == 303 and f.users(flow_of(stated, "x")).tolist() == [301]
+
+
 def test_widths_that_no_processor_supports_are_named_with_the_operators() -> None:
     """Only the host has 64-bit whole numbers here; nobody has float64."""
     s = Sketch("wide")

@@ -184,6 +184,8 @@ class _Flattening:
         self._open(self.top)
         self.steps.append(Step("@out", last=len(self.steps)))
         for scope in self.scopes:
+            self._follow(scope)
+        for scope in self.scopes:
             self._use(scope)
         out = len(self.steps) - 1
         for k in self.top.graph.outputs:
@@ -192,6 +194,14 @@ class _Flattening:
         return Program(
             self.top.graph.name, tuple(self.steps), tuple(flows), tuple(self.left_out), self.bindings
         )
+
+    def _follow(self, scope: _Scope) -> None:
+        """Find out where the results of control flow come from, in order: each leads back to those before it, which are known."""
+        for number in scope.step:
+            operator = scope.graph.operators[number]
+            for k in operator.outputs if operator.bodies and not self.whole else ():
+                if k >= 0:
+                    self._origins(scope, k, frozenset())
 
     def _open(self, scope: _Scope) -> None:
         """Number the steps of a graph and of the bodies in it."""
