@@ -1,5 +1,8 @@
 """Scalar programs: what they compute equals the model and NumPy; passes keep every result; tiles cover everything once."""
 
+import json
+import re
+import tempfile
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,9 +15,24 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
-from nmsolve.hw.assignment.tiling import Work, choose_tiles, tile_bytes, tile_program, tiled_time
+from nmsolve.hw.assignment.machine_file import load_processors
+from nmsolve.hw.assignment.programs.host_scalars import scalar_program, tiled_operators
+from nmsolve.hw.assignment.roofline import roofline
+from nmsolve.hw.assignment.state import state_assignment
+from nmsolve.hw.assignment.tiling import (
+    Extent,
+    Tiles,
+    choose_tiles,
+    read_again,
+    tile_bytes,
+    tile_count,
+    tile_program,
+    tiled_time,
+)
+from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.errors import InputError
 from nmsolve.model.formats.onnx import load_onnx
+from nmsolve.model.operators.scalars.files import read_scalars, write_scalars
 from nmsolve.model.operators.scalars.lower import Unlowerable, lower
 from nmsolve.model.operators.scalars.passes import PASSES, first_difference, optimised
 from nmsolve.model.operators.scalars.program import STEPS, Builder, ScalarProgram, Step
@@ -161,40 +179,55 @@ def test_a_models_arithmetic_is_what_the_model_computes(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(1, 300), st.integers(1, 300), st.sampled_from([0, 1, 64]), st.booleans(), st.integers(600, 40_000)
+    st.integers(1, 300), st.integers(1, 300), st.sampled_from([0, 1, 64, 500]), st.booleans(), st.integers(600, 40_000)
 )  # fmt: skip
 def test_tiles_fit_and_cover_everything_once(
     rows: int, columns: int, inner: int, doubled: bool, budget: int
 ) -> None:
     n, m = sympy.symbols("n m", integer=True, positive=True)
-    work = Work(n, m, inner, inputs=2)
-    tiles = choose_tiles(work, rows, columns, budget * (1 + inner // 8), doubled)
+    extent = Extent(n, m, inner, inputs=2)
+    tiles = choose_tiles(extent, rows, columns, inner, budget, doubled)
     if tiles is None:
-        assert tile_bytes(work, rows, columns, False) <= budget * (1 + inner // 8)
+        assert tile_bytes(extent, rows, columns, inner, False) <= budget
         return
-    assert tile_bytes(work, tiles.rows, tiles.columns, doubled) <= budget * (1 + inner // 8)
-    program = tile_program("t", work, tiles)
-    covered = 0
-    for axis, length, tile in (("row", rows, tiles.rows), ("column", columns, tiles.columns)):
-        found = program.run({"n": rows, "m": columns, "t:row": 0, "t:column": 0})
+    assert tile_bytes(extent, tiles.rows, tiles.columns, tiles.depth, doubled) <= budget
+    program, covered = tile_program("t", extent, tiles), 0
+    at_first = {"n": rows, "m": columns, "t:row": 0, "t:column": 0, "t:inner": 0}
+    axes = [("row", rows, tiles.rows), ("column", columns, tiles.columns), ("inner", inner, tiles.depth)]
+    for axis, length, tile in axes[: 3 if inner else 2]:
+        found = program.run(at_first)
         count, rest = int(found[f"t:{axis}_tiles"]), int(found[f"t:{axis}_rest"])
         assert 1 <= rest <= tile and (count - 1) * tile + rest == length
-        last = program.run({"n": rows, "m": columns, "t:row": count - 1, "t:column": count - 1})
-        assert last[f"t:{axis}_offset"] == (count - 1) * tile
+        assert program.run({**at_first, f"t:{axis}": count - 1})[f"t:{axis}_offset"] == (count - 1) * tile
         covered += count
-    assert covered > 2  # it did not fit as it is
+    assert covered > 2 or doubled  # it did not fit as it is
+
+
+def test_tiles_read_as_little_as_any_that_fit() -> None:
+    """Every tile of a product of 40 x 30 with 20 products, tried one by one."""
+    extent, budget = Extent(40, 30, 20, element=1), 700
+
+    def read(r: int, c: int) -> int:
+        return read_again(extent, Tiles(r, c, 20, False), 40 * 20, 30 * 20)
+
+    fitting = [
+        (r, c) for r in range(1, 41) for c in range(1, 31) if tile_bytes(extent, r, c, 20, False) <= budget
+    ]
+    tiles = choose_tiles(extent, 40, 30, 20, budget, False)
+    assert tiles is not None and read(tiles.rows, tiles.columns) <= 1.25 * min(read(r, c) for r, c in fitting)
 
 
 def test_tiles_that_cannot_fit_are_refused() -> None:
     with pytest.raises(InputError, match="one element needs"):
-        choose_tiles(Work(4, 4, 1000), 4, 4, 100)
+        choose_tiles(Extent(4, 4, 1000), 4, 4, 1000, 10)
 
 
-def test_copies_hide_behind_compute() -> None:
-    assert tiled_time(10, 1.0, 3.0, False) == 40
-    assert tiled_time(10, 1.0, 3.0, True) == 1 + 27 + 3
-    assert tiled_time(10, 3.0, 1.0, True) == 3 + 27 + 1
+def test_copies_hide_behind_arithmetic() -> None:
+    assert tiled_time(10, 10.0, 30.0, False) == 40
+    assert tiled_time(10, 10.0, 30.0, True) == 1 + 27 + 3
+    assert tiled_time(10, 30.0, 10.0, True) == 3 + 27 + 1
     assert tiled_time(1, 3.0, 1.0, True) == tiled_time(1, 3.0, 1.0, False)
+    assert tile_count(Extent(10, 7, 5), Tiles(4, 7, 2, True)) == 3 * 1 * 3
 
 
 def test_every_step_has_a_meaning() -> None:
@@ -204,3 +237,65 @@ def test_every_step_has_a_meaning() -> None:
     assert STEPS["truncdiv"](-7, 2) == -3 and STEPS["floordiv"](-7, 2) == -4
     with pytest.raises(ArithmeticError):
         STEPS["pow"](2, 10**9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(programs())
+def test_programs_come_back_from_files(program: ScalarProgram) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "scalars.json"
+        write_scalars(path, program)
+        assert read_scalars(path) == program
+
+
+@pytest.mark.parametrize(
+    ("steps", "results", "words"),
+    [
+        ([{"kind": "explode"}], {}, "unknown step 'explode'"),
+        ([{"kind": "neg", "args": [0]}], {}, "1 numbers of earlier steps"),
+        ([{"kind": "const", "value": "1/0"}], {}, "constant '1/0'"),
+        ([{"kind": "const", "value": "ten"}], {}, "constant 'ten'"),
+        ([{"kind": "const", "value": "1"}], {"r": 1}, "step 1 of result 'r'"),
+    ],
+)
+def test_files_that_are_no_program_are_refused(
+    tmp_path: Path, steps: list, results: dict, words: str
+) -> None:
+    path = tmp_path / "scalars.json"
+    path.write_text(json.dumps({"format": "nmsolve scalars 1", "steps": steps, "results": results}))
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_scalars(path)
+
+
+def test_products_that_do_not_fit_run_in_tiles_of_the_models_lengths(tmp_path: Path) -> None:
+    """A matrix product of (rows, 512) and (512, 512) on an accelerator that holds 64 KiB."""
+    node = helper.make_node("MatMul", ["x", "w"], ["y"], name="product")
+    weight = helper.make_tensor("w", TensorProto.FLOAT, [512, 512], bytes(4 * 512 * 512), raw=True)
+    graph = helper.make_graph(
+        [node], "m", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 512])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 512])], [weight],
+    )  # fmt: skip
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    (tmp_path / "machine.toml").write_text(
+        "name = 't'\n[[memory]]\nname = 'm'\n"
+        "[[processor]]\nname = 'cpu'\nkind = 'host'\nmemory = 'm'\nbandwidth = 1\nlaunch = 1\n"
+        "[processor.widths]\nfloat32 = { macs = 1, elements = 1 }\n"
+        "[[processor]]\nname = 'npu'\nkind = 'accelerator'\nmemory = 'm'\nbandwidth = 10\nlaunch = 1\n"
+        "on_chip = { value = 64, unit = 'KiB' }\n[processor.widths]\nfloat32 = { macs = 1000, elements = 10 }\n"
+    )
+    model = load_onnx(tmp_path / "m.onnx")
+    stated = state_assignment(model, load_processors(str(tmp_path / "machine.toml")), bindings={"rows": 1000})
+    unit = np.array([0, 1, 0])
+    answer = Assignment(unit, np.zeros(0, bool), np.arange(3))
+    (tiles,) = tiled_operators(stated, answer).values()
+    work = stated.estimates.works[1]
+    assert work is not None and work.extent is not None
+    assert tile_bytes(work.extent, tiles.rows, tiles.columns, tiles.depth, tiles.doubled) <= 65536
+    accelerator = stated.machine.processors[1]
+    assert roofline(accelerator, [work])[0] > roofline(accelerator, [work._replace(extent=None)])[0]
+    numbers = scalar_program(model, stated, answer).run(
+        {"rows": 77, "product:row": 1, "product:column": 0, "product:inner": 0}
+    )
+    assert numbers["product:row_tiles"] == -(-77 // tiles.rows)
+    assert numbers["product:row_offset"] == tiles.rows
+    assert not tiled_operators(stated, Assignment(np.array([0, 0, 0]), np.zeros(0, bool), np.arange(3)))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from nmsolve.cli.earlier import Start
     from nmsolve.model.bound import Bound, Result, Stage
 
-PAGE, PROGRAMS = "report.html", "programs"
+PAGE, PROGRAMS, SCALARS = "report.html", "programs", "scalars.json"
 #: Possible file names of an assignment.
 FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, f"{PROGRAMS}/*")
 #: Seconds of the limit that searches leave to checks and the page, and most of it.
@@ -270,10 +270,12 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
     ------
     InputError : they were to be run or written for other tools, and cannot be
     """
+    from nmsolve.hw.assignment.programs.host_scalars import scalar_program, tiled_operators
     from nmsolve.hw.assignment.programs.of_answer import write_programs
     from nmsolve.hw.assignment.programs.reading import all_pieces
+    from nmsolve.model.operators.scalars.files import write_scalars
 
-    if given.stated is None:
+    if given.stated is None or given.graph is None:
         return None
     folder = o.out / PROGRAMS
     try:
@@ -291,7 +293,12 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
         for path in write_exchange(o.model, placement, manifest, o.exchange):
             print(f"wrote {path}", file=sys.stderr)
     pieces = list(all_pieces(manifest.program))
-    part = ProgramsPart(PROGRAMS, len(pieces), {p.memory: p.bytes for p in manifest.peaks})
+    scalars = scalar_program(given.graph, given.stated, solution)
+    write_scalars(folder / SCALARS, scalars)
+    tiled = len(tiled_operators(given.stated, solution))
+    part = ProgramsPart(
+        PROGRAMS, len(pieces), {p.memory: p.bytes for p in manifest.peaks}, scalars=scalars.count, tiled=tiled
+    )
     return msgspec.structs.replace(part, run=_run_programs(o, folder)) if o.run else part
 
 

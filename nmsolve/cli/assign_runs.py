@@ -32,13 +32,16 @@ class RunPart(msgspec.Struct, frozen=True):
 
 class ProgramsPart(msgspec.Struct, frozen=True):
     """The folder of the programs, how many ``pieces``, bytes that their plan needs of each memory; or the ``trouble`` that none
-    could be written. ``run``: null without ``--run``."""
+    could be written. ``scalars``: steps of the arithmetic that the host does (``scalars.json``). ``tiled``: operators that are
+    too large for their unit and run in tiles. ``run``: null without ``--run``."""
 
     folder: str = ""
     pieces: int = 0
     peaks: dict[str, int] = {}
     trouble: str = ""
     run: RunPart | None = None
+    scalars: int = 0
+    tiled: int = 0
 
 
 def program_checks(part: ProgramsPart | None) -> list[CheckPart]:
@@ -57,6 +60,10 @@ def program_words(part: ProgramsPart | None) -> list[str]:
     if part.trouble:
         return [f"No programs were written: {part.trouble}."]
     words = [f"{part.pieces:,} programs are in {part.folder}/, with manifest.json."]
+    if part.tiled:
+        words.append(
+            f"{part.tiled:,} operators run in tiles; scalars.json has their loops ({part.scalars:,} steps for the host)."
+        )
     for case in [] if part.run is None else part.run.cases:
         told = ", ".join(f"{k}={v}" for k, v in case.bindings.items())
         words.append(

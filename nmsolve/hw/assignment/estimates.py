@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.assignment.extents import extent_of
 from nmsolve.hw.assignment.flatten import Program, Step
 from nmsolve.hw.assignment.keys import Key, family_of, key_of
 from nmsolve.hw.assignment.library import COPY, Library
@@ -15,6 +16,8 @@ from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, bytes_touched, roofline, why_not, widths_of
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.classes import CONTROL
+from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.operators.sizes import bytes_of
 from nmsolve.model.types import IntArray
 
 
@@ -104,12 +107,24 @@ def work_of(step: Step, program: Program) -> Work | None:
     def number(figure: object, what: str) -> int:
         return figure if isinstance(figure, int) else bind(figure, program.bindings, what, where)  # type: ignore[arg-type]
 
-    read = number(cost.weight_bytes, "the weights") + number(cost.input_bytes, "the size of the inputs")
-    written = number(cost.output_bytes, "the size of the results")
+    held, streamed = (
+        number(cost.weight_bytes, "the weights"),
+        number(cost.input_bytes, "the size of the inputs"),
+    )
+    written, macs = number(cost.output_bytes, "the size of the results"), number(cost.macs, "the work")
+    extent = extent_of(graph, operator, macs)
+    if extent is not None and not held:  # both operands flow
+        held = _bytes(graph, operator.inputs[1]) if len(operator.inputs) > 1 else 0
+        streamed -= held
     return Work(
-        operator.kind, width, needed, number(cost.macs, "the work"), number(cost.elements, "the work"),
-        bytes_touched(operator.kind, read, written),
+        operator.kind, width, needed, macs, number(cost.elements, "the work"),
+        bytes_touched(operator.kind, held + streamed, written), extent, streamed, held,
     )  # fmt: skip
+
+
+def _bytes(graph: OperatorGraph, tensor: int) -> int:
+    size = bytes_of(graph.tensors[tensor]) if tensor >= 0 else 0
+    return size if isinstance(size, int) else 0
 
 
 def measured_links(machine: ProcessorMachine, library: Library | None) -> ProcessorMachine:

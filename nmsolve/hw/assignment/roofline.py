@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from nmsolve.hw.assignment.machine import Processor, Rate, width_of
+from nmsolve.hw.assignment.tiling import Extent, Tiles, choose_tiles, read_again, tile_count, tiled_time
 from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY, tensor_class
 from nmsolve.model.operators.graph import Operator, OperatorGraph, Tensor
 from nmsolve.model.operators.macs import FREE
@@ -25,6 +26,8 @@ class Work(NamedTuple):
     needed : all widths that a processor must be able to handle
     macs, elements : multiply-accumulate operations, and elements worked without them
     bytes : read and written, each tensor once; 0 for operators that only rename
+    extent : rows, columns and inner length of a product, None for other operators
+    streamed, held : bytes that its rows and its columns come from
     """
 
     kind: str
@@ -33,6 +36,9 @@ class Work(NamedTuple):
     macs: int
     elements: int
     bytes: int
+    extent: Extent | None = None
+    streamed: int = 0
+    held: int = 0
 
 
 def widths_of(graph: OperatorGraph, operator: Operator) -> tuple[str, frozenset[str]]:
@@ -92,17 +98,49 @@ def why_not(processor: Processor, work: Work) -> str | None:
 def roofline(processor: Processor, work: Iterable[Work]) -> tuple[float, float]:
     """Return ps and pJ of operators that run as one on a unit of a processor that can run them.
 
-    ``time = launch + max(sum MACs / peak, sum elements / rate, sum bytes / bandwidth)``, each width at its own rate;
+    ``time = launch + max(sum MACs / peak, sum elements / rate, sum bytes / bandwidth)``, each width at its own rate: copies go on
+    beside arithmetic (M3.4). A product that does not fit what the unit holds on chip is done in tiles (M3.3): it reads more
+    (:func:`nmsolve.hw.assignment.tiling.read_again`), and waits for its first tile, or for all of them if its copies are not
+    doubled.
     ``energy = sum (MACs + elements) * energy of the width + bytes * energy of the memory``.
     """
-    macs = elements = bytes_ = energy = 0.0
+    macs = elements = bytes_ = waits = energy = 0.0
     for w in work:
         rate = _rate(processor, w.width)
         macs += w.macs / rate.macs if w.macs else 0.0
         elements += w.elements / rate.elements
-        bytes_ += w.bytes
-        energy += (w.macs + w.elements) * rate.energy + w.bytes * processor.energy_byte
-    return processor.launch + 1e12 * max(macs, elements, bytes_ / processor.bandwidth), energy
+        moved, alone = w.bytes, 0.0
+        tiles = tiles_of(processor, w)
+        if tiles is not None and w.extent is not None:
+            again = read_again(w.extent, tiles, w.streamed, w.held)
+            moved += again
+            alone = (w.streamed + w.held + again) / (tile_count(w.extent, tiles) if tiles.doubled else 1)
+        bytes_ += moved - alone
+        waits += alone
+        energy += (w.macs + w.elements) * rate.energy + moved * processor.energy_byte
+    busy = max(macs, elements, bytes_ / processor.bandwidth) + waits / processor.bandwidth
+    return processor.launch + 1e12 * busy, energy
+
+
+def tiles_of(processor: Processor, work: Work) -> Tiles | None:
+    """Return the tiles in which a unit does a product; None if all of it fits on chip, or the unit's own memory is not known.
+
+    Copies are doubled if that is faster: it hides them behind the arithmetic, but leaves less room for the result.
+    """
+    extent = work.extent
+    if extent is None or not processor.on_chip:
+        return None
+    compute, best, least = work.macs / _rate(processor, work.width).macs, None, 0.0
+    for doubled in (True, False):
+        sizes = (int(extent.rows), int(extent.columns), int(extent.inner))
+        tiles = choose_tiles(extent, *sizes, processor.on_chip, doubled)
+        if tiles is None:
+            return None
+        read = work.streamed + work.held + read_again(extent, tiles, work.streamed, work.held)
+        time = tiled_time(tile_count(extent, tiles), read / processor.bandwidth, compute, doubled)
+        if best is None or time < least:
+            best, least = tiles, time
+    return best
 
 
 def _rate(processor: Processor, width: str) -> Rate:

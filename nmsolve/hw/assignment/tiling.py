@@ -1,12 +1,14 @@
 """Tiles of operators that are too large for a unit's own memory (M3.3), with copies beside compute (M3.4).
 
-A result of R rows and C columns, each element made from a line of K inputs (a convolution's patch, a row of a matrix, the
-element itself with K = 1), is made in tiles of r rows and c columns. With b bytes an element a tile holds
+A result of R rows and C columns, each element a sum over K products (a convolution's patch, a row of a matrix) or, with K = 0,
+made from the elements at its place, is made in tiles of r rows and c columns. A sum is built up from pieces of k products, while
+the tile of the result stays on chip. With b bytes an element a tile holds
 
-    b (r K + K c + r c)   for products,      b r c (inputs + 1)   for everything else
+    b (r k + k c + r c)   for products,      b r c (inputs + 1)   for everything else
 
-and twice the inputs if the next tile is copied in while this one is computed (double buffering). Counts, remainders and offsets
-are steps of a scalar program, and stay symbolic where the shape is.
+and twice the inputs if the next tile is copied in while this one is computed (double buffering). Every row is read once for each
+column of tiles, and every column once for each row of tiles. Counts, remainders and offsets are steps of a scalar program, and
+stay symbolic where the shape is.
 """
 
 from __future__ import annotations
@@ -18,9 +20,12 @@ from nmsolve.model.errors import InputError
 from nmsolve.model.operators.scalars.lower import lower
 from nmsolve.model.operators.scalars.program import Builder, ScalarProgram
 
+#: Products of a sum that are brought in at a time; less would leave arithmetic units empty, more takes room from the result.
+DEPTH = 64
+
 
 @dataclass(frozen=True)
-class Work:
+class Extent:
     """What is to be tiled: a number or an expression for each.
 
     Attributes
@@ -40,74 +45,81 @@ class Work:
 
 @dataclass(frozen=True)
 class Tiles:
-    """Tiles of one operator: rows and columns of a tile (the last ones may be smaller), and whether copies are doubled."""
+    """Tiles of one operator: rows, columns and products of a sum in one tile (the last ones may be smaller).
+
+    ``doubled``: the next tile's inputs are copied in beside the arithmetic. ``depth`` is 0 without products.
+    """
 
     rows: int
     columns: int
+    depth: int
     doubled: bool
 
 
-def tile_bytes(work: Work, rows: int, columns: int, doubled: bool) -> int:
-    """Return the bytes that a tile holds; see the module. The inner length must be a number."""
-    if work.inner:
-        inputs, own = rows * work.inner + work.inner * columns, rows * columns
-    else:
-        inputs, own = rows * columns * work.inputs, rows * columns
-    return int(work.element * (inputs * (2 if doubled else 1) + own))
+def tile_bytes(extent: Extent, rows: int, columns: int, depth: int, doubled: bool) -> int:
+    """Return the bytes that a tile holds; see the module."""
+    inputs = depth * (rows + columns) if extent.inner else rows * columns * extent.inputs
+    return int(extent.element * (inputs * (2 if doubled else 1) + rows * columns))
 
 
-def choose_tiles(work: Work, rows: int, columns: int, budget: int, doubled: bool = True) -> Tiles | None:
-    """Return tiles that fit the budget and move least; None if the whole result fits as it is.
+def choose_tiles(
+    extent: Extent, rows: int, columns: int, inner: int, budget: int, doubled: bool = True
+) -> Tiles | None:
+    """Return tiles that fit the budget and read least; None if the whole fits as it is.
 
     Parameters
     ----------
-    rows, columns : of the result, or the most that they may be
+    rows, columns, inner : of the extent, or the most that they may be
     budget : bytes of the unit's own memory
 
     Raises
     ------
     InputError : not even one element fits
     """
-    if tile_bytes(work, rows, columns, False) <= budget:
+    if tile_bytes(extent, rows, columns, inner, False) <= budget:
         return None
-    best: tuple[float, int, int] | None = None
-    r = 1
-    while True:
-        c = _most_columns(work, r, columns, budget, doubled)
-        if c and (best is None or _moved(work, rows, columns, r, c) < best[0]):
-            best = (_moved(work, rows, columns, r, c), r, c)
-        if r >= rows:
+    depth, best, least = min(inner, DEPTH), None, 0
+    while best is None and (depth > 0 or not inner):
+        r = 1
+        while True:
+            c = _most_columns(extent, r, columns, depth, budget, doubled)
+            read = _read(extent, rows, columns, r, c) if c else 0
+            if c and (best is None or read < least):
+                best, least = Tiles(r, c, depth, doubled), read
+            if r >= rows:
+                break
+            r = min(2 * r, rows)
+        if not inner or best is not None:
             break
-        r = min(2 * r, rows)
+        depth //= 2
     if best is None:
-        need = tile_bytes(work, 1, 1, doubled)
+        need = tile_bytes(extent, 1, 1, min(inner, 1), doubled)
         raise InputError(f"one element needs {need:,} bytes on chip", "", f"at most {budget:,}")
-    return Tiles(best[1], best[2], doubled)
+    return best
 
 
-def _most_columns(work: Work, rows: int, columns: int, budget: int, doubled: bool) -> int:
+def _most_columns(extent: Extent, rows: int, columns: int, depth: int, budget: int, doubled: bool) -> int:
     """Return the most columns of a tile of so many rows that fit; bytes grow evenly with columns."""
-    fixed = tile_bytes(work, rows, 0, doubled)
-    each = tile_bytes(work, rows, 1, doubled) - fixed
+    fixed = tile_bytes(extent, rows, 0, depth, doubled)
+    each = tile_bytes(extent, rows, 1, depth, doubled) - fixed
     return max(0, min(columns, (budget - fixed) // each))
 
 
-def _moved(work: Work, rows: int, columns: int, r: int, c: int) -> float:
-    """Return elements that all tiles bring in together: for products every row is read once for every column of tiles."""
+def _read(extent: Extent, rows: int, columns: int, r: int, c: int) -> int:
+    """Return what all tiles read: for products lines of rows and columns; else how many they are, as fewer start less often."""
     down, across = -(-rows // r), -(-columns // c)
-    if not work.inner:
-        return down * across  # each element moves once whatever the tiles: fewer tiles start less often
-    return float(rows * work.inner * across + work.inner * columns * down)
+    return rows * across + columns * down if extent.inner else down * across
 
 
-def tile_program(name: str, work: Work, tiles: Tiles) -> ScalarProgram:
+def tile_program(name: str, extent: Extent, tiles: Tiles) -> ScalarProgram:
     """Return loop counts, remainders and the offsets of a tile as a scalar program (M3.3).
 
     Results: ``NAME:row_tiles``, ``NAME:row_rest`` (rows of the last tile), ``NAME:row_offset`` (first row of the tile with the
-    number ``NAME:row``, a symbol that counts from 0), and likewise for columns.
+    number ``NAME:row``, a symbol that counts from 0), likewise for columns, and with products for the inner length (``inner``).
     """
     builder = Builder(shared=True)
-    for axis, length, tile in (("row", work.rows, tiles.rows), ("column", work.columns, tiles.columns)):
+    axes = [("row", extent.rows, tiles.rows), ("column", extent.columns, tiles.columns)]
+    for axis, length, tile in axes + [("inner", extent.inner, tiles.depth)] * bool(tiles.depth):
         size, whole = builder.const(tile), lower(builder, length)
         up = builder.add("add", whole, builder.const(tile - 1))
         count = builder.add("floordiv", up, size)
@@ -118,12 +130,31 @@ def tile_program(name: str, work: Work, tiles: Tiles) -> ScalarProgram:
     return builder.program()
 
 
-def tiled_time(tiles: int, copy: float, compute: float, doubled: bool) -> float:
-    """Return the time of all tiles, from those of one.
+def read_again(extent: Extent, tiles: Tiles, streamed: int, held: int) -> int:
+    """Return bytes that tiles read beyond each input once.
 
-    With doubled copies the next tile comes in while this one is computed: ``copy + (tiles - 1) max(copy, compute) + compute``;
-    else one after the other.
+    Parameters
+    ----------
+    extent : of a product, in numbers
+    streamed, held : bytes of the input that rows come from (what flows), and of that which columns come from (the weights)
+    """
+    down, across = -(-int(extent.rows) // tiles.rows), -(-int(extent.columns) // tiles.columns)
+    return streamed * (across - 1) + held * (down - 1)
+
+
+def tile_count(extent: Extent, tiles: Tiles) -> int:
+    """Return how many pieces come in one after the other; the extent is in numbers."""
+    sizes = ((extent.rows, tiles.rows), (extent.columns, tiles.columns), (extent.inner, tiles.depth or 1))
+    down, across, deep = (max(1, -(-int(length) // tile)) for length, tile in sizes)
+    return down * across * deep
+
+
+def tiled_time(tiles: int, copy: float, compute: float, doubled: bool) -> float:
+    """Return the time of all tiles, from the time of all copies and of all arithmetic.
+
+    With doubled copies the next tile comes in while this one is computed, so only the first copy and the last arithmetic stand
+    alone: ``copy / n + (n - 1) / n max(copy, compute) + compute / n``; else one goes after the other.
     """
     if not doubled:
-        return tiles * (copy + compute)
-    return copy + (tiles - 1) * max(copy, compute) + compute
+        return copy + compute
+    return (copy + (tiles - 1) * max(copy, compute) + compute) / tiles
