@@ -9,10 +9,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from assign_networks_support import all_solutions, random_network
+from assign_support import optimum, random_problem, run_alone
 
 from nmsolve.heuristics.assignment.block_moves import measure
 from nmsolve.heuristics.assignment.network_search import NetworkSearch
 from nmsolve.model.assignment.network import CostNetwork, network_complaint, network_cost
+from nmsolve.solvers.assignment.dual import DualAscent
+from nmsolve.solvers.assignment.recheck import check_assign_bound
 
 
 class Offers:
@@ -31,6 +34,9 @@ class Offers:
 
     def should_stop(self):
         return time.monotonic() > self.end
+
+    def time_left(self):
+        return self.end - time.monotonic()
 
     def note(self, text):
         self.notes.append(text)
@@ -105,3 +111,18 @@ def test_what_moves_add_up_is_what_a_solution_costs(monkeypatch):
     monkeypatch.setattr(network_search, "_Search", Watched)
     NetworkSearch().run(ring(), Offers(ring()))
     assert len(seen) > 5 and all(seen)
+
+
+@pytest.mark.parametrize("limited", [False, True])
+def test_assignments_are_solved_through_their_networks_and_bounds_hold(limited):
+    problem = random_problem(4, operators=5, limited=limited)
+    found, heard = run_alone(NetworkSearch(), problem), run_alone(DualAscent(), problem)
+    assert found.value == optimum(problem) and not found.refused
+    bound = heard.bounds[-1]
+    assert check_assign_bound(problem, bound).ok and 0 < bound.value <= found.value
+
+
+def test_ceilings_are_refused():
+    problem = random_problem(4, operators=3, ceilings=(("energy", 1e9),))
+    assert "ceilings" in NetworkSearch().refuses(problem)
+    assert "no sum" in NetworkSearch().refuses(replace(problem, objective="load", ceilings=()))

@@ -25,6 +25,8 @@ from nmsolve.model.types import FloatArray
 
 #: Sweeps of messages per temperature, and the share of the first temperature at which prices are good enough.
 SWEEPS, COLD = 30, 1e-4
+#: Part of the time left that messages may take.
+ASCENT = 0.2
 #: First and last temperatures of an annealing, as shares of what a node costs on average, in turn.
 HEATS = ((1.0, 1e-3), (0.1, 1e-4), (0.01, 1e-5), (0.3, 1e-4))
 #: Moves of an annealing per node, and annealings without a better solution before the engine ends.
@@ -42,10 +44,12 @@ class NetworkSearch:
     finds = "mappings"
 
     def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
-        """Objectives that are no sums of costs."""
-        if isinstance(problem, CostNetwork) or problem.objective in SUMS:
+        """Objectives that are no sums of costs, and ceilings on others."""
+        if isinstance(problem, CostNetwork):
             return None
-        return f"{problem.objective} is no sum of costs"
+        if problem.ceilings:
+            return "takes no ceilings on other objectives"
+        return None if problem.objective in SUMS else f"{problem.objective} is no sum of costs"
 
     def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
         """Anneal until time is up or nothing better is found any more."""
@@ -65,21 +69,24 @@ class _Search:
 
     def __init__(self, whole: Reduced, small: Contracted, tight: Tight, context: Context) -> None:
         self.whole, self.small, self.context = whole, small, context
-        ascent = Ascent(small.network, tight, context.should_stop)
+        end = time.monotonic() + ASCENT * context.time_left()
+        ascent = Ascent(small.network, tight, lambda: context.should_stop() or time.monotonic() > end)
         self.heat = ascent.hottest(context.incumbent()[1])
         ascent.cool(self.heat, COLD, SWEEPS)
         self.net = _finite(ascent.net)
+        self.price: FloatArray = ascent.dual.price.copy()
         charge = np.zeros(len(small.network.cost))
-        lengths = np.diff(tight.ptr)
-        price: FloatArray = ascent.dual.price
-        np.add.at(charge, np.repeat(np.arange(len(charge)), lengths), price[tight.row] * tight.amount)
         self.needs = Needs(
             tight.ptr, tight.row, tight.amount.astype(np.float64), tight.slack.astype(np.float64), charge
         )
+        self._charge()
         n = small.network.count
-        self.state = State(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(price)), np.zeros(4))
+        self.state = State(
+            np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(len(self.price)), np.zeros(4)
+        )
         least = self.heat / max(1.0, float(tight.amount.mean()) if len(tight.amount) else 1.0)
-        self.state.total[2:] = math.inf, OVER * max(float(price.max(initial=0)), least)
+        self.dearest = max(float(self.price.max(initial=0)), least)
+        self.state.total[2:] = math.inf, OVER * self.dearest
         nodes, up, seen, new = np.zeros((4, n), np.int64)
         pick = np.zeros(len(ascent.dual.message), np.int64)
         self.block = Block(nodes, up, seen, np.zeros(len(charge)), pick, new)
@@ -96,8 +103,25 @@ class _Search:
             hot, cold = HEATS[turn % len(HEATS)]
             self._anneal(hot * self.heat, cold * self.heat)
             idle = 0 if self._offer() else idle + 1
-            self.state.total[3] *= HARDER if self.state.total[1] > 0 else SOFTER
+            if self.state.total[1] > 0:
+                self._raise_prices()
+            else:
+                self.state.total[3] = max(OVER * self.dearest, SOFTER * self.state.total[3])
             turn += 1
+
+    def _charge(self) -> None:
+        """Set what the bytes of every choice cost at the prices there are."""
+        needs = self.needs
+        choice = np.repeat(np.arange(len(needs.charge)), np.diff(needs.ptr))
+        needs.charge[:] = 0
+        np.add.at(needs.charge, choice, self.price[needs.row] * needs.amount)
+
+    def _raise_prices(self) -> None:
+        """Make bytes dearer where too many are used."""
+        over = np.maximum(0.0, self.state.used - self.needs.slack)
+        self.price += self.dearest * over / over.max()
+        self.state.total[3] *= HARDER
+        self._charge()
 
     def _warm(self) -> None:
         """Go on from the best solution: its own, or one that another engine found."""
