@@ -12,12 +12,12 @@ from nmsolve.solvers.search.portfolio import Step
 #: The rules of compilers, which a report compares every answer with.
 RULES = ("threshold", "scalar-tensor", "priority", "greedy-growth")
 
-#: Engines in the order in which a run without ``--engines`` starts them.
+#: Every engine; :func:`plan_of` says what a run without ``--engines`` uses.
 REGISTRY: dict[str, Entry] = {
-    "threshold": Entry("heuristics.assignment.rules:Threshold", share=0.05, quick=True),
-    "scalar-tensor": Entry("heuristics.assignment.rules:ScalarTensor", share=0.05, quick=True),
-    "priority": Entry("heuristics.assignment.rules:Priority", share=0.05, quick=True),
-    "greedy-growth": Entry("heuristics.assignment.rules:GreedyGrowth", share=0.05, quick=True),
+    "threshold": Entry("heuristics.assignment.rules:Threshold", share=0.02, quick=True),
+    "scalar-tensor": Entry("heuristics.assignment.rules:ScalarTensor", share=0.02, quick=True),
+    "priority": Entry("heuristics.assignment.rules:Priority", share=0.02, quick=True),
+    "greedy-growth": Entry("heuristics.assignment.rules:GreedyGrowth", share=0.02, quick=True),
     "min-cut": Entry("solvers.assignment.cut:MinimumCut", share=0.2, quick=True),
     "assign-counting": Entry("solvers.assignment.bounds:AssignBounds", share=0.1, quick=True),
     "tree": Entry("solvers.assignment.tree:TreeDecomposition", share=0.4),
@@ -31,8 +31,23 @@ REGISTRY: dict[str, Entry] = {
 }
 
 
+#: What a run without ``--engines`` uses in this order after the rules, with parts of the time: sums of costs, loads, makespans,
+#: cost networks. What an engine leaves goes to those after it.
+SUMS = {
+    "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "assign-cpsat": 0.15,
+    "list-schedule": 0.05,
+}  # fmt: skip
+LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
+MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
+NETWORKS = {"subgraphs": 0.5, "dual": 0.5, "tree": 0.2}
+
+
 def plan_of(
     problem: AssignProblem | CostNetwork, names: Sequence[str] | None
 ) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
-    return steps_for(REGISTRY, problem, names, " for assignments")
+    if isinstance(problem, CostNetwork):
+        return steps_for(REGISTRY, problem, names, " for cost networks", shares=NETWORKS)
+    own = {"load": LOADS, "makespan": MAKESPANS}.get(problem.objective, SUMS)
+    shares = {rule: REGISTRY[rule].share for rule in RULES} | own
+    return steps_for(REGISTRY, problem, names, " for assignments", shares=shares)
