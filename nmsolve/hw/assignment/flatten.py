@@ -7,8 +7,9 @@ done once before the run, by whoever uses the results; a tensor that comes of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from nmsolve.hw.assignment.steps import Flow, Path, Program, Step
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.binding import bind, bound_graph, require_symbols, symbols_of
 from nmsolve.model.operators.classes import CONTROL, SHAPE_ONLY
@@ -28,76 +29,6 @@ EITHER = 0.5
 
 #: Most ways of tensors through control flow that are followed.
 MOST_WAYS = 10**6
-
-Path = tuple[int, ...]
-
-
-@dataclass(eq=False)
-class Step:
-    """One operator, or ``@in``, ``@out``.
-
-    Attributes
-    ----------
-    label : unique; the path of names through bodies
-    path : its number in the model, or numbers: operator, body, operator in the body, ...; () for ``@in`` and ``@out``
-    graph, operator, cost : what it is; None for ``@in`` and ``@out``
-    runs : how often it runs in one inference; half of the runs of an ``If`` for either branch if nothing is known
-    turns : of control flow, how often its bodies run in one inference, all together
-    last : position of the last step inside its bodies; its own without bodies
-    """
-
-    label: str
-    path: Path = ()
-    graph: OperatorGraph | None = None
-    operator: Operator | None = None
-    cost: OperatorCost | None = None
-    runs: float = 1.0
-    turns: float = 0.0
-    last: int = 0
-
-
-@dataclass(eq=False)
-class Flow:
-    """A tensor on its way from one step to others, or what control flow tells the steps in a body.
-
-    Attributes
-    ----------
-    name : for people
-    path : of the tensor: its number, or operator, body, number in the body, ...; () for what no tensor stands for
-    source : step that makes it
-    since : the position from which it is held
-    held : bytes
-    moved : bytes of one transfer
-    runs : transfers in one inference, to every site that needs it
-    kept : it stands
-    control : it is a round trip: control flow stops what runs at a site, and goes on
-    users : step -> last position at which it needs the tensor
-    """
-
-    name: str
-    path: Path
-    source: int
-    since: int
-    held: int
-    moved: int
-    runs: float
-    kept: bool = False
-    control: bool = False
-    users: dict[int, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class Program:
-    """Steps in an order in which they can run, ``@in`` first and ``@out`` last, and what they send each other.
-
-    ``left_out``: paths of operators that are done before the run.
-    """
-
-    name: str
-    steps: tuple[Step, ...]
-    flows: tuple[Flow, ...]
-    left_out: tuple[Path, ...]
-    bindings: Mapping[str, int]
 
 
 @dataclass(eq=False)
@@ -390,10 +321,8 @@ class _Flattening:
         turns = max(1, round(inner.runs / scope.runs)) if scope.runs else 1
         for origin in self._origins(inner, inner.graph.outputs[place + (operator.kind == "Loop")], seen):
             if collected:
-                yield _Origin(
-                    origin.scope, origin.tensor, origin.source, origin.runs, origin.moved, origin.held * turns,
-                    min(origin.since, scope.step[producer]), origin.until, origin.kept,
-                )  # fmt: skip
+                since = min(origin.since, scope.step[producer])
+                yield replace(origin, held=origin.held * turns, since=since)
             else:
                 yield _fewer(origin, scope.runs)
 
@@ -416,10 +345,7 @@ class _Flattening:
             return
         yield from self._origins(scope.parent, given, seen)
         for origin in self._origins(scope, scope.graph.outputs[place - 1 if loop else place], seen):
-            yield _Origin(
-                origin.scope, origin.tensor, origin.source, origin.runs, origin.moved, origin.held,
-                min(origin.since, scope.owner), max(origin.until, step.last), origin.kept,
-            )  # fmt: skip
+            yield replace(_later(origin, step.last), since=min(origin.since, scope.owner))
 
     def _bytes(self, scope: _Scope, k: int) -> int:
         tensor = scope.graph.tensors[k]
@@ -461,15 +387,9 @@ def _standing(scope: _Scope) -> set[int]:
 
 def _later(origin: _Origin, until: int) -> _Origin:
     """Return the same, needed until a position at least."""
-    return _Origin(
-        origin.scope, origin.tensor, origin.source, origin.runs, origin.moved, origin.held, origin.since,
-        max(origin.until, until), origin.kept,
-    )  # fmt: skip
+    return replace(origin, until=max(origin.until, until))
 
 
 def _fewer(origin: _Origin, runs: float) -> _Origin:
     """Return the same, brought over at most so often."""
-    return _Origin(
-        origin.scope, origin.tensor, origin.source, min(origin.runs, runs), origin.moved, origin.held, origin.since,
-        origin.until, origin.kept,
-    )  # fmt: skip
+    return replace(origin, runs=min(origin.runs, runs))

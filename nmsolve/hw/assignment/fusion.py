@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.flatten import Program
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, roofline
+from nmsolve.hw.assignment.steps import Program
 from nmsolve.model.types import BoolArray, FloatArray
 
 #: Most operators of a group.

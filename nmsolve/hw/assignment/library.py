@@ -7,7 +7,6 @@ there are no views and no triggers), values are checked one by one, extensions s
 from __future__ import annotations
 
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,17 +19,23 @@ from urllib.parse import quote
 
 from nmsolve.hw.assignment.fit import Fit, Sample, fitted
 from nmsolve.hw.assignment.keys import Key, family_of
+from nmsolve.hw.assignment.library_rows import (
+    Entry,
+    Fused,
+    Verdict,
+    check_entry,
+    check_fused,
+    entry_of,
+    fused_of,
+    row_of,
+    verdict_of,
+)
 from nmsolve.model.errors import InputError
 
 #: What SQLite writes into the header: "nmsl", and the version of the tables.
 APPLICATION, VERSION = 0x6E6D736C, 1
 #: No library is larger (bytes), or has more rows in a table.
 LARGEST_FILE, MOST_ROWS = 2**28, 10**6
-#: Where a figure may come from.
-ORIGINS = ("measured", "fitted", "assumed")
-#: What copies of tensors are called; their sizes are ``[[bytes]]``.
-COPY = "@copy"
-
 _KEY = "kind TEXT NOT NULL, attributes TEXT NOT NULL, types TEXT NOT NULL, sizes TEXT NOT NULL"
 _SAME = "kind, attributes, types, sizes, processor"
 SCHEMA = {
@@ -49,67 +54,6 @@ SCHEMA = {
         f"PRIMARY KEY ({_SAME})) WITHOUT ROWID"
     ),
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What one run of an operation costs.
-
-    Attributes
-    ----------
-    key, processor, threads : what runs where
-    time : ps, a low quantile of the runs
-    energy : pJ, None if not known
-    memory : bytes of inputs and results, None if not known
-    macs, elements, bytes : its work, which regressions go by
-    origin : one of :data:`ORIGINS`
-    host, runtime : where it was measured, and with what
-    runs : how many were measured
-    quantile : which one ``time`` is, 0 to 1
-    spread : median divided by ``time``, at least 1
-    """
-
-    key: Key
-    processor: str
-    threads: int
-    time: float
-    energy: float | None = None
-    memory: int | None = None
-    macs: int = 0
-    elements: int = 0
-    bytes: int = 0
-    origin: str = "measured"
-    host: str = ""
-    runtime: str = ""
-    runs: int = 1
-    quantile: float = 0.0
-    spread: float = 1.0
-
-
-@dataclass(frozen=True)
-class Fused:
-    """What a group of operations costs as one: ``time`` ps against ``apart`` ps one by one, both measured in one run."""
-
-    parts: tuple[Key, ...]
-    processor: str
-    threads: int
-    time: float
-    apart: float
-    runs: int = 1
-    spread: float = 1.0
-
-    @property
-    def saved(self) -> float:
-        """Return the part of the time that fusion saves, 0 to 1."""
-        return max(0.0, 1 - self.time / self.apart)
-
-
-@dataclass
-class Verdict:
-    """How often a processor got an operation, and how often it could have run it for less and did not get it."""
-
-    got: int = 0
-    failed: int = 0
 
 
 @dataclass
@@ -206,12 +150,12 @@ class Library:
         """
         entries, fused = list(entries), list(fused)
         for e in entries:
-            self._check(e, "a new entry")
+            check_entry(e, "a new entry")
         for f in fused:
-            self._check_fused(f, "a new group")
+            check_fused(f, "a new group")
         with self._words(), self._file:
             self._file.executemany(
-                f"INSERT OR REPLACE INTO entry VALUES ({', '.join('?' * 18)})", [_row(e) for e in entries]
+                f"INSERT OR REPLACE INTO entry VALUES ({', '.join('?' * 18)})", [row_of(e) for e in entries]
             )
             self._file.executemany("INSERT OR REPLACE INTO fused VALUES (?, ?, ?, ?, ?, ?, ?)", [
                 (json.dumps(f.parts), f.processor, f.threads, f.time, f.apart, f.runs, f.spread) for f in fused
@@ -299,84 +243,24 @@ class Library:
         InputError : the first row that cannot be
         """
         content = _Content()
-        for number, row in enumerate(self._rows("entry")):
-            where = f"{self.where}: entry {number + 1}"
-            self._require_types(row, where, 5 * (str,) + (int, float, (float, type(None)), (int, type(None)), int, int, int) +
-                                3 * (str,) + (int, float, float))  # fmt: skip
-            e = Entry(Key(*row[:4]), *row[4:])
-            self._check(e, where)
+        for where, row in self._rows("entry"):
+            e = entry_of(row, where)
             content.entries[e.key, e.processor, e.threads] = e
-        for number, row in enumerate(self._rows("fused")):
-            where = f"{self.where}: fused {number + 1}"
-            self._require_types(row, where, (str, str, int, float, float, int, float))
-            f = Fused(self._parts(row[0], where), *row[1:])
-            self._check_fused(f, where)
+        for where, row in self._rows("fused"):
+            f = fused_of(row, where)
             content.fused[f.parts, f.processor, f.threads] = f
-        for number, row in enumerate(self._rows("verdict")):
-            where = f"{self.where}: verdict {number + 1}"
-            self._require_types(row, where, 5 * (str,) + (int, int))
-            if min(row[5:]) < 0:
-                raise InputError(f"{min(row[5:])} times", where, "whole numbers >= 0")
-            content.verdicts[Key(*row[:4]), row[4]] = Verdict(*row[5:])
+        for where, row in self._rows("verdict"):
+            key, processor, verdict = verdict_of(row, where)
+            content.verdicts[key, processor] = verdict
         return content
 
-    def _rows(self, table: str) -> Iterator[tuple[Any, ...]]:
+    def _rows(self, table: str) -> Iterator[tuple[str, tuple[Any, ...]]]:
+        """Yield rows with their places."""
         count = self._file.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
         if count > MOST_ROWS:
             raise InputError(f"{count:,} rows in {table}", self.where, f"at most {MOST_ROWS:,}")
-        yield from self._file.execute(f"SELECT * FROM {table}")
-
-    def _require_types(self, row: Sequence[object], where: str, types: Sequence[Any]) -> None:
-        for value, kind in zip(row, types, strict=True):
-            if not isinstance(value, kind):
-                raise InputError(
-                    f"a value {str(value)[:40]!r} of a wrong type",
-                    where,
-                    "a library as `nmsolve profile` writes it",
-                )
-
-    def _parts(self, text: str, where: str) -> tuple[Key, ...]:
-        try:
-            parts = json.loads(text)
-            return tuple(Key(*(str(x) for x in part)) for part in parts)
-        except (ValueError, TypeError, RecursionError):
-            raise InputError("parts that are no operations", where, "a list of operations") from None
-
-    def _check(self, e: Entry, where: str) -> None:
-        """Raise InputError for an entry whose values cannot be."""
-        names = f"{where} ({e.key.kind} on {e.processor})"
-        if not 0 < e.time < 1e18:
-            raise InputError(f"the time is {e.time}", names, "ps, more than 0")
-        if e.energy is not None and not 0 <= e.energy < 1e18:
-            raise InputError(f"the energy is {e.energy}", names, "pJ, at least 0")
-        counts = {"memory": e.memory or 0, "macs": e.macs, "elements": e.elements, "bytes": e.bytes}
-        for name, count in counts.items():
-            if count < 0:
-                raise InputError(f"{name} is {count}", names, "a whole number >= 0")
-        if e.origin not in ORIGINS:
-            raise InputError(f"the origin is {e.origin!r}", names, "one of " + ", ".join(ORIGINS))
-        if e.threads < 1 or e.runs < 1:
-            raise InputError(f"{e.threads} threads, {e.runs} runs", names, "at least 1")
-        if not 0 <= e.quantile <= 1 or not 1 <= e.spread < math.inf:
-            raise InputError(f"quantile {e.quantile}, spread {e.spread}", names, "0 to 1, and at least 1")
-        try:
-            fine = isinstance(json.loads(e.key.sizes), list) and isinstance(
-                json.loads(e.key.attributes), dict
-            )
-        except (ValueError, RecursionError):
-            fine = False
-        if not fine:
-            raise InputError("sizes or attributes are not JSON", names, "a list, and an object")
-
-    def _check_fused(self, f: Fused, where: str) -> None:
-        if not 0 < f.time < 1e18 or not 0 < f.apart < 1e18 or f.threads < 1 or f.runs < 1 or len(f.parts) < 2:
-            raise InputError(
-                f"{len(f.parts)} operations in {f.time} ps, {f.apart} ps apart",
-                where,
-                "at least two operations, times above 0",
-            )
-        if not 1 <= f.spread < math.inf:
-            raise InputError(f"the spread is {f.spread}", where, "at least 1")
+        for number, row in enumerate(self._file.execute(f"SELECT * FROM {table}")):
+            yield f"{self.where}: {table} {number + 1}", row
 
 
 def _create(file: sqlite3.Connection) -> None:
@@ -385,11 +269,3 @@ def _create(file: sqlite3.Connection) -> None:
             file.execute(sql)
         file.execute(f"PRAGMA application_id = {APPLICATION}")
         file.execute(f"PRAGMA user_version = {VERSION}")
-
-
-def _row(e: Entry) -> tuple[object, ...]:
-    energy = None if e.energy is None else float(e.energy)
-    return (
-        *e.key, e.processor, e.threads, float(e.time), energy, e.memory, e.macs, e.elements, e.bytes, e.origin, e.host, e.runtime,
-        e.runs, float(e.quantile), float(e.spread),
-    )  # fmt: skip

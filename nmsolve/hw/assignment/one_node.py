@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.flatten import Step
+from nmsolve.hw.assignment.steps import Step
 from nmsolve.model.errors import BackendError
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.graph import OperatorGraph, Tensor

@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.assignment.estimates import work_of
-from nmsolve.hw.assignment.flatten import Program, Step, program_of
+from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fused_profile import Parts, added, whole_times
 from nmsolve.hw.assignment.fusion import groups_of
 from nmsolve.hw.assignment.keys import Key, key_of
-from nmsolve.hw.assignment.library import COPY, Entry, Fused, Library
+from nmsolve.hw.assignment.library import Library
+from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
 from nmsolve.hw.assignment.roofline import Work
 from nmsolve.hw.assignment.sessions import Patience, Session, Times, runtime_name, timed
+from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.operators.classes import CONTROL
 from nmsolve.model.operators.graph import OperatorGraph

@@ -17,11 +17,12 @@ from nmsolve.hw.assignment.constraints import (
 )
 from nmsolve.hw.assignment.costs import Terms, terms_of
 from nmsolve.hw.assignment.estimates import Estimate, Estimates, earlier_runs, measured_links, verdicts
-from nmsolve.hw.assignment.flatten import Path, Program, Step, program_of
+from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fusion import groups_of, savings
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, why_not
+from nmsolve.hw.assignment.steps import Path, Program, Step
 from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
