@@ -131,12 +131,9 @@ def _require_options(
     if given.own is not None:
         if o.run:
             _require_runtime()
-        if o.exchange is not None:
-            prepare_folder(o.exchange)
         return
     asked = {
         "--run": o.run,
-        "--exchange": o.exchange is not None,
         "--write-model": o.write_model is not None,
         "--pareto": front is not None,
     }
@@ -268,7 +265,7 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
 
     Raises
     ------
-    InputError : they were to be run or written for other tools, and cannot be
+    InputError : they were to be run, and cannot be written or run
     """
     from nmsolve.hw.assignment.programs.host_scalars import scalar_program, tiled_operators
     from nmsolve.hw.assignment.programs.of_answer import write_programs
@@ -281,17 +278,9 @@ def _programs(o: AssignOptions, given: Given, solution: Any) -> ProgramsPart | N
     try:
         manifest = write_programs(o.model, given.stated, solution, folder, graph=given.graph)
     except InputError as error:
-        if o.run or o.exchange is not None:
+        if o.run:
             raise
         return ProgramsPart(trouble=str(error))
-    if o.exchange is not None:
-        from nmsolve.hw.assignment.programs.exchange import write_exchange
-
-        names = given.operators.units.names
-        units = [names[int(j)] for j in solution.unit]
-        placement = {path: name for path, name in zip(given.stated.operators, units, strict=True) if path}
-        for path in write_exchange(o.model, placement, manifest, o.exchange):
-            print(f"wrote {path}", file=sys.stderr)
     pieces = list(all_pieces(manifest.program))
     scalars = scalar_program(given.graph, given.stated, solution)
     write_scalars(folder / SCALARS, scalars)

@@ -270,8 +270,6 @@ class AssignOptions(AssignProblemOptions):
     write_model: WriteModel = None
     memory: Memory = None
     run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
-    exchange: A[Path | None, Option(help="Also write the assignment for other tools to this folder: ONNX device configurations, "
-                                    "onnxruntime annotations, onnx-mlir placement.")] = None
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "
                                  "assignment.")] = None
     points: Points = 8

@@ -39,7 +39,7 @@ def tell_stage(name: str, ceilings: Ceilings, seconds: float) -> None:
 
 
 #: Options that a front does not take: they are about one answer.
-ALONE = ("objective", "gap", "write_onnx", "place", "batches", "run", "exchange")
+ALONE = ("objective", "gap", "write_onnx", "place", "batches", "run")
 
 
 def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:
