@@ -214,6 +214,7 @@ def test_side_operators_that_are_cheap_do_not_keep_a_program_from_being_cut(monk
 
 def test_engines_for_makespans_say_what_they_do_not_take():
     assert "makespan" in MakespanCpSat().refuses(random_problem(0, objective="load"))
+    assert "load" in ListSchedule().refuses(random_problem(0))
     problem = small(0, objective="makespan")
     back = replace(problem.flows, source=problem.flows.source.copy())
     back.source[0] = problem.count - 1

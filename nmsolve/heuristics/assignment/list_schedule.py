@@ -27,14 +27,16 @@ PATIENCE = 0.1
 
 
 class ListSchedule:
-    """Makespans and loads by local search; also sums, where nothing better is asked for."""
+    """Makespans and loads by local search."""
 
     name = "list-schedule"
     finds = "mappings"
 
     def refuses(self, problem: AssignProblem | CostNetwork) -> str | None:
-        """Cost networks."""
-        return "takes assignments, not cost networks" if isinstance(problem, CostNetwork) else None
+        """Cost networks and sums, for which there are better searches."""
+        if isinstance(problem, CostNetwork):
+            return "takes assignments, not cost networks"
+        return None if problem.objective in ("load", "makespan") else "is for the load and the makespan"
 
     def run(self, problem: AssignProblem, context: Context) -> None:
         """Anneal again and again, each time for longer, from the best assignment known."""
