@@ -21,7 +21,7 @@ SEARCH, OPERATORS, UNITS = "list-schedule", 12, 3
 def warm_assignment(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
     """Solve a small network with every engine that takes networks, small programs by local search; returns what was done."""
     network = _network()
-    work = {
+    work: dict[str, Callable[[], object]] = {
         name: partial(solve_network, network, time_limit=SECONDS, engines=[name])
         for name, entry in REGISTRY.items()
         if not entry.child and entry.make().refuses(network) is None
