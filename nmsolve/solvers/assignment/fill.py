@@ -45,6 +45,9 @@ class Filler:
         own = self.owner[rows.choice] < self.count
         self.own_choice, self.own_amount = rows.choice[own], rows.amount[own]
         self.own_first, self.own_last = rows.first[own], rows.last[own]
+        #: most bytes that an operator demands for itself
+        self.weight = np.zeros(self.count, np.int64)
+        np.maximum.at(self.weight, self.owner[self.own_choice], self.own_amount)
 
     def used(self, strategy: IntArray, kept: BoolArray) -> IntArray:
         """Return (R,) what memories hold for the operators (nodes,) that are ``kept``."""

@@ -43,6 +43,8 @@ FEW = 6
 PAUSE = 1.0
 #: Operators that are moved together: a few to many.
 WINDOW = (20, 300)
+#: Operators before and after one that are moved with it.
+BESIDE = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +210,7 @@ class Search:
             free &= ~case.ascent.barred[: ptr[operators]]
         most = np.maximum.reduceat(np.where(free, often, 0.0), ptr[:operators])
         several = np.add.reduceat(free.astype(np.int64), ptr[:operators]) > 1
-        weight = np.zeros(operators)
-        np.maximum.at(weight, self.filler.owner[self.filler.own_choice], self.filler.own_amount.astype(float))
-        score = np.where(several, (1.0 - most) * (1.0 + weight), -1.0)
+        score = np.where(several, (1.0 - most) * (1.0 + self.filler.weight), -1.0)
         node = int(score.argmax())
         if score[node] < 0:
             return []
@@ -270,9 +270,7 @@ class Search:
     def _fill(self, case: Case) -> None:
         """Make the latest strategies of a case fit."""
         strategy = self.filler.completed(case.ascent.strategy)
-        order = np.arange(self.filler.count)
-        if self.rng.random() < 0.5:
-            order = order[::-1].copy()
+        order = self._order(np.arange(self.filler.count))
         none = np.zeros(self.filler.count, bool)
         present = self.filler.needed(strategy)
         guide = self._guide(case.ascent.multipliers)
@@ -302,9 +300,7 @@ class Search:
         )
         while time.monotonic() < until and not self.context.should_stop() and self.best is not None:
             kept = self._window(self.best)
-            order = np.flatnonzero(~kept)
-            if self.rng.random() < 0.5:
-                order = order[::-1].copy()
+            order = self._order(np.flatnonzero(~kept))
             present = self.filler.needed(self.best)
             present |= self.rng.random(len(present)) < self.rng.choice([0.0, 0.1, 0.3])
             bent = (guide * self.rng.choice([0.0, 0.5, 1.0])).astype(np.int64)
@@ -313,16 +309,28 @@ class Search:
                 self._offer(found.strategy, "window")
             self._learn()
 
+    def _order(self, operators: IntArray) -> IntArray:
+        """Return operators in one of the orders in which room is given: forwards, backwards, the heaviest first."""
+        which = self.rng.integers(3)
+        if which == 2:
+            return operators[np.argsort(-self.filler.weight[operators], kind="stable")]
+        return operators[::-1].copy() if which else operators
+
     def _window(self, strategy: IntArray) -> BoolArray:
-        """Return (operator nodes,) what is kept outside of a window: operators in a row, or those in two memories."""
-        operators = self.filler.count
+        """Return (operator nodes,) what is kept outside of a window: operators in a row, those in two memories, or heavy ones
+        here and there with those beside them."""
+        operators, which = self.filler.count, self.rng.random()
         kept = np.ones(operators, bool)
-        if self.rng.random() < 0.3:
+        heavy = np.flatnonzero(self.filler.weight)
+        if which < 0.2 and self.reduced.problem is not None:
             place = self.filler.memory_of[self.reduced.network.ptr[:operators] + strategy[:operators]]
             some = self.rng.choice(np.unique(place), 2)
             kept[np.isin(place, some)] = False
-            return kept
-        wide = int(self.rng.integers(*WINDOW))
-        first = int(self.rng.integers(-wide // 2, operators))
-        kept[max(0, first) : first + wide] = False
+        elif which < 0.5 and len(heavy):
+            for i in self.rng.choice(heavy, min(len(heavy), int(self.rng.integers(2, 12))), replace=False):
+                kept[max(0, i - BESIDE) : i + BESIDE] = False
+        else:
+            wide = int(self.rng.integers(*WINDOW))
+            first = int(self.rng.integers(-wide // 2, operators))
+            kept[max(0, first) : first + wide] = False
         return kept
