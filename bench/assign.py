@@ -1,6 +1,6 @@
 """Every figure of operator assignment that the project states, from one script.
 
-``python bench/assign.py MODELS [--part cut,rules,server,makespan,iopddl,programs] [--instances FOLDER] [--seconds 60]
+``python bench/assign.py MODELS [--part cut,rules,server,makespan,iopddl,programs,predicted] [--instances FOLDER] [--seconds 60]
 [--models bert_base_dynamic,resnet50]`` prints a Markdown table per part. MODELS is a folder with ONNX models, FOLDER one with
 instances of the iopddl contest (``.json`` or ``.json.gz``). CPU seconds are of this process and the children it has waited for.
 
@@ -9,7 +9,9 @@ instances of the iopddl contest (``.json`` or ``.json.gz``). CPU seconds are of 
 * ``server``: one host and four accelerator cores (``server-4acc``), each with memory for a third of the weights
 * ``makespan``: three unlike processors (``soc-3``)
 * ``iopddl``: cost, bound and gap of the contest's instances against what is known of them
-* ``programs``: models assigned, split and executed with onnxruntime: the largest difference, time against what is predicted
+* ``programs``: models assigned, split and executed with onnxruntime: the largest difference
+* ``predicted``: models profiled on this host, assigned to one and two of its threads, split and executed: time against what is
+  predicted; needs an idle host
 """
 
 from __future__ import annotations
@@ -17,6 +19,8 @@ from __future__ import annotations
 import argparse
 import resource
 import statistics
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -32,7 +36,41 @@ from nmsolve.model.formats.onnx import load_onnx
 from nmsolve.solvers.assignment.api import solve_assignment, solve_network
 from nmsolve.solvers.assignment.registry import RULES
 
-PARTS = ("cut", "rules", "server", "makespan", "iopddl", "programs")
+PARTS = ("cut", "rules", "server", "makespan", "iopddl", "programs", "predicted")
+#: One and two threads of this host as processors, as the function library measured them.
+THREADS = """
+name = "threads"
+[[memory]]
+name = "ram"
+[[processor]]
+name = "one"
+kind = "host"
+memory = "ram"
+bandwidth = 10
+library = "host"
+launch = 1
+widths = {WIDTHS}
+[[processor]]
+name = "two"
+kind = "accelerator"
+threads = 2
+memory = "ram"
+bandwidth = 10
+library = "host"
+launch = 1
+widths = {WIDTHS}
+[[link]]
+name = "session"
+between = ["one", "two"]
+bandwidth = 10
+latency = 10
+library = "host"
+"""
+#: What no library says.
+WIDTHS = ", ".join(
+    f"{name} = {{ macs = 10, elements = 1 }}"
+    for name in ("float32", "float64", "int64", "int32", "int8", "bool", "float16", "string")
+)
 #: Values of the symbols of models that have some.
 BINDINGS = {
     "bert_base_dynamic": {"batch": 1, "seq": 128},
@@ -164,6 +202,70 @@ def programs(models: Sequence[Path], seconds: float) -> Iterator[str]:
         )
 
 
+def filled(path: Path, folder: Path) -> Path:
+    """A copy of a model whose missing weights are there, with random values: sessions lay out only weights that they know."""
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
+
+    model, draw = onnx.load(path), np.random.default_rng(0)
+    names = {n for p in model.metadata_props if p.key == "stripped_initializers" for n in p.value.split("|")}
+    kept = [p for p in model.metadata_props if p.key != "stripped_initializers"]
+    inputs = [i for i in model.graph.input if i.name not in names]
+    for given in (i for i in model.graph.input if i.name in names):
+        kind = given.type.tensor_type
+        shape = [d.dim_value for d in kind.shape.dim]
+        values = draw.normal(0.0, 0.02, shape).astype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        model.graph.initializer.append(numpy_helper.from_array(np.abs(values), given.name))
+    del model.graph.input[:], model.metadata_props[:]
+    model.graph.input.extend(inputs)
+    model.metadata_props.extend(kept)
+    onnx.save(model, folder / path.name)
+    return folder / path.name
+
+
+def predicted(models: Sequence[Path], seconds: float) -> Iterator[str]:
+    """Profiled on this host, then measured against what the assignment predicts."""
+    from nmsolve.hw.assignment.library import Library
+    from nmsolve.hw.assignment.programs.of_answer import write_programs
+    from nmsolve.hw.assignment.programs.run import run_programs
+
+    yield "| model | pieces | predicted, s | measured, s | error |\n|---|---|---|---|---|"
+    errors = []
+    for bare in models:
+        with tempfile.TemporaryDirectory() as name:
+            folder, bound = Path(name), BINDINGS.get(bare.stem, {})
+            path = filled(bare, folder)
+            machine, file = folder / "threads.toml", folder / "library.db"
+            machine.write_text(THREADS.format(WIDTHS="{ " + WIDTHS + " }"))
+            bind = ["--bind", ",".join(f"{k}={v}" for k, v in bound.items())] if bound else []
+            command = [
+                "profile",
+                str(path),
+                "--library",
+                str(file),
+                "--threads",
+                "1,2",
+                "--no-integers",
+                "--seconds",
+                "0.1",
+            ]
+            subprocess.run(
+                [sys.executable, "-m", "nmsolve", *command, *bind], check=True, capture_output=True
+            )
+            with Library(file) as library:
+                given = stated(path, str(machine), library=library)
+            result, _ = timed(given.problem, seconds, ["min-cut"])
+            manifest = write_programs(path, given, result.solution, folder / "programs")
+            report = run_programs(
+                folder / "programs", path, bindings=[bound], parallel=False, repeats=10, level="extended"
+            )
+        told, found = result.scores["latency"] / 1e12, report.cases[0].seconds
+        errors.append(abs(told - found) / found)
+        yield f"| {path.stem} | {len(manifest.program.pieces)} | {told:.4f} | {found:.4f} | {100 * errors[-1]:.0f} % |"
+    yield f"\nmedian error {100 * statistics.median(errors):.0f} %"
+
+
 def main() -> None:
     """Print the parts asked for."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
@@ -184,6 +286,7 @@ def main() -> None:
             iopddl(asked.instances, asked.seconds) if asked.instances else iter(["(no --instances)"])
         ),
         "programs": lambda: programs(models, asked.seconds),
+        "predicted": lambda: predicted(models, asked.seconds),
     }
     for part in asked.part.split(","):
         print(f"\n{part}\n")
