@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from dataclasses import replace
 
@@ -13,8 +14,9 @@ from assign_networks_support import all_solutions, random_network
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError
+from nmsolve.solvers.assignment.closing import close
 from nmsolve.solvers.assignment.dual import DualAscent
-from nmsolve.solvers.assignment.recheck_dual import check
+from nmsolve.solvers.assignment.recheck_dual import check, proved_by
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
@@ -78,7 +80,7 @@ def test_a_price_of_memory_is_found_by_hand():
     )  # fmt: skip
     heard = bounds_of(network)
     assert heard.bounds[-1].value == 4.0  # 20 - 10/3 * 5 = 10/3, and costs are whole numbers
-    assert heard.bounds[-1].certificate["prices"][:, :2].tolist() == [[0, 4]]
+    assert [row[:2] for row in heard.bounds[-1].certificate["prices"]] == [[0, 4]]
 
 
 def test_two_nodes_that_cannot_agree_have_no_solution():
@@ -138,3 +140,86 @@ def test_a_claim_above_what_is_proved_is_refused(proved):
     assert found.ok and not check(network, replace(bound, value=found.value + 1), 10.0).ok
     more = replace(network, capacity=network.capacity + 1)
     assert check(more, bound, 10.0).value <= found.value
+
+
+def parts_of(part: dict) -> int:
+    """How many parts a certificate has."""
+    following = part.get("then")
+    inner = [] if following is None else [following] if isinstance(following, dict) else following
+    return 1 + sum(map(parts_of, inner))
+
+
+@pytest.fixture(scope="module")
+def closed() -> tuple[CostNetwork, int, dict]:
+    """Two rings of three and five nodes, joined: neighbours want to differ, which no odd ring can; and who needs memory."""
+    ends = np.array([[0, 1], [1, 2], [2, 0], [3, 4], [4, 5], [5, 6], [6, 7], [7, 3], [2, 3]])
+    cost = np.array([0, 3, 1, 2, 0, 2, 2, 0, 1, 3, 0, 1, 2, 2, 3, 0])
+    demand = np.array([[2 * i, i % 3, i % 3 + 2, 2 + i % 2, 0] for i in range(8)])
+    network = CostNetwork(
+        "rings",
+        np.arange(9) * 2,
+        cost,
+        ends,
+        np.arange(10) * 4,
+        np.tile([10, 0, 0, 11], 9),
+        demand,
+        np.array([8.0]),
+    )
+    least = min(all_solutions(network).values())
+    assert bounds_of(network).bounds[-1].value < least
+    value, certificate = close(network, least, lambda: False)
+    assert value == least and parts_of(certificate) >= 3
+    return network, least, certificate
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_known_cost_is_proved_or_undercut_and_never_passed(seed):
+    network = random_network(seed, nodes=7, equal=0.1, capacity=16.0)
+    least = min(all_solutions(network).values(), default=None)
+    for below in (0, 40, 90) if least is None else (least, least + 7, least - 3):
+        value, certificate = close(network, below, lambda: False)
+        assert value == (below if least is None else min(below, least))
+        assert proved_by(network, json.loads(json.dumps(certificate))) == value
+
+
+def test_splits_survive_their_file_and_prove_the_optimum(closed):
+    network, least, certificate = closed
+    again = certificate_from_json(json.loads(json.dumps(certificate_to_json(certificate))))
+    assert check(network, Bound(float(least), "dual", certificate=again), 10.0).ok
+    assert not check(network, Bound(least + 1.0, "dual", certificate=again), 10.0).ok
+
+
+def test_forged_splits_prove_no_more_than_the_optimum(closed):
+    """Parts are exchanged, emptied, left out, splits and ``below`` changed; the recheck refuses, or what it proves holds."""
+    network, least, certificate = closed
+    rng = np.random.default_rng(2)
+    refused = 0
+    for _ in range(150):
+        forged = json.loads(json.dumps(certificate_to_json(certificate)))
+        part = forged
+        while isinstance(part.get("then"), dict) and rng.random() < 0.5:
+            part = part["then"]
+        if isinstance(part.get("then"), list) and rng.random() < 0.5:
+            part = part["then"][rng.integers(2)]
+        change = rng.integers(7)
+        if change == 0:
+            part["split"] = [[], [[0]], [[1, 0]], [[99, 1]], None, [[2, 0, 1, 2]], [[-1, 0]]][rng.integers(7)]
+        elif change == 1:
+            part["then"] = [None, 5, [], [part.copy()], {"steps": []}][rng.integers(5)]
+        elif change == 2 and isinstance(part.get("then"), list):
+            part["then"] = [part["then"][0], part["then"][0]]
+        elif change == 3:
+            forged["below"] = [least + 1, least + 50, 2**61, 1.5, "7", True][rng.integers(6)]
+        elif change == 4 and part["messages"] and part["messages"][0]:
+            part["messages"][rng.integers(len(part["messages"]))][0] += int(
+                rng.choice([-(2**40), -9, 9, 2**40, 2**61])
+            )
+        elif change == 5:
+            part["steps"] = part["steps"][: rng.integers(len(part["steps"]) + 1)]
+        else:
+            part["prices"] = [[0, int(rng.integers(6)), int(rng.choice([-1, 1, 2**20, 2**50]))]]
+        try:
+            assert proved_by(network, forged) <= least
+        except CertificateError:
+            refused += 1
+    assert refused > 20

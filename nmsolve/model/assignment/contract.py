@@ -78,18 +78,27 @@ class _State(NamedTuple):
     maps: Maps
 
 
-_KNOWN: WeakKeyDictionary[CostNetwork, tuple[Contracted | None]] = WeakKeyDictionary()
+_KNOWN: WeakKeyDictionary[CostNetwork, tuple[Contracted | None, IntArray]] = WeakKeyDictionary()
 
 
 def contracted(network: CostNetwork) -> Contracted | None:
     """Return the small network, made once for each; None if a node has no strategy left, so that there is no solution."""
+    return _known(network)[0]
+
+
+def contraction_steps(network: CostNetwork) -> IntArray:
+    """Return the steps (K, 3) of the contraction, also where they show that there is no solution."""
+    return _known(network)[1]
+
+
+def _known(network: CostNetwork) -> tuple[Contracted | None, IntArray]:
     found = _KNOWN.get(network)
     if found is None:
-        found = _KNOWN[network] = (_contract(network),)
-    return found[0]
+        found = _KNOWN[network] = _contract(network)
+    return found
 
 
-def _contract(network: CostNetwork) -> Contracted | None:
+def _contract(network: CostNetwork) -> tuple[Contracted | None, IntArray]:
     every = np.arange(network.count)
     net = Tables(
         network.ptr, np.minimum(network.cost, FORBIDDEN), network.ends, network.table_ptr, network.table
@@ -101,14 +110,16 @@ def _contract(network: CostNetwork) -> Contracted | None:
         log = np.empty((len(alive), 2), np.int64)
         pruned = log[: kernels.prune(state.net, alive, np.ones(len(state.root), bool), log)]
         left = np.add.reduceat(alive, state.net.ptr[:-1], dtype=np.int64)
+        steps.append(np.column_stack([np.full(len(pruned), DROP), state.root[pruned]]))
         if not left.all():
-            return None
+            return None, np.concatenate(steps)
         parent, via, top = _forest(state.net, alive, left)
         hanging = np.flatnonzero(parent >= 0)
-        for kind, rows in ((DROP, pruned), (MERGE, np.column_stack([hanging, parent[hanging]]))):
-            steps.append(np.column_stack([np.full(len(rows), kind), state.root[rows]]))
+        merged = state.root[np.column_stack([hanging, parent[hanging]])]
+        steps.append(np.column_stack([np.full(len(merged), MERGE), merged]))
         if not len(hanging) and alive.all():
-            return _finished(network, state, np.concatenate(steps))
+            done = np.concatenate(steps)
+            return _finished(network, state, done), done
         state = _next(state, alive, left, parent, via, top)
 
 

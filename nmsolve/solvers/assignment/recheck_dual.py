@@ -9,12 +9,19 @@ For any prices >= 0 of bytes, a solution that keeps within all memories costs no
 less the prices of all there are. And whatever tables give to their nodes, or take from them, a sum of minima is no more than the
 least sum. The recomputed bound is the sum of the least cost of every class and every table, less what the memories are paid.
 
+With ``below``, a known cost, a certificate may go on: strategies of classes and entries of tables that cost so much beyond their
+least that no solution cheaper than ``below`` takes them are forbidden, and ``then`` is a certificate about what is left; or two
+of them, one for some strategies of the class in ``split`` and one for all others. Solutions cheaper than ``below`` cost no less
+than what these prove, so the bound is that, or ``below``.
+
 An assignment is checked as the network of :mod:`nmsolve.model.assignment.reduction`.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from copy import copy
 from itertools import pairwise
 from typing import Any
 
@@ -29,6 +36,10 @@ from nmsolve.model.types import FloatArray, IntArray
 
 #: No number may reach this, so that a few of them add up in 64 bits.
 LARGEST = 2.0**61
+#: What a forbidden entry has left.
+NEVER = 2**62
+#: Parts of a certificate that may follow each other.
+DEEPEST = 300
 #: Kinds of steps.
 DROP, MERGE = 0, 1
 
@@ -51,25 +62,46 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
 
 def proved_by(network: CostNetwork, certificate: Any) -> int:
     """Return the bound that steps, prices and messages prove; see the module."""
-    parts, finer = _within(certificate, "parts", 1, 2**40), _within(certificate, "finer", 0, 60)
-    classes = _Classes(network)
-    for kind, v, u in _rows(certificate.get("steps"), "steps").tolist():
-        classes.step(kind, v, u)
-    messages = _lists(certificate.get("messages"), "messages")
-    charge, paid = _charges(network, _rows(certificate.get("prices"), "prices"), finer)
-    return -(-(classes.least(parts, charge, messages) - paid) // parts) + network.constant
+    below = None if certificate.get("below") is None else _within(certificate, "below", -(2**60), 2**60)
+    return _proved(network, Classes(network), certificate, below, 0)
+
+
+def _proved(network: CostNetwork, classes: Classes, part: Any, below: int | None, depth: int) -> int:
+    """Return what one part of a certificate proves, no more than ``below``."""
+    value = classes.advance(part, below)
+    following = part.get("then")
+    if below is None or value >= below or following is None:
+        return value
+    if depth >= DEEPEST:
+        raise CertificateError(f"more than {DEEPEST} parts go on from each other")
+    if isinstance(following, Mapping):
+        return max(value, _proved(network, classes, following, below, depth + 1))
+    if not isinstance(following, list) or len(following) != 2:
+        raise CertificateError("what follows is no certificate, nor two of them")
+    split = _lists(part.get("split"), "split")
+    if len(split) != 1:
+        raise CertificateError("split is not one list of a node and strategies of it")
+    least = below
+    for one, inside in zip(following, (True, False), strict=True):
+        branch = classes.copy()
+        branch.keep(split[0], inside)
+        least = min(least, _proved(network, branch, one, below, depth + 1))
+    return max(value, least)
 
 
 def _within(certificate: Any, name: str, least: int, most: int) -> int:
     """Return a whole number of the certificate."""
-    number = certificate.get(name)
+    number = certificate.get(name) if isinstance(certificate, Mapping) else None
     if isinstance(number, bool) or not isinstance(number, int | np.integer) or not least <= number <= most:
         raise CertificateError(f"{name} is {number!r:.40}, not a whole number {least}..{most}")
     return int(number)
 
 
-class _Classes:
-    """Nodes merged so far: costs by strategy of a root, tables by pair of roots, and what members do."""
+class Classes:
+    """Nodes merged so far: costs by strategy of a root, tables by pair of roots, and what members do.
+
+    ``excess``: by root, what its strategies cost at least beyond what was proved last; ``room``: what they may, in parts.
+    """
 
     def __init__(self, network: CostNetwork) -> None:
         self.network = network
@@ -78,6 +110,8 @@ class _Classes:
         self.near: list[dict[int, IntArray]] = [{} for _ in self.cost]
         self.root = list(range(network.count))
         self.merged: list[tuple[int, int, IntArray]] = []
+        self.excess: dict[int, FloatArray] = {}
+        self.room = 0.0
         for e, (u, v) in enumerate(network.ends.tolist()):
             self._join(u, v, np.minimum(network.tables(e), FORBIDDEN))
 
@@ -87,7 +121,8 @@ class _Classes:
         table = table if known is None else np.minimum(known + table, FORBIDDEN)
         self.near[u][v], self.near[v][u] = table, table.T
 
-    def _class(self, node: int) -> int:
+    def class_of(self, node: int) -> int:
+        """Return the root of a node's class."""
         if not 0 <= node < len(self.root):
             raise CertificateError(f"there is no node {node}")
         while self.root[node] != node:
@@ -97,7 +132,7 @@ class _Classes:
 
     def step(self, kind: int, v: int, u: int) -> None:
         """Drop strategies of v's class, or merge it into that of u."""
-        v, u = self._class(v), self._class(u)
+        v, u = self.class_of(v), self.class_of(u)
         if kind not in (DROP, MERGE) or u == v:
             raise CertificateError(f"step {kind} of classes {v} and {u}")
         table = self.near[u].get(v, np.zeros((len(self.cost[u]), len(self.cost[v])), np.int64))
@@ -118,14 +153,51 @@ class _Classes:
         self.root[v] = u
         self.merged.append((v, u, partner))
 
-    def least(self, parts: int, charge: IntArray, messages: list[list[int]]) -> int:
-        """Return the sum of all minima, in whole parts; ``charge`` (choices,) is what their memory costs."""
+    def copy(self) -> Classes:
+        """Return the same, to go on from in another way."""
+        other = copy(self)
+        other.cost, other.root, other.merged = list(self.cost), list(self.root), list(self.merged)
+        other.near = [dict(own) for own in self.near]
+        return other
+
+    def keep(self, split: list[int], inside: bool) -> None:
+        """Forbid all strategies of a class but some, or these; ``split`` is a node of it and then the strategies."""
+        root = self.class_of(split[0] if split else -1)
+        chosen = np.isin(np.arange(len(self.cost[root])), split[1:])
+        self.cost[root] = np.where(chosen == inside, self.cost[root], FORBIDDEN)
+
+    def dead(self) -> bool:
+        """Return whether no strategy of some class is left."""
+        return any(r == i and not (self.cost[i] < FORBIDDEN).any() for i, r in enumerate(self.root))
+
+    def advance(self, part: Any, below: int | None) -> int:
+        """Return what a part proves of what is left, no more than ``below``; then forbid what no cheaper solution takes."""
+        parts, finer = _within(part, "parts", 1, 2**40), _within(part, "finer", 0, 60)
+        for kind, v, u in _rows(part.get("steps"), "steps").tolist():
+            self.step(kind, v, u)
+        if below is not None and self.dead():
+            return below
+        charge, paid = _charges(self.network, _rows(part.get("prices"), "prices"), finer)
         unary = self._charged(parts, charge)
+        rests = self._rests(unary, parts, _lists(part.get("messages"), "messages"))
+        total = sum(int(rest[rest < NEVER].min()) for rest in rests.values()) - paid
+        total += sum(int(unary[r][self.cost[r] < FORBIDDEN].min()) for r in unary)
+        value = -(-total // parts) + self.network.constant
+        if below is None:
+            return value
+        if value < below:
+            self._forbid(unary, rests, float((below - 1 - self.network.constant) * parts - total))
+        return min(value, below)
+
+    def _rests(
+        self, unary: dict[int, IntArray], parts: int, messages: list[list[int]]
+    ) -> dict[tuple[int, int], IntArray]:
+        """Return what tables of what is left keep, in parts, :data:`NEVER` if forbidden; what they give goes to ``unary``."""
         pairs = self._folded(unary, parts)
         rough = {r: own.astype(np.float64) for r, own in unary.items()}
-        total = 0
         if len(messages) != len(pairs):
             raise CertificateError(f"{len(messages)} messages for {len(pairs)} tables")
+        rests = {}
         for ((u, v), table), numbers in zip(sorted(pairs.items()), messages, strict=True):
             rows = np.flatnonzero(self.cost[u] < FORBIDDEN)
             columns = np.flatnonzero(self.cost[v] < FORBIDDEN)
@@ -140,12 +212,37 @@ class _Classes:
             if not fine.any():
                 raise CertificateError(f"nothing is allowed between classes {u} and {v}")
             _require_small(np.array([float(table[fine].max()) * parts + 2 * np.abs(own.astype(float)).max()]))
-            total += int(
-                (np.where(fine, table, 0) * parts - own[: len(rows), None] - own[len(rows) :])[fine].min()
-            )
-        for sums in rough.values():
-            _require_small(sums)
-        return total + sum(int(unary[r][self.cost[r] < FORBIDDEN].min()) for r in unary)
+            left = np.where(fine, table, 0) * parts - own[: len(rows), None] - own[len(rows) :]
+            rests[u, v] = np.where(fine, left, NEVER)
+        for r, sums in rough.items():
+            _require_small(sums[self.cost[r] < FORBIDDEN])
+        return rests
+
+    def _forbid(
+        self, unary: dict[int, IntArray], rests: dict[tuple[int, int], IntArray], room: float
+    ) -> None:
+        """Forbid what costs more than ``room`` beyond the sum of all minima, with a margin for floats."""
+        room = room * (1 + 1e-9) + 1
+        own = {}
+        for r, costs in unary.items():
+            alive = self.cost[r] < FORBIDDEN
+            own[r] = np.where(alive, (costs - costs[alive].min()).astype(np.float64), np.inf)
+        more = {}
+        for (u, v), rest in rests.items():
+            extra = np.where(rest < NEVER, (rest - rest.min()).astype(np.float64), np.inf)
+            more[u, v] = extra, extra.min(axis=1), extra.min(axis=0)
+            own[u][self.cost[u] < FORBIDDEN] += more[u, v][1]
+            own[v][self.cost[v] < FORBIDDEN] += more[u, v][2]
+        for (u, v), (extra, across, down) in more.items():
+            rows, columns = self.cost[u] < FORBIDDEN, self.cost[v] < FORBIDDEN
+            with np.errstate(invalid="ignore"):
+                whole = extra + (own[u][rows] - across)[:, None] + (own[v][columns] - down)
+            table = self.near[u][v].copy()
+            table[np.ix_(rows, columns)] = np.where(whole <= room, table[np.ix_(rows, columns)], FORBIDDEN)
+            self.near[u][v], self.near[v][u] = table, table.T
+        self.excess, self.room = own, room
+        for r, costs in own.items():
+            self.cost[r] = np.where(costs <= room, self.cost[r], FORBIDDEN)
 
     def _charged(self, parts: int, charge: IntArray) -> dict[int, IntArray]:
         """Return costs with those of memory of every root's strategies, in parts."""
@@ -156,13 +253,13 @@ class _Classes:
         for v, u, partner in reversed(self.merged):
             does[v] = partner[does[u]]
         for node, strategies in does.items():
-            more, r = charge[self.network.ptr[node] + strategies], self._class(node)
+            more, r = charge[self.network.ptr[node] + strategies], self.class_of(node)
             out[r] += more
             rough[r] += more
         for r, own in rough.items():
             if not (self.cost[r] < FORBIDDEN).any():
                 raise CertificateError(f"no strategy of class {r} is left")
-            _require_small(own)
+            _require_small(own[self.cost[r] < FORBIDDEN])
         return out
 
     def _folded(self, unary: dict[int, IntArray], parts: int) -> dict[tuple[int, int], IntArray]:
