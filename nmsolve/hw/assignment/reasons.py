@@ -15,7 +15,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, FloatArray, IntArray
 
 #: Full evaluations that objectives which are no sums get, and checks of rules that limits of memory get.
-EVALUATIONS, CHECKED = 400, 300
+EVALUATIONS, CHECKED = 400, 100
 
 
 class Alternative(NamedTuple):
