@@ -246,6 +246,27 @@ def test_differences_are_relative_and_infinite_where_nothing_else_fits():
     assert largest_difference(np.zeros((0, 3)), np.zeros((0, 3))) == 0
 
 
+def test_pieces_do_not_read_other_files(tmp_path: Path) -> None:
+    """Wherever in the piece the reference is."""
+    proto = random_model(3)
+    (piece,) = written(proto, {}, tmp_path).program.pieces
+    path = tmp_path / "programs" / piece.file
+    part = onnx.load(path)
+    tensor = part.graph.node[0].attribute.add(name="more", type=onnx.AttributeProto.TENSOR).t
+    tensor.name, tensor.data_location = "t", onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="secret.bin")
+    path.write_bytes(part.SerializeToString())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    spoilt(tmp_path, lambda c: pieces(c)[0].update(sha256=digest))
+    with pytest.raises(InputError, match="values of the piece are in another file"):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx")
+    path.write_bytes(b"nothing")
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    spoilt(tmp_path, lambda c: pieces(c)[0].update(sha256=digest))
+    with pytest.raises(InputError, match="not an ONNX model"):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx")
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

@@ -340,3 +340,33 @@ def test_a_shape_is_known_where_the_tensor_is_not(tmp_path: Path) -> None:
     assert report.equal and [o.dtype for o in report.cases[2].outputs] == ["int64"] * 4 + ["float32"]
     on_one = written(proto, {}, tmp_path)
     assert not on_one.program.pieces[0].shapes, "where the tensor is, nothing changes"
+
+
+def test_values_of_other_types_are_sent_and_compared(tmp_path: Path) -> None:
+    """Truths, halves and texts; texts and sequences as inputs are refused."""
+    proto = model(
+        [
+            node("Where", ["c", "x", "y"], ["w"]),
+            node("Cast", ["h"], ["f"], to=TensorProto.FLOAT),
+            node("Add", ["w", "f"], ["z"]),
+            node("Cast", ["k"], ["s"], to=TensorProto.STRING),
+            node("Identity", ["s"], ["t"]),
+        ],
+        [
+            value("c", "n", dtype=TensorProto.BOOL), value("x", "n"), value("y", "n"),
+            value("h", "n", dtype=TensorProto.FLOAT16), value("k", "n", dtype=TensorProto.INT64),
+        ],
+        [value("z", None), value("t", None, dtype=TensorProto.STRING)],
+    )  # fmt: skip
+    placement = {path: UNITS[path[0] % 3] for path in paths_of(proto)}
+    report = split_and_run(proto, placement, tmp_path)
+    assert report.equal and [o.difference for o in report.cases[1].outputs] == [0, 0]
+    proto = model([node("SequenceLength", ["q"], ["k"])], [value("q")], [value("k", dtype=TensorProto.INT64)])
+    proto.graph.input[0].CopyFrom(helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None))
+    written(proto, {}, tmp_path)
+    with pytest.raises(InputError, match="input 'q' is no tensor"):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx")
+    words = [value("s", 3, dtype=TensorProto.STRING)]
+    written(model([node("Identity", ["s"], ["t"])], words, ["t"]), {}, tmp_path)
+    with pytest.raises(InputError, match=r"input 's' is of type .*; expected inputs of numbers"):
+        run_programs(tmp_path / "programs", tmp_path / "model.onnx")

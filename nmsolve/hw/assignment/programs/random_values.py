@@ -77,11 +77,13 @@ def random_input(
 
     Raises
     ------
-    InputError : a length has no value, or the input would be too large
+    InputError : a length has no value, the input would be too large, or is no tensor
     """
     import onnx
 
     name = info.name
+    if not info.type.HasField("tensor_type"):
+        raise InputError(f"input {name!r} is no tensor", "", "inputs that are tensors")
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     lengths = [partly_bound(d, case) for d in shape]
     if not all(isinstance(d, int) for d in lengths):
@@ -93,7 +95,9 @@ def random_input(
         raise InputError(f"input {name!r} has {math.prod(lengths)} elements", "", f"at most {LARGEST}")
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(info.type.tensor_type.elem_type))
     if dtype.kind == "b":
-        return rng.random(lengths) < 0.5
+        return np.asarray(rng.random(lengths) < 0.5)
+    if dtype.kind not in "iufV":
+        raise InputError(f"input {name!r} is of type {dtype}", "", "inputs of numbers or truth values")
     if dtype.kind not in "iu":
         return np.asarray(rng.standard_normal(lengths)).astype(dtype)
     if name in case:

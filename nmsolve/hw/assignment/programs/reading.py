@@ -6,12 +6,13 @@ import hashlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from nmsolve.hw.assignment.programs.manifest import Manifest, PieceEntry, ProgramEntry
 from nmsolve.hw.assignment.programs.write import MANIFEST
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import decode_json, read_limited
-from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT
+from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, read_model
 from nmsolve.model.ordering import circle, topological
 
 #: Bytes of a manifest.
@@ -57,7 +58,8 @@ def piece_file(folder: str | Path, piece: PieceEntry) -> bytes:
 
     Raises
     ------
-    InputError : it is not in the folder, unreadable, or not the one that the manifest was written with
+    InputError : it is not in the folder, unreadable, not the one that the manifest was written with, no model, or one that
+        reads other files
     """
     path = Path(folder) / piece.file
     if path.resolve().parent != Path(folder).resolve():
@@ -65,7 +67,22 @@ def piece_file(folder: str | Path, piece: PieceEntry) -> bytes:
     data = read_limited(path, PROTOBUF_LIMIT)
     if hashlib.sha256(data).hexdigest() != piece.sha256:
         raise InputError("the piece is damaged or of another run", str(path), f"SHA-256 {piece.sha256[:16]}")
+    if any(tensor.data_location == 1 for tensor in _tensors(read_model(path).graph)):  # 1 is EXTERNAL
+        raise InputError(
+            "values of the piece are in another file", str(path), "all values in the piece itself"
+        )
     return data
+
+
+def _tensors(graph: Any) -> Iterator[Any]:
+    """Yield all constants of a ``GraphProto`` and of the bodies in it."""
+    yield from graph.initializer
+    yield from (part for sparse in graph.sparse_initializer for part in (sparse.values, sparse.indices))
+    for node in graph.node:
+        for attribute in node.attribute:
+            yield attribute.t
+            yield from attribute.tensors
+            yield from _tensors(attribute.g)
 
 
 def all_pieces(program: ProgramEntry, depth: int = 0) -> Iterator[PieceEntry]:

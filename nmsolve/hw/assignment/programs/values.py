@@ -9,8 +9,8 @@ import numpy as np
 from nmsolve.model.errors import InputError
 from nmsolve.model.types import AnyArray
 
-#: Kinds of numpy's own numbers, truth values and texts, which ONNX Runtime takes as they are.
-OWN_KINDS = "biufUSO"
+#: Kinds of numpy's own numbers and truth values, which ONNX Runtime takes as they are.
+OWN_KINDS = "biuf"
 
 
 def to_runtime(array: AnyArray, element_type: int) -> Any:
@@ -19,8 +19,15 @@ def to_runtime(array: AnyArray, element_type: int) -> Any:
     Parameters
     ----------
     element_type : number of ONNX's data type; those that numpy has not are arrays of the package ml_dtypes
+
+    Raises
+    ------
+    InputError : it holds texts, which ONNX Runtime does not take this way
     """
     import onnxruntime
+
+    if array.dtype.kind not in OWN_KINDS + "V":
+        raise InputError(f"a tensor of {array.dtype}", "", "numbers or truth values")
 
     array = np.ascontiguousarray(array).reshape(array.shape)
     if array.dtype.kind in OWN_KINDS:
@@ -47,7 +54,7 @@ def to_numpy(value: Any, name: str) -> AnyArray:
 def sent(value: Any, name: str) -> Any:
     """Return a copy in memory of its own: what a transfer between two memories does.
 
-    What numpy cannot hold (sequences, types of its own) is handed over as it is.
+    What cannot be copied through numpy (sequences, texts, rare types) is handed over as it is.
     """
     try:
         return to_runtime(to_numpy(value, name), value.element_type())
