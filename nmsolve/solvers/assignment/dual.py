@@ -17,6 +17,7 @@ from nmsolve.model.assignment.reduction import SUMS, reduced
 from nmsolve.model.assignment.tight import tight_positions
 from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
+from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray
 from nmsolve.solvers.assignment.closing import close
 from nmsolve.solvers.assignment.dual_claim import claim_of
@@ -66,13 +67,21 @@ class DualAscent:
             if context.should_stop():
                 return
             if math.isfinite(known):
-                value, certificate = close(network, int(known), context.should_stop)
-                context.raise_bound(Bound(rounded(value), "dual", "full", certificate))
+                self._close(network, int(known), context)
                 return
             if not ascent.best > before:
                 return
             heat = min(heat, last * AGAIN)
             ascent.dual.step[:] = 1.0
+
+    def _close(self, network: CostNetwork, known: int, context: Context) -> None:
+        """Raise the bound towards a known cost."""
+        try:
+            value, certificate = close(network, known, context.should_stop)
+        except CertificateError as broken:
+            context.note(f"the gap cannot be closed: {broken}")
+            return
+        context.raise_bound(Bound(rounded(value), "dual", "full", certificate))
 
 
 def rounded(value: int) -> float:

@@ -35,7 +35,9 @@ def claim_of(
     np.add.at(charge, tight.choice, price[_row_of(tight)] * tight.needed)
     size = float(charge.max()) + sum(float(c[c < FORBIDDEN].max(initial=0)) for c in (net.cost, net.table))
     most = int(np.bincount(net.ends.ravel(), minlength=1).max()) + 2
-    size += float(np.abs(message).max(initial=0)) * most + float((price * tight.slack).max(initial=0))
+    size += float(np.abs(message).max(initial=0)) * most
+    # the re-check charges all bytes, also those that every strategy of a node needs
+    size += float(price @ (net.capacity[tight.memory] + np.abs(tight.slack)))
     parts = PARTS
     while parts > 1 and size * parts >= LARGEST:
         parts //= 2
