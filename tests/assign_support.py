@@ -158,7 +158,7 @@ class Alone(TimedContext):
     """A context for one engine: keeps what it offers and proves; offers are judged by rules and evaluator."""
 
     def __init__(self, problem):
-        super().__init__(seconds=20.0)
+        super().__init__(seconds=120.0)
         self.problem, self.seed, self.refused = problem, 0, self.notes
 
     def should_stop(self):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.list_schedule import Search
+from nmsolve.heuristics.assignment.list_schedule import Search, first_assignments
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -21,8 +21,11 @@ from nmsolve.solvers.search.exact import run_model
 
 #: Most seconds of CP-SAT for one part between neighbouring cuts, and between clean ones.
 SECONDS = (2.0, 6.0)
-#: Part of the time left for the annealing of what parts make together, its steps per operator and how hot it is, coldest last.
-POLISH, STEPS, HOT = 0.1, 400, (0.0005, 0.005)
+#: Part of the time left for the annealing of what parts make together, its steps per operator and how hot it is, hottest
+#: at first.
+POLISH, STEPS, HOT = 0.1, 400, (0.005, 0.0005)
+#: Most steps of one annealing of all operators.
+MOST_STEPS = 200_000
 
 
 class MakespanCpSat:
@@ -60,31 +63,41 @@ class MakespanCpSat:
                 return
             if ends is program.cuts:
                 tables = windows.tables
-        self._whole(problem, program, tables, context)
+        if not context.should_stop():
+            self._whole(problem, program, tables, context)
 
     def _by_windows(self, windows: Windows, parts: Parts, context: Context, seconds: float) -> bool:
         """Raise the bound to the least sum of windows and offer its schedule. Return False if time is up before."""
-        done = improve(windows, parts, context, seconds)
-        value = windows.way()[0]
-        certificate = {"status": "parts between cuts", "seed": context.seed, "parts": len(windows.found)}
-        context.raise_bound(
-            Bound(np.inf if value >= NEVER else float(value), self.name, certificate=certificate)
-        )
+
+        def tell(value: int) -> None:
+            certificate = {"status": "parts between cuts", "seed": context.seed, "parts": len(windows.found)}
+            claimed = np.inf if value >= NEVER else float(value)
+            if claimed > context.bound():
+                context.raise_bound(Bound(claimed, self.name, certificate=certificate))
+
+        done = improve(windows, parts, context, seconds, tell)
+        tell(windows.way()[0])
         answer = together(windows)
         if answer is not None:
             context.offer(answer.packed(windows.program.problem), "parts")
-            self._polish(windows.program.problem, context)
+        self._polish(windows.program.problem, context)
         return done
 
     def _polish(self, problem: AssignProblem, context: Context) -> None:
-        """Anneal what the parts make together, for a part of the time left: they know nothing of what passes them by."""
+        """Anneal what the parts make together, for a part of the time left: they know nothing of what passes them by.
+
+        Where the parts make no answer and none is known, the first assignments are annealed.
+        """
         packed, best = context.incumbent()
-        if packed is None or meets(context.bound(), best, 1.0):
+        if meets(context.bound(), best, 1.0):
             return
         search, until = Search(problem, context.seed), context.worked() + POLISH * context.time_left()
-        search.begin([Assignment.unpacked(problem, packed)])
-        for hot in HOT[::-1]:
-            while context.worked() < until and search.improve(STEPS, hot, context):
+        known = [] if packed is None else [Assignment.unpacked(problem, packed)]
+        search.begin(known or first_assignments(problem))
+        context.offer(search.packed(), "first")
+        steps = max(1, min(STEPS, MOST_STEPS // problem.count))
+        for hot in HOT:
+            while context.worked() < until and search.improve(steps, hot, context):
                 context.offer(search.packed(), "polish")
 
     def _whole(

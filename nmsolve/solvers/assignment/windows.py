@@ -7,6 +7,7 @@ by what CP-SAT proves until none is left, so only few parts are solved, and equa
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,8 @@ from nmsolve.solvers.search.exact import within
 
 #: Annealings that a part gets before CP-SAT: steps per operator, and how hot.
 QUICK = ((100, 0.02), (400, 0.3), (800, 0.02))
+#: Larger parts are left to the whole.
+MOST = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,14 +174,20 @@ def quickly(problem: AssignProblem, bound: float, context: Context) -> Assignmen
     return Assignment.unpacked(problem, search.packed())
 
 
-def improve(windows: Windows, parts: Parts, context: Context, seconds: float) -> bool:
-    """Replace times on the least way by what CP-SAT proves until the way has only such. Return False if time is up before."""
+def improve(
+    windows: Windows, parts: Parts, context: Context, seconds: float, tell: Callable[[int], object]
+) -> bool:
+    """Replace times on the least way by what CP-SAT proves until the way has only such, but for parts that are too large.
+
+    ``tell`` gets the time of every least way. Return False if time is up before.
+    """
     while True:
         value, way = windows.way()
+        tell(value)
         _, best = context.incumbent()
         open_ = [
             (w, a, b) for w, (a, b) in enumerate(way)
-            if len(windows.inside[w]) > 1 and (w, a, b) not in windows.found
+            if 1 < len(windows.inside[w]) <= MOST and (w, a, b) not in windows.found
         ]  # fmt: skip
         if not open_ or value >= best:
             return True
