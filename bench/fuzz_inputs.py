@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import resources
 from itertools import pairwise
 from pathlib import Path
 
@@ -224,6 +225,16 @@ def _answers(folder: Path) -> None:
     shutil.copytree(folder / "placed", folder / "routed")
     run("route", folder / "routed", "--out", folder / "routed")
     run("pipeline", costs, "--out", folder / "planned")
+    demands, model = folder / "demands.json", folder / "g.onnx"
+    demands.write_text(json.dumps({
+        "pin": {"kind:Shape": "cpu"}, "forbid": {"Concat*": ["npu"]}, "together": [["kind:Conv", "kind:MaxPool"]],
+        "memory": {"dram": 10_000_000},
+    }))  # fmt: skip
+    preset = resources.files("nmsolve.hw") / "presets" / "processors" / "laptop-npu.toml"
+    (folder / "processors.toml").write_bytes(preset.read_bytes())
+    bind = ("--bind", "n=1,h=8", "--constraints", demands, "--objective", "energy,latency")
+    run("assign", model, "--machine", folder / "processors.toml", *bind, "--out", folder / "assigned")
+    run("assign", folder / "network.json", "--out", folder / "network")
     for pages in folder.rglob("*.html"):
         pages.unlink()
     (folder / "g.sln").write_text("12 342\n" + " ".join(str(k + 1) for k in range(12)))
@@ -237,6 +248,7 @@ def targets(folder: Path) -> list[Target]:
     from nmsolve.cli.info import run_info
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.simulate_setting import router
+    from nmsolve.hw.assignment.constraints import read_constraints
     from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
     from nmsolve.hw.assignment.programs.reading import read_manifest
     from nmsolve.hw.machines import load_machine
@@ -282,6 +294,10 @@ def targets(folder: Path) -> list[Target]:
             folder / "preset.toml",
             lambda path: run_show(commands.ShowOptions(str(path))),
         ),
+        Target(
+            "processors", folder / "processors.toml", lambda path: run_show(commands.ShowOptions(str(path)))
+        ),
+        Target("demands", folder / "demands.json", read_constraints),
         Target("router", folder / "router.toml", lambda path: router(str(path))),
         Target("trace", folder / "trace.csv", lambda path: read_trace(path, board, 10)),
         Target(
@@ -299,6 +315,6 @@ def targets(folder: Path) -> list[Target]:
     ]
     out += [
         Target(f"verify {name}", folder / name, verified)
-        for name in ("mapped", "placed", "joint", "front", "routed", "planned")
+        for name in ("mapped", "placed", "joint", "front", "routed", "planned", "assigned", "network")
     ]
     return out
