@@ -134,6 +134,10 @@ def test_a_limit_of_memory_leaves_a_bound() -> None:
         free = type(problem.units)(**{**problem.units.__dict__, "capacity": np.full(1, np.inf)})
         assert isinstance(found, Cut)
         assert found.value == least(AssignProblem(**{**problem.__dict__, "units": free}))
+        context = FakeContext()
+        MinimumCut().run(problem, context)
+        fits = assignment_complaint(problem, Assignment.unpacked(problem, found.solution)) is None
+        assert (len(context.solutions), len(context.bounds)) == (int(fits), 1)
 
 
 def forgeries(cut: Cut) -> dict[str, tuple[object, object]]:

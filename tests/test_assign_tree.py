@@ -53,7 +53,8 @@ class Run:
         return reached or time.monotonic() > self.end
 
     def offer(self, solution: np.ndarray, move: str = "") -> bool:
-        if self.referee.complaint(solution) is None and self.referee.score(solution) < self.value:
+        assert self.referee.complaint(solution) is None, "engines offer what keeps all rules"
+        if self.referee.score(solution) < self.value:
             self.solution, self.value = solution.copy(), self.referee.score(solution)
             return True
         return False

@@ -20,6 +20,7 @@ from nmsolve.model.bound import Bound
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment.cut_graph import CutGraph, cut_graph, fused_best
+from nmsolve.solvers.assignment.referee import AssignReferee
 
 
 class Cut(NamedTuple):
@@ -64,7 +65,8 @@ class MinimumCut:
         """One maximum flow."""
         found = minimum_cut(problem)
         if isinstance(found, Cut):
-            context.offer(found.solution, "minimum cut")
+            if AssignReferee(problem).complaint(found.solution) is None:
+                context.offer(found.solution, "minimum cut")
             context.raise_bound(found.bound)
 
 

@@ -26,6 +26,7 @@ from nmsolve.solvers.assignment.cut import rounded_down
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.fill import Filler
+from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
 from nmsolve.solvers.assignment.tree_certificate import certificate_of
 
@@ -108,6 +109,7 @@ class Search:
         self.problem, self.relaxation, self.context = problem, relaxation, context
         self.reduced: Reduced = relaxation.reduced
         self.filler = Filler(relaxation)
+        self.referee = NetworkReferee(problem) if isinstance(problem, CostNetwork) else AssignReferee(problem)
         self.rng = np.random.default_rng(context.seed)
         self.best: IntArray | None = None
         self.cost = FORBIDDEN
@@ -257,8 +259,10 @@ class Search:
     # solutions
 
     def _offer(self, strategy: IntArray, move: str) -> None:
-        """Offer strategies (N,); the best is kept."""
-        self.context.offer(self.reduced.lift(strategy), move)
+        """Offer strategies (N,) that keep all rules; the best is kept."""
+        solution = self.reduced.lift(strategy)
+        if self.referee.complaint(solution) is None:
+            self.context.offer(solution, move)
         self._learn()
 
     def _learn(self) -> None:
