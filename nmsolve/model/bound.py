@@ -86,6 +86,12 @@ def gap(objective: float | None, bound: float | None) -> float | None:
     return abs(objective - bound) / abs(objective) if objective else float("inf")
 
 
+def float_below(whole: float) -> float:
+    """Return the largest float that is not above a whole number, exact beyond 2^53 too; inf for inf."""
+    near = float(whole)
+    return near if near == math.inf or int(near) <= whole else math.nextafter(near, -math.inf)
+
+
 #: Differences of this size, relative to the objective, are rounding (``round_up`` takes off 1e-9).
 ROUNDING = 4e-9
 

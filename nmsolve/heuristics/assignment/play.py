@@ -70,8 +70,8 @@ class State(NamedTuple):
 
 class Work(NamedTuple):
     """Arrays that :func:`values` writes: ``job``, ``run``, ``power``, ``finish`` (L,), ``fused`` (G,), ``group`` (L,) the fused
-    group of an operator or -1, ``free`` (J,), ``quiet`` (channels,), ``arrived`` (T, S), ``busy`` (J,), ``queue`` (T,) tensors,
-    ``last`` (M,), ``held`` (M, L + 1), ``value`` (4,) what comes out."""
+    group of an operator or -1, ``free`` (J,), ``quiet`` (channels,), ``arrived`` (T, S), ``busy`` (J,), ``queue`` (uses,)
+    tensors, once for each member of a job that wants it, ``last`` (M,), ``held`` (M, L + 1), ``value`` (4,) what comes out."""
 
     job: IntArray
     run: IntArray
@@ -135,7 +135,7 @@ def work_of(g: Ground) -> Work:
 
     return Work(
         zeros(count), zeros(count), zeros(count), zeros(count), zeros(len(g.prefer)), zeros(count), zeros(units),
-        zeros(int(g.channel.max(initial=-1)) + 1), zeros(tensors, sites), zeros(units), zeros(tensors), zeros(len(g.room)),
+        zeros(int(g.channel.max(initial=-1)) + 1), zeros(tensors, sites), zeros(units), zeros(len(g.needs)), zeros(len(g.room)),
         zeros(len(g.room), count + 1), zeros(len(OBJECTIVES)),
     )  # fmt: skip
 
@@ -215,11 +215,12 @@ def _sums(g: Ground, s: State, w: Work) -> None:
         w.busy[s.unit[i]] += w.run[i]
     for t in range(len(g.source)):
         origin = g.site[s.unit[g.source[t]]]
-        reached = 0
+        for e in range(g.users_at[t], g.users_at[t + 1]):
+            w.arrived[t, g.site[s.unit[g.users[e]]]] = -1
         for e in range(g.users_at[t], g.users_at[t + 1]):
             goal = g.site[s.unit[g.users[e]]]
-            if goal != origin and not reached >> goal & 1:
-                reached |= 1 << goal
+            if goal != origin and w.arrived[t, goal] < 0:
+                w.arrived[t, goal] = 0
                 latency += g.moved[t, origin, goal]
                 energy += g.moved_energy[t, origin, goal]
                 if g.channel[origin, goal] >= 0:

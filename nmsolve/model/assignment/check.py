@@ -61,7 +61,8 @@ def _fusion(problem: AssignProblem, unit: list[int], answer: Assignment) -> str 
 
 
 def _order(problem: AssignProblem, unit: list[int], answer: Assignment) -> str | None:
-    """Ranks are an order in which every operator comes after those whose tensors it uses."""
+    """Ranks are an order in which every operator comes after those whose tensors it uses, and the last of a fused group after
+    its others: then all that the group waits for was taken before it."""
     if problem.objective != "makespan":
         return None
     rank = answer.rank.tolist()
@@ -74,6 +75,11 @@ def _order(problem: AssignProblem, unit: list[int], answer: Assignment) -> str |
                 return (
                     f"operator {problem.labels[k]!r} comes before {problem.labels[i]!r}, whose result it uses"
                 )
+    for k in range(problem.groups.count):
+        own = problem.groups.of(k).tolist()
+        late = [i for i in own if answer.fused[k] and rank[i] > rank[own[-1]]]
+        if late:
+            return f"operator {problem.labels[late[0]]!r} comes after {problem.labels[own[-1]]!r}, the last of its fused group"
     return None
 
 

@@ -102,7 +102,8 @@ class Flows:
 class Groups:
     """G sets of operators that gain if they run as one (M3.7, O): all on one unit, and no operator in two fused groups.
 
-    What any member but the last makes is used inside its group only, so fusion never closes a circle.
+    What any member but the last makes is used inside its group only, so fusion never closes a circle. In an order of operators
+    the last of a fused group stands after its others, and the group runs in its place.
 
     Attributes
     ----------

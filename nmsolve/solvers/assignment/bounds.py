@@ -14,7 +14,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import AnyArray, IntArray
 from nmsolve.solvers.assignment.data import assign_data
@@ -59,7 +59,7 @@ def bounds(problem: AssignProblem) -> list[Bound]:
 
 def _bound(kind: str, value: int, **certificate: object) -> Bound:
     """A value of :data:`NEVER` or more means that no assignment is legal."""
-    claimed = float("inf") if value >= NEVER else float(value)
+    claimed = float("inf") if value >= NEVER else float_below(value)
     return Bound(claimed, METHOD, certificate={"method": METHOD, "kind": kind, **certificate})
 
 

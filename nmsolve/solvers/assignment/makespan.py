@@ -8,7 +8,7 @@ from nmsolve.heuristics.assignment.list_schedule import Search, first_assignment
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, meets
+from nmsolve.model.bound import Bound, float_below, meets
 from nmsolve.model.engine import Context
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment import schedule_model
@@ -71,7 +71,7 @@ class MakespanCpSat:
 
         def tell(value: int) -> None:
             certificate = {"status": "parts between cuts", "seed": context.seed, "parts": len(windows.found)}
-            claimed = np.inf if value >= NEVER else float(value)
+            claimed = np.inf if value >= NEVER else float_below(value)
             if claimed > context.bound():
                 context.raise_bound(Bound(claimed, self.name, certificate=certificate))
 

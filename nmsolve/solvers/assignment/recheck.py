@@ -40,7 +40,7 @@ def check_assign_bound(
             False, math.nan, f"no engine is called {bound.method!r}, so its claim does not count"
         )
     method = bound.certificate.get("method", bound.method)
-    if method != bound.method:
+    if not isinstance(method, str) or method != bound.method:
         return BoundCheck(
             False, math.nan, f"the certificate is for {method!r:.40}, the bound claims {bound.method!r}"
         )

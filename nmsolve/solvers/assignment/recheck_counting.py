@@ -9,7 +9,7 @@ from typing import Any
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 
 #: Weights are below this.
@@ -26,6 +26,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     if isinstance(problem, CostNetwork):
         raise CertificateError("counting is for assignments, not for cost networks")
     kind, objective = bound.certificate.get("kind"), problem.objective
+    kind = kind if isinstance(kind, str) else f"{kind}"  # a list of a file is an array here
     value: float
     if kind == "sum" and objective in ("latency", "energy"):
         value = _sum(_least(problem, objective == "energy"))
@@ -34,9 +35,9 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     elif kind == "path" and objective == "makespan":
         value = _Paths(problem, bound.certificate).longest()
     else:
-        raise CertificateError(f"kind {str(kind)[:40]!r} says nothing about {objective}")
+        raise CertificateError(f"kind {kind[:40]!r} says nothing about {objective}")
     text = f"recomputed: {value:,.0f}, claimed {bound.value:,.10g}"
-    return BoundCheck(bound.value <= value, float(value), text)
+    return BoundCheck(bound.value <= value, float_below(value), text)
 
 
 def _weights(problem: AssignProblem, certificate: Mapping[str, Any]) -> list[int]:

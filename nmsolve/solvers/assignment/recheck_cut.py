@@ -20,7 +20,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 
 
@@ -36,7 +36,9 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     proved = proved_by(problem, bound.certificate.get("prices"), bound.certificate.get("savings"))
     holds = math.isfinite(bound.value) and bound.value <= proved
     text = f"prices of transfers prove {proved:,}"
-    return BoundCheck(holds, float(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}")
+    return BoundCheck(
+        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    )
 
 
 def proved_by(problem: AssignProblem, prices: Any, savings: Any) -> int:

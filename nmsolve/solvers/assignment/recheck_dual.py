@@ -30,7 +30,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, reduced
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray, IntArray
 
@@ -57,7 +57,9 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     proved = proved_by(network, bound.certificate)
     holds = math.isfinite(bound.value) and bound.value <= proved
     text = f"messages and prices prove {proved:,}"
-    return BoundCheck(holds, float(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}")
+    return BoundCheck(
+        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    )
 
 
 def proved_by(network: CostNetwork, certificate: Any) -> int:

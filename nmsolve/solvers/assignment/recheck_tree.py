@@ -20,7 +20,7 @@ import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment.recheck_elimination import NEVER
 from nmsolve.solvers.assignment.recheck_tables import NetworkTables, Stated, StatedTables
@@ -59,7 +59,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     else:
         raise CertificateError("the objective is no sum")
     paths = [_path(stated, case) for case in cases]
-    _require_all(stated, paths, 0, [])
+    _require_all(stated, paths)
     least = NEVER
     for number, (case, path) in enumerate(zip(cases, paths, strict=True)):
         if time.monotonic() > end:
@@ -72,7 +72,9 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     proved = math.inf if least >= NEVER or whole > stated.most else whole
     text = f"{len(cases)} cases prove {proved:,}"
     holds = bound.value <= proved
-    return BoundCheck(holds, float(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}")
+    return BoundCheck(
+        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    )
 
 
 def _rows(where: Mapping[str, Any], name: str, wide: int) -> list[list[int]]:
@@ -110,24 +112,25 @@ def _path(stated: Stated, case: Mapping[str, Any]) -> list[tuple[int, frozenset[
     return out
 
 
-def _require_all(
-    stated: Stated,
-    paths: Sequence[list[tuple[int, frozenset[int]]]],
-    depth: int,
-    told: list[frozenset[int]],
-) -> None:
-    """Raise unless the cases, all with the same first decisions ``told``, hold or mirror every solution that keeps these."""
-    if any(len(path) == depth for path in paths):
-        return
-    variable = paths[0][depth][0]
-    if any(path[depth][0] != variable for path in paths):
-        raise CertificateError("cases that decide different operators next")
-    parts: dict[frozenset[int], list[list[tuple[int, frozenset[int]]]]] = {}
-    for path in paths:
-        parts.setdefault(path[depth][1], []).append(path)
-    inside = frozenset[int]().union(*parts)
-    for j in stated.places(variable) - inside:
-        if not any(stated.alike(j, k) and all((j in some) == (k in some) for some in told) for k in inside):
-            raise CertificateError(f"no case has operator {variable} on unit {j}")
-    for some, own in parts.items():
-        _require_all(stated, own, depth + 1, [*told, some])
+def _require_all(stated: Stated, paths: Sequence[list[tuple[int, frozenset[int]]]]) -> None:
+    """Raise unless the cases hold or mirror every solution."""
+    todo = [
+        (paths, 0, tuple[frozenset[int], ...]())
+    ]  # cases with the same first decisions, how many, and what these leave
+    while todo:
+        paths, depth, told = todo.pop()
+        if any(len(path) == depth for path in paths):
+            continue
+        variable = paths[0][depth][0]
+        if any(path[depth][0] != variable for path in paths):
+            raise CertificateError("cases that decide different operators next")
+        parts: dict[frozenset[int], list[list[tuple[int, frozenset[int]]]]] = {}
+        for path in paths:
+            parts.setdefault(path[depth][1], []).append(path)
+        inside = frozenset[int]().union(*parts)
+        for j in stated.places(variable) - inside:
+            if not any(
+                stated.alike(j, k) and all((j in some) == (k in some) for some in told) for k in inside
+            ):
+                raise CertificateError(f"no case has operator {variable} on unit {j}")
+        todo += [(own, depth + 1, (*told, some)) for some, own in parts.items()]
