@@ -156,6 +156,20 @@ def test_score_gap_and_resume(answered: Path, call: Called, tmp_path: Path) -> N
     assert code == 2 and "for mappings only" in error
 
 
+def test_a_run_of_rules_alone_is_resumed_to_a_proof(answered: Path, call: Called, tmp_path: Path) -> None:
+    """From the best rule's answer; programs, report and proof are those of the second run."""
+    out = tmp_path / "out"
+    where = (answered / "m.onnx", "-m", answered / "pair.toml", "--bind", "batch=32", "-t", "60s", "-o", out)
+    code, _, _ = call("assign", *where, "--engines", "threshold,priority")
+    first = json.loads((out / "report.json").read_text())
+    assert code == 0 and first["status"] == "feasible" and first["bound"] is None
+    code, _, error = call("resume", out, "-t", "60s")
+    second = json.loads((out / "report.json").read_text())
+    assert code == 0 and second["status"] == "optimal" and second["objective"] <= first["objective"], error
+    assert second["inputs"] == first["inputs"] and second["run"] != first["run"]
+    assert call("verify", out, "--bound")[0] == 0
+
+
 def test_objectives_in_order_and_a_front(answered: Path, call: Called, tmp_path: Path) -> None:
     """The second objective keeps the first; every point of the front is recomputed from its file."""
     where = (answered / "m.onnx", "-m", answered / "pair.toml", "--bind", "batch=32", "-t", "120s")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
 
 
@@ -59,7 +58,8 @@ def program_words(part: ProgramsPart | None) -> list[str]:
         return []
     if part.trouble:
         return [f"No programs were written: {part.trouble}."]
-    words = [f"{part.pieces:,} programs are in {part.folder}/, with manifest.json."]
+    many = "1 program is" if part.pieces == 1 else f"{part.pieces:,} programs are"
+    words = [f"{many} in {part.folder}/, with manifest.json."]
     if part.tiled:
         words.append(
             f"{part.tiled:,} operators run in tiles; scalars.json has their loops ({part.scalars:,} steps for the host)."
@@ -68,6 +68,6 @@ def program_words(part: ProgramsPart | None) -> list[str]:
         told = ", ".join(f"{k}={v}" for k, v in case.bindings.items())
         words.append(
             f"Executed{' with ' + told if told else ''}: {case.seconds * 1e3:.4g} ms in pieces, "
-            f"{case.whole_seconds * 1e3:.4g} ms as one model, largest relative difference {number(case.difference)}."
+            f"{case.whole_seconds * 1e3:.4g} ms as one model, largest relative difference {case.difference:.3g}."
         )
     return words

@@ -32,11 +32,11 @@ def assign_pictures(problem: AssignProblem, answer: Assignment, report: AssignRe
 
     nodes = drawing(problem, answer.unit)
     folded = (
-        "Operators of one module (or in a row) on one unit are one square, larger the more there are; "
+        "Operators of one module (or in a row) on one unit are one square, larger the more there are. "
         if nodes.folded
         else ""
     )
-    caption = f"{folded}data flow from left to right, and on in the next row."
+    caption = f"{folded}Data flow from left to right, and on in the next row."
     drawn = {
         "graph": graph_picture(nodes, problem.units.names, _kinds(problem, nodes)),
         "graph_caption": caption,
