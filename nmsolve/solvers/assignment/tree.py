@@ -37,7 +37,7 @@ FIRST, LATER, EACH = 600, 80, 20
 #: Part of the gap that steps should gain at least; else cases gain more.
 ENOUGH = 0.01
 #: Most cases: their certificates are rechecked one by one.
-MOST_CASES = 150
+MOST_CASES = 400
 #: Choices of an operator up to which every one is a case of its own.
 FEW = 6
 #: Seconds between bounds that are only a little better.
