@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.assignment.reduction import (
+from nmsolve.model.assignment.choices import (
     Bundles,
     OperatorNodes,
     bundles_of,
@@ -20,6 +19,7 @@ from nmsolve.model.assignment.reduction import (
     operator_nodes,
     sites_of,
 )
+from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import BoolArray, IntArray
 
 
