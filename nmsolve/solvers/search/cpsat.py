@@ -53,12 +53,13 @@ def solve(
     on_solution: Callable[[IntArray], object] = lambda solution: None,
     on_bound: Callable[[float], object] = lambda bound: None,
     effort: float = np.inf,
-    level: int = 1,
+    level: int | None = None,
 ) -> Outcome:
     """Solve ``built``; ``on_solution`` and ``on_bound`` (model objective) are called from the caller's thread.
 
     ``effort``: a limit in CP-SAT's own measure of work, about CPU seconds, which does not depend on what else the machine does.
-    ``level``: how much of the model its linear relaxation holds; 0: none, which is faster where it says nothing.
+    ``level``: how much of the model its linear relaxation holds, None: what the model says; 0: none, which is faster where it
+    says nothing.
 
     Raises
     ------
@@ -68,7 +69,7 @@ def solve(
     from ortools.sat.python import cp_model
 
     solver = new_solver(seconds, workers, seed, effort)
-    solver.parameters.linearization_level = level
+    solver.parameters.linearization_level = built.level if level is None else level
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def __init__(self, tell: Tell) -> None:

@@ -218,6 +218,7 @@ class Built:
     mapping : reads a solution as engines offer it
     numbers : reads it where whole numbers of CP-SAT are needed too, instead of ``mapping``
     data, v : the numbers and the variables that it was stated with
+    level : how much of it CP-SAT's linear relaxation holds, unless asked for otherwise; 2: clauses too
     """
 
     model: Any
@@ -226,6 +227,7 @@ class Built:
     data: Any = None
     v: Any = None
     numbers: Callable[[Callable[[Any], int]], IntArray] | None = None
+    level: int = 1
 
 
 def _text(index: object) -> str:
