@@ -21,7 +21,7 @@ REGISTRY: dict[str, Entry] = {
     "min-cut": Entry("solvers.assignment.cut:MinimumCut", share=0.2, quick=True),
     "assign-counting": Entry("solvers.assignment.bounds:AssignBounds", share=0.1, quick=True),
     "tree": Entry("solvers.assignment.tree:TreeDecomposition", share=0.4),
-    "subgraphs": Entry("heuristics.assignment.network_search:NetworkSearch", share=0.4, repeat=True),
+    "subgraphs": Entry("heuristics.assignment.network_search:NetworkSearch", share=0.25, repeat=True),
     "dual": Entry("solvers.assignment.dual:DualAscent", share=0.2),
     "network-cpsat": Entry("solvers.assignment.network_cpsat:NetworkCpSat", share=0.5, child=True),
     "list-schedule": Entry("heuristics.assignment.list_schedule:ListSchedule", share=0.2, repeat=True),
@@ -39,7 +39,7 @@ SUMS = {
 }  # fmt: skip
 LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
-NETWORKS = {"subgraphs": 0.5, "dual": 0.5, "tree": 0.2}
+NETWORKS = {"subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
 
 
 def plan_of(
