@@ -34,12 +34,16 @@ REGISTRY: dict[str, Entry] = {
 #: What a run without ``--engines`` uses in this order after the rules, with parts of the time: sums of costs, loads, makespans,
 #: cost networks. What an engine leaves goes to those after it.
 SUMS = {
-    "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "assign-cpsat": 0.15,
-    "list-schedule": 0.05,
+    "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "network-cpsat": 0.15,
+    "assign-cpsat": 0.1, "list-schedule": 0.05,
 }  # fmt: skip
 LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
+<<<<<<< Updated upstream
 NETWORKS = {"subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
+=======
+NETWORKS = {"subgraphs": 0.4, "dual": 0.4, "network-cpsat": 0.4, "tree": 0.2}
+>>>>>>> Stashed changes
 
 
 def plan_of(
