@@ -39,11 +39,7 @@ SUMS = {
 }  # fmt: skip
 LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
-<<<<<<< Updated upstream
 NETWORKS = {"subgraphs": 0.25, "dual": 0.2, "network-cpsat": 0.6, "tree": 0.1}
-=======
-NETWORKS = {"subgraphs": 0.4, "dual": 0.4, "network-cpsat": 0.4, "tree": 0.2}
->>>>>>> Stashed changes
 
 
 def plan_of(
