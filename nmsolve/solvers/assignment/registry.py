@@ -35,7 +35,7 @@ REGISTRY: dict[str, Entry] = {
 #: cost networks. What an engine leaves goes to those after it.
 SUMS = {
     "min-cut": 0.05, "assign-counting": 0.02, "subgraphs": 0.08, "tree": 1.0, "dual": 0.08, "network-cpsat": 0.15,
-    "assign-cpsat": 0.1, "list-schedule": 0.05,
+    "assign-cpsat": 0.1,
 }  # fmt: skip
 LOADS = {"assign-counting": 0.05, "list-schedule": 0.3, "assign-cpsat": 0.8}
 MAKESPANS = {"assign-counting": 0.05, "list-schedule": 0.25, "makespan-cpsat": 0.8}
