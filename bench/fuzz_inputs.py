@@ -50,6 +50,7 @@ def make_seeds(folder: Path) -> None:
     folder.mkdir(parents=True)
     _graphs(folder)
     _texts(folder)
+    _library(folder)
     _models(folder)
     _answers(folder)
     (folder / "complete").touch()
@@ -142,6 +143,34 @@ def _texts(folder: Path) -> None:
     }
     (folder / "network.json").write_text(json.dumps({"problem": network}))
     (folder / "network.json.gz").write_bytes(gzip.compress(json.dumps({"problem": network}).encode()))
+
+
+def _library(folder: Path) -> None:
+    from nmsolve.hw.assignment.keys import Key
+    from nmsolve.hw.assignment.library import Library
+    from nmsolve.hw.assignment.library_rows import Entry, Fused
+
+    keys = [Key(kind, "{}", "float32>float32", f"[[{n}]]") for kind in ("Relu", "Neg") for n in (10, 20, 50)]
+    with Library(folder / "library.db", write=True) as library:
+        library.add(
+            [
+                Entry(
+                    key,
+                    "cpu",
+                    1,
+                    1e6 * (k + 1),
+                    macs=0,
+                    elements=10,
+                    bytes=80,
+                    host="here",
+                    runtime="r",
+                    runs=9,
+                )
+                for k, key in enumerate(keys)
+            ],
+            [Fused((keys[0], keys[3]), "cpu", 1, 3e6, 4e6)],
+        )
+        library.record([(keys[0], "cpu")], [(keys[1], "cpu")])
 
 
 def _models(folder: Path) -> None:
@@ -249,6 +278,7 @@ def targets(folder: Path) -> list[Target]:
     from nmsolve.cli.loading import load_certificates
     from nmsolve.cli.simulate_setting import router
     from nmsolve.hw.assignment.constraints import read_constraints
+    from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
     from nmsolve.hw.assignment.programs.reading import read_manifest
     from nmsolve.hw.machines import load_machine
@@ -274,6 +304,10 @@ def targets(folder: Path) -> list[Target]:
 
     def info(path: Path) -> object:
         return run_info(commands.InfoOptions(path, json=True))
+
+    def library(path: Path) -> object:
+        with Library(path) as known:
+            return [known.fit(e.key, e.processor, e.threads) for e in known.entries], known.fused
 
     def verified(path: Path) -> object:
         return run_verify(commands.VerifyOptions(path, bound=True, json=True))
@@ -308,6 +342,7 @@ def targets(folder: Path) -> list[Target]:
         Target("parts", folder / "parts.part.4", scored("g.json", None)),
         Target("certificates", folder / "mapped" / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
+        Target("library", folder / "library.db", library),
         Target("iopddl", folder / "network.json", load_iopddl),
         Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
         Target("manifest", folder / "programs" / "manifest.json", lambda path: read_manifest(path.parent)),

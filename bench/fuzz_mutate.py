@@ -1,4 +1,5 @@
-"""Damage for files: bytes of anything, values of JSON and TOML, members of archives, fields of protocol buffers, HDF5 data.
+"""Damage for files: bytes of anything, values of JSON and TOML, members of archives, fields of protocol buffers, HDF5 data, rows
+of SQLite.
 
 Every function takes a random generator and what a file holds, and gives what a damaged file holds; the same generator, the same
 damage.
@@ -11,6 +12,8 @@ import io
 import json
 import random
 import re
+import sqlite3
+import tempfile
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -258,6 +261,27 @@ def damaged_hdf5(rng: random.Random, data: bytes) -> bytes:
     return buffer.getvalue()
 
 
+def damaged_sqlite(rng: random.Random, data: bytes) -> bytes:
+    """Values in rows of an SQLite file, or bytes."""
+    if rng.random() < 0.4:
+        return damaged_bytes(rng, data)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "x.db"
+        path.write_bytes(data)
+        file = sqlite3.connect(path)
+        tables = [row[0] for row in file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        for _ in range(rng.choice((1, 1, 2))):
+            table = rng.choice(tables)
+            column = rng.choice([row[1] for row in file.execute(f"PRAGMA table_info({table})")])
+            value = rng.choice(NASTY)
+            if isinstance(value, list | dict):
+                value = json.dumps(value)
+            file.execute(f"UPDATE OR REPLACE {table} SET {column} = ?", (INSTEAD.get(value, value),))
+        file.commit()
+        file.close()
+        return path.read_bytes()
+
+
 def damaged_folder(rng: random.Random, folder: Path) -> str:
     """Change one file of a folder in place; which."""
     files = sorted(p for p in folder.iterdir() if p.suffix in (".json", ".sln", ".jsonl"))
@@ -279,6 +303,7 @@ DAMAGE: dict[str, Callable[[random.Random, bytes], bytes]] = {
     ".nmz": damaged_archive,
     ".onnx": damaged_model,
     ".h5": damaged_hdf5,
+    ".db": damaged_sqlite,
     ".nir": damaged_hdf5,
 }
 
@@ -287,5 +312,5 @@ def damaged(rng: random.Random, suffix: str, data: bytes) -> bytes:
     """What a damaged file with this ending holds; bytes are damaged where a library refuses to write the rest."""
     try:
         return DAMAGE.get(suffix, damaged_bytes)(rng, data)
-    except (ValueError, TypeError, KeyError, OSError, RuntimeError, OverflowError):
+    except (ValueError, TypeError, KeyError, OSError, RuntimeError, OverflowError, sqlite3.Error):
         return damaged_bytes(rng, data)

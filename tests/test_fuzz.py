@@ -11,6 +11,7 @@ import pytest
 from conftest import Called
 
 from nmsolve.cli.simulate_setting import router
+from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.noc import read_trace
 from nmsolve.model.errors import InputError
@@ -65,6 +66,15 @@ def test_reports_that_are_no_text_and_names_that_are_no_files(tmp_path: Path, ca
     for words in (("verify", out), ("info", "a" * 3000 + ".json"), ("verify", "a" * 3000)):
         code, _, err = call(*words)
         assert code == 2 and err.count("\n") == 1, words
+
+
+def test_a_library_whose_tables_have_names_that_are_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    Library(path, write=True).close()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"CREATE TABLE verdict", b"CREATE TABLE verd\xfft"))
+    with pytest.raises(InputError, match="cannot be used"):
+        Library(path)
 
 
 def test_a_minute_of_the_fuzzer_finds_nothing(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ _TRUE, _BOUND = "test_strength_true.py::test_", "test_strength_bounds.py::test_"
 _ROUTE, _PIPE = "test_strength_routing.py::test_", "test_strength_pipeline.py::test_"
 _JOINT, _TURNS = "test_strength_joint.py::test_", "test_strength_routed.py::test_"
 _RUN = "test_strength_run.py::test_"
+_ASSIGN, _T, _U = "test_strength_assign.py::test_", "heuristics/assignment/", "solvers/assignment/"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -354,4 +355,31 @@ MUTATIONS = [
              "return self.spent if self.paused else 2 * self.span", "return self.spent if self.paused else self.span"),
     Mutation("links", "worse mappings are taken to the end", _TRUE + "links_end", _H + "links/engine.py",
              "HOT, COLD, GREEDY = 0.01, 0.0002, 0.15", "HOT, COLD, GREEDY = 0.01, 0.0002, 0.0"),
+    Mutation("threshold", "one threshold", _ASSIGN + "threshold", _T + "threshold.py",
+             "QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)", "QUANTILES = (0.9,)"),
+    Mutation("scalar-tensor", "scalar operators go to accelerators", _ASSIGN + "scalar_tensor", _T + "rules.py",
+             "back if items.scalar[k] else order", "order"),
+    Mutation("priority", "hosts first", _ASSIGN + "priority", _T + "rules.py",
+             "        for j in [*accelerators, *hosts]:\n", "        for j in [*hosts, *accelerators]:\n"),
+    Mutation("greedy-growth", "neighbours do not join", _ASSIGN + "greedy_growth", _T + "growth.py",
+             "    for k in queue:  # grows", "    for k in queue[:0]:  # grows"),
+    Mutation("min-cut", "10 % weaker", _ASSIGN + "min_cut", _U + "cut.py",
+             "return Bound(rounded_down(self.value)", "return Bound(rounded_down(int(0.9 * self.value))"),
+    Mutation("assign-counting", "10 % weaker", _ASSIGN + "counting", _U + "bounds.py",
+             "else float_below(value)", "else float_below(int(0.9 * value))"),
+    Mutation("assign-counting", "all units weigh the same", _ASSIGN + "load_counting", _U + "bounds.py",
+             "    return weights if weights.any() else np.ones(units, np.int64)", "    return np.ones(units, np.int64)"),
+    Mutation("tree", "10 % weaker", _ASSIGN + "tree", _U + "tree.py",
+             "else rounded_down(value), \"tree\"", "else rounded_down(int(0.9 * value)), \"tree\""),
+    Mutation("tree", "few steps, nothing divided", _ASSIGN + "tree", _U + "tree.py",
+             "FIRST, LATER, EACH = 600, 80, 20", "FIRST, LATER, EACH = 3, 1, 20"),
+    Mutation("dual", "10 % weaker", _ASSIGN + "dual", _U + "dual.py",
+             "Bound(rounded(value), \"dual\", \"full\", steps | claim)",
+             "Bound(rounded(int(0.9 * value)), \"dual\", \"full\", steps | claim)"),
+    Mutation("dual", "a few sweeps", _ASSIGN + "dual", _U + "dual.py",
+             "SWEEPS, AGAIN, ROUNDS = 100, 1e4, 4", "SWEEPS, AGAIN, ROUNDS = 2, 1e4, 1"),
+    Mutation("subgraphs", "one short annealing", _ASSIGN + "subgraphs", _T + "network_search.py",
+             "EFFORT, IDLE = 100, 24", "EFFORT, IDLE = 1, 1"),
+    Mutation("list-schedule", "only the start", _ASSIGN + "list_schedule", _T + "list_schedule.py",
+             "while idle < IDLE and not context.should_stop():", "while False:"),
 ]  # fmt: skip

@@ -9,6 +9,7 @@ import pytest
 from mutations import MUTATIONS
 
 import nmsolve
+from nmsolve.solvers.assignment.registry import REGISTRY as ASSIGNMENT
 from nmsolve.solvers.mapping.joint.registry import REGISTRY as JOINT
 from nmsolve.solvers.mapping.registry import REGISTRY as MAPPING
 from nmsolve.solvers.pipeline.registry import REGISTRY as PIPELINE
@@ -17,7 +18,7 @@ from nmsolve.solvers.routing.registry import REGISTRY as ROUTING
 #: Engines that run a solver or a partitioner of others: its strength is not ours.
 OUTSIDE = {
     "metis", "kaminpar", "mtkahypar", "cpsat", "mip", "joint-cpsat", "joint-mip", "route-cpsat", "route-mip",
-    "pipeline-cpsat", "pipeline-mip",
+    "pipeline-cpsat", "pipeline-mip", "assign-cpsat", "assign-highs", "network-cpsat", "makespan-cpsat",
 }  # fmt: skip
 HERE = Path(__file__).resolve().parent
 
@@ -30,8 +31,9 @@ HERE = Path(__file__).resolve().parent
         ({"alternate": None}, ("routed",)),  # runs other engines in turns, and is in no registry
         (ROUTING, ("routing",)),
         (PIPELINE, ("pipeline",)),
+        (ASSIGNMENT, ("assign",)),
     ],
-    ids=["mapping", "joint", "routed", "routing", "pipeline"],
+    ids=["mapping", "joint", "routed", "routing", "pipeline", "assignment"],
 )
 def test_every_engine_has_a_floor(registry: dict[str, object], files: tuple[str, ...]) -> None:
     tests = tuple(f"test_strength_{name}.py::" for name in files)

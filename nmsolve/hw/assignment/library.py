@@ -183,7 +183,7 @@ class Library:
         """Turn what SQLite says into one line."""
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # names of tables that are no text
             raise InputError(
                 f"the library cannot be used ({error})", self.where, "a file that `nmsolve profile` wrote"
             ) from None

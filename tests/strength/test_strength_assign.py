@@ -1,0 +1,121 @@
+"""Floors of the engines for assignments. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from assignment_support import random_problem
+from counted import Counted
+from strength_cases import at_least, at_most
+
+from nmsolve.heuristics.assignment.list_schedule import ListSchedule
+from nmsolve.heuristics.assignment.network_search import NetworkSearch
+from nmsolve.heuristics.assignment.rules import GreedyGrowth, Priority, ScalarTensor, Threshold
+from nmsolve.model.assignment.problem import AssignProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.bounds import AssignBounds
+from nmsolve.solvers.assignment.cut import MinimumCut
+from nmsolve.solvers.assignment.dual import DualAscent
+from nmsolve.solvers.assignment.referee import AssignReferee
+from nmsolve.solvers.assignment.tree import TreeDecomposition
+
+
+def run(engine: Any, problem: AssignProblem, **context: Any) -> Counted:
+    """The context after a run of an engine that takes the problem."""
+    referee = AssignReferee(problem)
+
+    def value(packed: IntArray) -> float:
+        return np.inf if referee.complaint(packed) is not None else referee.score(packed)
+
+    assert engine.refuses(problem) is None, engine.refuses(problem)
+    counted = Counted(value, **context)
+    engine.run(problem, counted)
+    return counted
+
+
+def problem(seed: int, operators: int, units: int, **more: Any) -> AssignProblem:
+    """Operators of whole times on units of a site each; every fifth tensor has several users."""
+    return random_problem(seed, operators, units, units, possible=0.9, reach=4, most=60, **more)
+
+
+PAIR = problem(8, 60, 2, groups=6)
+FUSED = problem(2, 60, 2, groups=60)
+THREE = problem(3, 40, 3, groups=20)
+LIMITED = problem(4, 40, 3, memories=3)
+WIDE = replace(problem(5, 60, 4, tensors=2.5), name="wide")
+
+
+def test_threshold() -> None:
+    """Fails if only one threshold is tried."""
+    at_most(run(Threshold(), FUSED).value, 2449)
+
+
+def test_scalar_tensor() -> None:
+    """Fails if scalar operators go to accelerators, too."""
+    at_most(run(ScalarTensor(), THREE).value, 2010)
+
+
+def test_priority() -> None:
+    """Fails if hosts come first."""
+    at_most(run(Priority(), THREE).value, 2010)
+
+
+def test_greedy_growth() -> None:
+    """Fails if neighbours do not join."""
+    at_most(run(GreedyGrowth(), THREE).value, 1098)
+
+
+def test_min_cut() -> None:
+    """Fails if the bound is 10 % weaker; it is the value."""
+    found = run(MinimumCut(), PAIR)
+    at_least(found.bound(), 1885)
+    at_most(found.value, 1885)
+
+
+def test_counting() -> None:
+    """Fails if it is 10 % weaker."""
+    at_least(run(AssignBounds(), THREE).bound(), 575)
+
+
+def test_load_counting() -> None:
+    """Fails if all units weigh the same."""
+    at_least(run(AssignBounds(), replace(THREE, objective="load")).bound(), 194)
+
+
+def test_tree() -> None:
+    """Fails after a few steps, and if it is 10 % weaker."""
+    found = run(TreeDecomposition(), LIMITED, stops=60)
+    at_least(found.bound(), 1405)
+
+
+def test_dual() -> None:
+    """Fails if messages are passed for a few sweeps only, and if it is 10 % weaker."""
+    at_least(run(DualAscent(), WIDE, stops=300).bound(), 1896)
+
+
+def test_subgraphs() -> None:
+    """Fails after one short annealing."""
+    at_most(float(np.mean([run(NetworkSearch(), WIDE, seed=s, stops=150).value for s in (1, 2)])), 1952)
+
+
+def test_list_schedule() -> None:
+    """Fails if it only starts."""
+    order = replace(problem(6, 40, 3), objective="makespan", flows=_forward(problem(6, 40, 3)))
+    at_most(float(np.mean([run(ListSchedule(), order, seed=s, stops=30).value for s in (1, 2)])), 430)
+
+
+def _forward(p: AssignProblem) -> Any:
+    """The tensors without those that go back in a loop."""
+    f = p.flows
+    keep = [t for t in range(f.count) if (f.users(t) > f.source[t]).all()]
+    users = [f.users(t) for t in keep]
+    until = [f.until[f.indptr[t] : f.indptr[t + 1]] for t in keep]
+    return replace(
+        f, names=tuple(f.names[t] for t in keep), source=f.source[keep], since=f.since[keep], bytes=f.bytes[keep],
+        kept=f.kept[keep], time=f.time[keep], energy=f.energy[keep], targets=np.concatenate(users),
+        until=np.concatenate(until), indptr=np.cumsum([0, *map(len, users)]),
+    )  # fmt: skip
