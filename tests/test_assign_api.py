@@ -13,6 +13,7 @@ from assignments_support import random_assignment, random_problem
 
 import nmsolve
 from nmsolve.hw.assignment.walk import walked_objectives
+from nmsolve.hw.verify import status_check
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.network import CostNetwork
@@ -30,9 +31,12 @@ from nmsolve.solvers.assignment.api import (
 )
 from nmsolve.solvers.assignment.multi_objective import AssignObjectives
 from nmsolve.solvers.assignment.recheck import check_assign_bound
+from nmsolve.solvers.assignment.referee import NetworkReferee
 from nmsolve.solvers.multi_objective import lexicographic, pareto_front
 from nmsolve.solvers.run import Options
+from nmsolve.solvers.search.budget import Budget
 from nmsolve.solvers.search.entries import Entry
+from nmsolve.solvers.search.incumbent import Incumbent
 
 
 def every(problem: AssignProblem) -> Iterator[dict[str, int]]:
@@ -177,6 +181,24 @@ def test_a_network_of_two_nodes() -> None:
     assert task.referee.complaint(np.array([0, 2])) is not None
     with pytest.raises(InputError, match="cannot be used"):
         NetworkTask(network, np.array([0, 2]))
+
+
+def test_a_gap_of_a_few_units_in_billions_is_a_gap() -> None:
+    """Costs of networks are whole numbers: what is 26 above the bound is not called optimal, and verify does not believe it."""
+    none = np.zeros((0, 2), np.int64)
+    network = CostNetwork(
+        "n", np.array([0, 1]), np.array([6_500_000_026]), none, np.array([0]), np.zeros(0, np.int64),
+        np.zeros((0, 5), np.int64), np.zeros(0),
+    )  # fmt: skip
+    incumbent = Incumbent(NetworkReferee(network), Budget(1.0))
+    incumbent.offer("a", np.array([0]), "")
+    incumbent.raise_bound("b", Bound(6_500_000_000.0, "b"))
+    assert not incumbent.optimal and incumbent.bound == 6_500_000_000
+    said = {"status": "optimal", "bound_scope": "full"}
+    assert not status_check(said, 6_500_000_026, 6_500_000_000, exact=True).ok
+    assert status_check(said, 6_500_000_026, 6_500_000_000).ok  # rounding, where costs are floats
+    incumbent.raise_bound("b", Bound(6_500_000_025.5, "b"))
+    assert incumbent.optimal and incumbent.bound == 6_500_000_026
 
 
 def test_the_package_has_the_names() -> None:

@@ -335,7 +335,7 @@ def _by_word(report: AssignReport) -> str:
 
     bound = report.bound or 0.0
     proved = [b.value for b in report.bounds if b.method in RECHECKS]
-    if any(bound_meets(value, bound) for value in proved):
+    if any(bound_meets(value, bound, 1.0, exact=True) for value in proved):
         return ""
     best = max((b for b in report.bounds if b.method not in RECHECKS), key=lambda b: b.value, default=None)
     return "" if best is None else f" (on the word of {best.method})"

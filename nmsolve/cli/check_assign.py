@@ -52,7 +52,9 @@ def assign_file(path: Path, model: Path | None = None) -> Path | None:
 
 
 class AssignBounds:
-    """How the bounds of assignments are re-checked."""
+    """How the bounds of assignments are re-checked, in whole numbers."""
+
+    exact = True
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -161,7 +163,7 @@ def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[Ch
     checks, _ = answer_checks(problem, answer, result.objective, result.scores)
     said = {"status": result.status, "bound_scope": "full"}
     told = [gap_check("gap", result.objective, result.bound, result.gap)]
-    told.append(status_check(said, result.objective, result.bound, "an assignment"))
+    told.append(status_check(said, result.objective, result.bound, "an assignment", exact=True))
     return [*checks, *check_parts(told)]
 
 
@@ -232,7 +234,10 @@ def verified(
     )
     checks += found
     objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
-    told = [gap_check("gap", objective, limit, gap), status_check(report, objective, limit, "an assignment")]
+    told = [
+        gap_check("gap", objective, limit, gap),
+        status_check(report, objective, limit, "an assignment", exact=True),
+    ]
     checks += check_parts(told)
     if not bound:
         return checks + unread_checks(report, before)

@@ -46,7 +46,9 @@ class Proved:
         elif value > self.trusted:
             self.trusted, self.word = value, word
 
-    def claim(self, name: str, said: object, objective: object, step: float) -> CheckPart:
+    def claim(
+        self, name: str, said: object, objective: object, step: float, exact: bool = False
+    ) -> CheckPart:  # fmt: skip
         """Return whether this is what a report says: no more than was proved, or the objective where that is met."""
         from nmsolve.model.bound import meets
 
@@ -58,7 +60,7 @@ class Proved:
 
         def covers(proved: float) -> bool:
             """Return whether a proved bound carries what is said: no less, or as good as the objective where that is said."""
-            return said <= proved or (said <= value and meets(proved, value, step))
+            return said <= proved or (said <= value and meets(proved, value, step, exact))
 
         text = f"the report says {number(said)}, recomputed is {number(self.value)}"
         if covers(self.value):
@@ -216,7 +218,8 @@ class Proofs:
                 proved.add(p.value, p.word)
         if objective not in self._steps:
             self._steps[objective] = self._checks.step(objective)
-        return proved.claim(name, said, value, self._steps[objective])
+        exact = getattr(self._checks, "exact", False)
+        return proved.claim(name, said, value, self._steps[objective], exact)
 
 
 def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:

@@ -294,14 +294,16 @@ def gap_check(name: str, value: Any, bound: Any, said: Any) -> Check:
     )
 
 
-def status_check(claimed: Mapping[str, Any], value: Any, bound: Any, what: str = "a mapping") -> Check:
+def status_check(
+    claimed: Mapping[str, Any], value: Any, bound: Any, what: str = "a mapping", exact: bool = False
+) -> Check:  # fmt: skip
     """``optimal`` needs a bound on the whole problem that meets the objective; there is ``what``, so nothing else will do."""
     status, scope = claimed.get("status"), claimed.get("bound_scope")
     if status not in ("optimal", "feasible"):
         return Check("status", False, f"the report says {_show(status)[:40]}, but there is {what}")
     if status == "feasible":
         return Check("status", True, "feasible")
-    met = _number(value) and _number(bound) and meets(bound, value)
+    met = _number(value) and _number(bound) and meets(bound, value, exact=exact)
     ok = met and scope in ("full", None)
     text = f"called optimal: claimed bound {_show(bound)} ({_show(scope)}), objective {_show(value)}"
     return Check("status", ok, text)

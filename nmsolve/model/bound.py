@@ -96,7 +96,7 @@ def float_below(whole: float) -> float:
 ROUNDING = 4e-9
 
 
-def meets(bound: float, objective: float, step: float = 0.0) -> bool:
+def meets(bound: float, objective: float, step: float = 0.0, exact: bool = False) -> bool:
     """Return True if no better objective is between ``bound`` and a finite ``objective``, except for rounding.
 
     The one definition of a closed gap, for the search (which then states the objective as its bound) and for ``verify``.
@@ -104,9 +104,10 @@ def meets(bound: float, objective: float, step: float = 0.0) -> bool:
     Parameters
     ----------
     step : all objectives are multiples of this; 0 if unknown
+    exact : objectives and bounds are computed without rounding
     """
     missing = objective - bound
-    closed = missing <= ROUNDING * abs(objective) or missing < step * (1 - 1e-6)
+    closed = missing <= (0.0 if exact else ROUNDING * abs(objective)) or missing < step * (1 - 1e-6)
     return bool(closed and math.isfinite(objective))
 
 

@@ -89,7 +89,7 @@ class MakespanCpSat:
         Where the parts make no answer and none is known, the first assignments are annealed.
         """
         packed, best = context.incumbent()
-        if meets(context.bound(), best, 1.0):
+        if meets(context.bound(), best, 1.0, exact=True):
             return
         search, until = Search(problem, context.seed), context.worked() + POLISH * context.time_left()
         known = [] if packed is None else [Assignment.unpacked(problem, packed)]

@@ -228,7 +228,8 @@ class Incumbent:
         """Return True if no better objective is between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
-        return meets(bound, self._objective, self._referee.lattice)
+        exact = getattr(self._referee, "exact", False)  # most judges add up floats
+        return meets(bound, self._objective, self._referee.lattice, exact)
 
     def _contradiction(self, bound: Bound) -> str | None:
         """Return why a bound cannot be true, or None."""
