@@ -48,7 +48,8 @@ def program_checks(part: ProgramsPart | None) -> list[CheckPart]:
     if part is None or part.run is None:
         return []
     times = f"{len(part.run.cases)} time" + ("s" if len(part.run.cases) > 1 else "")
-    text = f"{part.pieces} pieces executed {times}: largest relative difference {part.run.difference:.3g}"
+    pieces = "1 piece" if part.pieces == 1 else f"{part.pieces} pieces"
+    text = f"{pieces} executed {times}: largest relative difference {part.run.difference:.3g}"
     return [CheckPart("programs", part.run.equal, text)]
 
 

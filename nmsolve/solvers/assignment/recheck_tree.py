@@ -70,7 +70,7 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     whole = -(-least // int(parts))
     # more than everything costs: no solution keeps the limits
     proved = math.inf if least >= NEVER or whole > stated.most else whole
-    text = f"{len(cases)} cases prove {proved:,}"
+    text = ("one case proves" if len(cases) == 1 else f"{len(cases)} cases prove") + f" {proved:,}"
     holds = bound.value <= proved
     return BoundCheck(
         holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
