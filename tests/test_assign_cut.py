@@ -19,6 +19,7 @@ from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment.cut import Cut, MinimumCut, minimum_cut, rounded_down
+from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.recheck_cut import check, proved_by
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
@@ -116,9 +117,9 @@ def test_the_engine_offers_the_optimum_and_a_bound_that_survives_its_file() -> N
     (solution,), (bound,) = context.solutions, context.bounds
     assert objective(problem, Assignment.unpacked(problem, solution)) == bound.value
     stored = certificate_from_json(json.loads(json.dumps(certificate_to_json(bound.certificate))))
-    again = check(problem, Bound(bound.value, "min-cut", certificate=stored), 1.0)
+    again = check_assign_bound(problem, Bound(bound.value, "min-cut", certificate=stored), 1.0)
     assert again.ok and again.value == bound.value and not again.trusted
-    assert not check(problem, Bound(bound.value + 1, "min-cut", certificate=stored), 1.0).ok
+    assert not check_assign_bound(problem, Bound(bound.value + 1, "min-cut", certificate=stored), 1.0).ok
 
 
 def test_the_engine_says_what_it_does_not_take() -> None:

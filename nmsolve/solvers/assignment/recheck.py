@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -51,10 +55,19 @@ def check_assign_bound(
     if bound.method in WORDS:
         return _on_trust(problem, bound, about)
     try:
-        found: BoundCheck = named(RECHECKS[bound.method])(problem, bound, seconds)
+        whole = replace(bound, certificate={k: _whole(v) for k, v in bound.certificate.items()})
+        found: BoundCheck = named(RECHECKS[bound.method])(problem, whole, seconds)
     except CertificateError as broken:
         return BoundCheck(False, math.nan, f"certificate of {bound.method}: {broken}")
     return found
+
+
+def _whole(value: Any) -> Any:
+    """Return a list of whole numbers as engines give it where a file made floats of it, anything else as it is."""
+    if not isinstance(value, np.ndarray):
+        return value
+    exact = bool((np.abs(value) < 2**53).all() and (value == np.floor(value)).all())
+    return value.astype(np.int64).tolist() if exact else value.tolist()
 
 
 def _on_trust(problem: AssignProblem | CostNetwork, bound: Bound, about: str | None) -> BoundCheck:

@@ -16,8 +16,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.bound import Bound, BoundCheck, float_below
@@ -118,8 +116,6 @@ def _fusion(
 
 def _rows(rows: Any, limits: tuple[int, ...]) -> list[list[int]]:
     """Return rows of whole numbers, the first of each below their limits and the last one any, all at least 0."""
-    if isinstance(rows, np.ndarray) and not rows.size:  # so an empty list is read from a file
-        return []
     if not isinstance(rows, list):
         raise CertificateError("prices or savings are no list of rows")
     for row in rows:
