@@ -11,7 +11,8 @@ import pytest
 from conftest import Called
 
 from nmsolve.cli import main
-from nmsolve.cli.commands import BenchOptions, ScoreOptions, SimulateOptions, VerifyOptions, as_command
+from nmsolve.cli.command_line import as_command
+from nmsolve.cli.commands import BenchOptions, ScoreOptions, SimulateOptions, VerifyOptions
 
 
 def named() -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from nmsolve.cli.html import render_html, resource_table
 from nmsolve.cli.options import chip_grid, fraction, seconds, size_in_bytes
 from nmsolve.cli.pictures import SHARE, core_use
-from nmsolve.cli.progress import ProgressTable, event_to_json, number, percent
+from nmsolve.cli.progress import ProgressTable, amount, event_to_json, number, percent
 from nmsolve.cli.report import CheckPart, build_report, in_words
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.scores import score
@@ -178,3 +178,24 @@ def test_option_values(parse: object, good: dict[str, object], bad: list[str]) -
     for text in bad:
         with pytest.raises(InputError):
             parse(text)  # type: ignore[operator]
+
+
+def test_figures_with_a_unit_step_by_thousands() -> None:
+    """Rounding never leaves four digits before the point, and what is above the largest unit is written out."""
+    assert amount(999_960, "ps") == "1 µs" and amount(999_940, "ps") == "999.9 ns"
+    assert amount(1_229_907_021, "ps") == "1.23 ms" and amount(1_229_907_021, "ps", 7) == "1.229907 ms"
+    assert amount(-5e15, "ps") == "-5,000 s" and amount(12_345e12, "pJ") == "12,345 J"
+    assert amount(0, "pJ") == "0 pJ" and amount(None, "ps") == "-" and amount(float("inf"), "ps") == "-"
+    assert amount(1234567.0, "") == "1,234,567"
+
+
+def test_the_table_has_the_unit_of_the_search_that_runs() -> None:
+    """Seven digits, so that small steps show; the second search has another unit, the third that of the second."""
+    stream = io.StringIO()
+    table = ProgressTable(stream, ("ps", "pJ"))
+    for k in range(3):
+        table(Event(k, "start", "", text="next"))
+        table(Event(k + 0.5, "incumbent", "anneal", 1_229_907_021.0, None))
+    table.close()
+    figures = [line.split("*")[1].split()[:2] for line in stream.getvalue().splitlines() if "*" in line]
+    assert figures == [["1.229907", "ms"], ["1.229907", "mJ"], ["1.229907", "mJ"]]

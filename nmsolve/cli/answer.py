@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import typer
 
+from nmsolve.cli.options import fraction
 from nmsolve.cli.progress import event_to_json
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.file_set import file_set, new_run, settle
@@ -20,10 +21,13 @@ from nmsolve.model.files import write_atomic
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_report import AssignReport
+    from nmsolve.cli.commands import AssignOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.cli.report import Report
     from nmsolve.cli.route import RouteReport
     from nmsolve.model.bound import Event, Result
+
+    Finished = AssignOptions | PipelineOptions | RouteOptions
 
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
@@ -149,6 +153,18 @@ def last_words(
     for line in words:
         print(line, file=stream)
     print(f"report: {next(out / name for name in files if (out / name).exists())}", file=stream)
+
+
+def finish(
+    o: Finished, result: Result[Any], report: Any, words: Iterable[str], files: Sequence[str], command: str, none: str
+) -> int:  # fmt: skip
+    """Say what a run found and wrote, and return its exit code.
+
+    ``none`` : what does not exist where the problem is proved infeasible, e.g. ``plan exists``; ``command`` explains that
+    """
+    last_words(o.out, report, o.json, words, files)
+    say_infeasible(none, result, command)
+    return exit_code(result, report, fraction(o.gap))
 
 
 def tell(json_only: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str]) -> int:

@@ -18,20 +18,18 @@ from nmsolve.cli.answer import (
     Answer,
     as_json,
     event_lines,
-    exit_code,
     explained,
-    last_words,
+    finish,
     prepare_folder,
-    say_infeasible,
     write_models,
 )
 from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, stated_inputs
-from nmsolve.cli.assign_report import AssignReport, amount, assign_words, build_assign_report
+from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.loading import Held
 from nmsolve.cli.patience import CHECKS, Patience, search_time
-from nmsolve.cli.progress import percent, watching
+from nmsolve.cli.progress import amount, percent, watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.errors import InputError
@@ -82,7 +80,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
         if front is not None:
             return _assign_front(o, front, given, inputs, first, patience)
         run = new_run()
-        with watching(o.json) as observers:
+        with watching(o.json, [OBJECTIVES[name] for name in names] if given.own else ()) as observers:
             told = {"observers": observers, "known": known, **how}
             if len(names) > 1:
                 given, inputs, result, earlier = _in_order(
@@ -94,11 +92,9 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
                 stays = start is not None and start.stays
                 result, better = _search(given.problem, first, stays, _searching(limit), told)
         report = write_assign(o, given, result, inputs, patience, run, earlier, better)
-        last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
-        say_infeasible("assignment exists", result, "assign")
         if o.library is not None and result.solution is not None:
             _remember(o.library, given, result.solution)
-        return exit_code(result, report, opt.fraction(o.gap))
+        return finish(o, result, report, _words(report), (PAGE, REPORT), "assign", "assignment exists")
 
 
 def _searching(limit: float) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import pictures
-from nmsolve.cli.assign_report import amount, assign_words
+from nmsolve.cli.assign_report import assign_words
 from nmsolve.cli.page import fill
+from nmsolve.cli.progress import amount
 
 if TYPE_CHECKING:
     from nmsolve.cli.assign_problem import Given

@@ -76,21 +76,11 @@ def stated_inputs(o: AssignProblemOptions, names: tuple[str, ...] = ("latency",)
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], AssignInputs]:
-    """Return a report.json of ``nmsolve assign``, and the part of it that states the problem.
-
-    Raises
-    ------
-    InputError : not what ``nmsolve assign`` wrote
-    """
-    from nmsolve.cli.loading import read_object
+    """Return a report.json of ``nmsolve assign``, and the part of it that states the problem. InputError for any other file."""
+    from nmsolve.cli.loading import inputs_of, read_object
 
     content = read_object(report)
-    try:
-        return content, msgspec.convert(content.get("inputs"), AssignInputs)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"invalid inputs ({error})", f"{report}: $.inputs", "a report that `nmsolve assign` wrote"
-        ) from None
+    return content, inputs_of(content, report, AssignInputs, "assign")
 
 
 def is_assignment(folder: Path) -> bool:

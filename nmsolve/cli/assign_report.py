@@ -9,8 +9,10 @@ import msgspec
 
 from nmsolve.cli.assign_problem import COMMAND
 from nmsolve.cli.assign_runs import ProgramsPart, program_words
-from nmsolve.cli.progress import percent
-from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, MemoryPart, ended, parts_of
+from nmsolve.cli.progress import amount, percent
+from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, MemoryPart, ended, parts_of, proved_words
+from nmsolve.hw.assignment.reasons import Share
+from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import gap
 from nmsolve.model.bound import meets as bound_meets
 from nmsolve.solvers.search.memory import own_peak
@@ -21,9 +23,6 @@ if TYPE_CHECKING:
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.assignment.problem import AssignProblem
     from nmsolve.model.bound import Result
-
-#: How figures are written: steps of a thousand from the unit of the objective.
-SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
 
 
 class ModelPart(msgspec.Struct, frozen=True):
@@ -46,20 +45,6 @@ class ProcessorsPart(msgspec.Struct, frozen=True):
     hash: str
     units: list[str]
     memories: dict[str, float | None]
-
-
-class UnitPart(msgspec.Struct, frozen=True):
-    """What one unit does: picoseconds of running (``launches`` are part of it), of what control flow tells it
-    (``interrupts``), of tensors that are brought to it, and picojoules; ``work`` is what counts as its load."""
-
-    name: str
-    operators: int
-    run: int
-    launches: int
-    interrupts: int
-    transfer: int
-    energy: int
-    work: int
 
 
 class UsePart(msgspec.Struct, frozen=True):
@@ -136,7 +121,7 @@ class AssignReport(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[CheckPart]
     not_checked: list[str]
     routing: None = None
-    units: list[UnitPart]
+    units: list[Share]
     memories: list[UsePart]
     rules: list[RulePart]
     operators: list[OperatorPart]
@@ -223,10 +208,7 @@ def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str
 
     terms = terms_of(given)
     held = memory_over_time(problem, answer)
-    units = [
-        UnitPart(name, *share)
-        for name, share in zip(problem.units.names, shares(problem, answer, *_told(given)), strict=True)
-    ]
+    units = shares(problem, answer, *_told(given))
     memories = []
     for m, name in enumerate(problem.units.memories):
         most, top = float(problem.units.capacity[m]), int(held[m].argmax())
@@ -271,37 +253,13 @@ def origin_of(given: Given, operator: int, unit: int) -> str:
     return "" if given.stated is None else str(given.stated.origin[operator][unit])
 
 
-def amount(value: float | None, unit: str) -> str:
-    """Return a figure for people: ``1.234 ms``; ``-`` for none, plain numbers without a unit."""
-    from nmsolve.cli.progress import number
-
-    if value is None or unit not in SCALES or value != value or abs(value) == float("inf"):
-        return number(value)
-    names = SCALES[unit]
-    k = 0
-    while k + 1 < len(names) and abs(value) >= 999.95:
-        value, k = value / 1000.0, k + 1
-    return f"{value:.4g} {names[k]}"
-
-
 def assign_words(report: AssignReport) -> list[str]:
     """Describe in sentences what is proved, where the time goes, and what rules lose."""
     name, unit = report.objective_name, report.unit
-    if report.status == "infeasible":
-        return ["Proved: no assignment keeps all these rules."]
+    about, word = f"{_among(report)}The {name} is", _by_word(report)
+    words = [proved_words(report, "assignment", about, lambda v: amount(v, unit), word)]
     if report.objective is None:
-        return ["No assignment was found in the time given; one may still exist."]
-    least, among = amount(report.objective, unit), _among(report)
-    words = []
-    if report.status == "optimal":
-        words.append(f"{among}The {name} is {least}, proved to be the least possible{_by_word(report)}.")
-    elif report.bound is not None and report.bound > 0:
-        words.append(
-            f"{among}The {name} is {least}; no assignment gets below {amount(report.bound, unit)}: at most "
-            f"{percent(report.gap)} could still be saved{_by_word(report)}."
-        )
-    else:
-        words.append(f"{among}The {name} is {least}; no useful bound is proved.")
+        return words
     if report.units:
         share = [f"{u.operators:,} on {u.name}" for u in report.units if u.operators]
         words.append(f"Of {report.graph.nodes:,} operators, {', '.join(share)}.")
@@ -325,7 +283,10 @@ def assign_words(report: AssignReport) -> list[str]:
 
 def _among(report: AssignReport) -> str:
     """Describe the assignments that a bound covers, if earlier objectives rule out others."""
-    held = [f"{b['objective']} at most {b['value']:,.0f}" for b in report.inputs.get("before", ())]
+    held = [
+        f"{b['objective']} at most {amount(b['value'], OBJECTIVES[b['objective']])}"
+        for b in report.inputs.get("before", ())
+    ]
     return f"Among assignments with {' and '.join(held)}: " if held else ""
 
 

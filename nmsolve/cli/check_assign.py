@@ -12,7 +12,7 @@ import msgspec
 
 from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs
-from nmsolve.cli.progress import number
+from nmsolve.cli.progress import amount, number
 from nmsolve.cli.report import CheckPart, check_parts
 from nmsolve.cli.verdict import unread_checks, verdict
 from nmsolve.hw.verify import gap_check, status_check
@@ -317,7 +317,6 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
     InputError : no such file, not of this model, or it breaks a rule
     """
     from nmsolve.cli.answer import tell
-    from nmsolve.cli.assign_report import amount
     from nmsolve.model.assignment.problem import OBJECTIVES
 
     given = given_of(path, o)

@@ -5,11 +5,9 @@ Only types are imported: asking for help must stay cheap. ``main.py`` says which
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated as A
-from typing import Any
 
 import typer
 from typer import Argument, Option
@@ -168,6 +166,29 @@ class ResumeOptions:
 
 
 @dataclass(frozen=True)
+class SearchOptions:
+    """How routes, stages and assignments are searched for."""
+
+    time_limit: TimeLimit = "60s"
+    gap: Gap = None
+    seed: Seed = 0
+    workers: Workers = 1
+    engines: Engines = None
+    write_model: WriteModel = None
+    memory: Memory = None
+
+
+@dataclass(frozen=True)
+class ConflictOptions:
+    """How a conflict between limits is searched for."""
+
+    time_limit: TimeLimit = "60s"
+    seed: Seed = 0
+    out: Proof = None
+    json: Json = False
+
+
+@dataclass(frozen=True)
 class RouteProblemOptions(AnswerOptions):
     """Which routes are allowed for a mapping."""
 
@@ -181,18 +202,11 @@ class RouteProblemOptions(AnswerOptions):
 
 
 @dataclass(frozen=True)
-class RouteOptions(RouteProblemOptions):
+class RouteOptions(SearchOptions, RouteProblemOptions):
     """Choose routes and prohibited turns together for a mapping: least link load, no deadlock, with a bound."""
 
     objective: A[str, Option(help="In order of priority: max-link, total-link, turns, reward.")] = "max-link,total-link,turns"
-    time_limit: TimeLimit = "60s"
-    gap: Gap = None
-    seed: Seed = 0
-    workers: Workers = 1
-    engines: Engines = None
     warm_start: A[Path | None, Option(help="Start from these routes (flow-routes.json, or its folder).")] = None
-    write_model: WriteModel = None
-    memory: Memory = None
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. max-link,total-link.")] = None
     points: Points = 8
     out: Out = Path("nmsolve-routes")
@@ -220,17 +234,10 @@ class PipelineProblemOptions:
 
 
 @dataclass(frozen=True)
-class PipelineOptions(PipelineProblemOptions):
+class PipelineOptions(SearchOptions, PipelineProblemOptions):
     """Split a network into stages on groups of cores so that the slowest stage is as fast as possible, with a bound."""
 
-    time_limit: TimeLimit = "60s"
-    gap: Gap = None
-    seed: Seed = 0
-    workers: Workers = 1
-    engines: Engines = None
     warm_start: A[Path | None, Option(help="Start from this plan (plan.json, or its folder).")] = None
-    write_model: WriteModel = None
-    memory: Memory = None
     batches: A[int, Option("--batches", "-B", min=1, help="Number of micro-batches whose total time is reported.")] = 8
     place: A[bool, Option("--place", help="Also place the stages on the machine's cores (needs --machine).")] = False
     write_onnx: A[Path | None, Option(help="Write a copy of the model that states the stage of every operator.")] = None
@@ -256,19 +263,12 @@ class AssignProblemOptions:
 
 
 @dataclass(frozen=True)
-class AssignOptions(AssignProblemOptions):
+class AssignOptions(SearchOptions, AssignProblemOptions):
     """Decide for every operator of a network which processor runs it, with a proof or a bound, and write its programs."""
 
     objective: A[str, Option(help="latency, energy, load or makespan; or several in order of priority: "
                              "latency,energy.")] = "latency"
-    time_limit: TimeLimit = "60s"
-    gap: Gap = None
-    seed: Seed = 0
-    workers: Workers = 1
-    engines: Engines = None
     warm_start: A[Path | None, Option(help="Start from this assignment (assignment.json, or its folder).")] = None
-    write_model: WriteModel = None
-    memory: Memory = None
     run: A[bool, Option("--run", help="Also execute the programs with onnxruntime and compare them with the model.")] = False
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. latency,energy, instead of one "
                                  "assignment.")] = None
@@ -377,33 +377,18 @@ class ExplainOptions:
 
 
 @dataclass(frozen=True)
-class ExplainRouteOptions(RouteProblemOptions):
+class ExplainRouteOptions(ConflictOptions, RouteProblemOptions):
     """Find out whether a mapping has any routes; if not, show a smallest set of limits that conflict."""
 
-    time_limit: TimeLimit = "60s"
-    seed: Seed = 0
-    out: Proof = None
-    json: Json = False
-
 
 @dataclass(frozen=True)
-class ExplainPipelineOptions(PipelineProblemOptions):
+class ExplainPipelineOptions(ConflictOptions, PipelineProblemOptions):
     """Find out whether a network can be split into stages; if not, show a smallest set of limits that conflict."""
 
-    time_limit: TimeLimit = "60s"
-    seed: Seed = 0
-    out: Proof = None
-    json: Json = False
-
 
 @dataclass(frozen=True)
-class ExplainAssignOptions(AssignProblemOptions):
+class ExplainAssignOptions(ConflictOptions, AssignProblemOptions):
     """Find out whether a network can be assigned at all; if not, show a smallest set of pins and limits that conflict."""
-
-    time_limit: TimeLimit = "60s"
-    seed: Seed = 0
-    out: Proof = None
-    json: Json = False
 
 
 @dataclass(frozen=True)
@@ -485,19 +470,3 @@ class ShowOptions:
     json: Json = False
 
 # fmt: on
-
-
-def as_command(name: str, o: Any, always: tuple[str, ...] = (), never: tuple[str, ...] = ()) -> str:
-    """Return the command that gives these options, quoted for a shell, without options that have their default.
-
-    ``always`` are options to show even so; ``never`` are options to leave out, as they do not change the answer.
-    """
-    words, stated = ["nmsolve", name], []
-    for field in fields(o):
-        value, option = getattr(o, field.name), f"--{field.name.replace('_', '-')}"
-        if field.default is MISSING or field.name == "mapping":
-            words += [str(v) for v in (value if isinstance(value, list) else [value]) if v is not None]
-        elif field.name not in never and (value != field.default or field.name in always):
-            for one in value if isinstance(value, list) else [value]:
-                stated += [option] if one is True else [option, str(one)]
-    return shlex.join([*words, *stated])

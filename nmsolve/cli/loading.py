@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from nmsolve.model.turns import TurnSet
     from nmsolve.model.types import IntArray
 
+T = TypeVar("T")
 #: Mappings of a front, beside its pareto.json.
 _POINT = re.compile(r"point-\d+\.json")
 
@@ -293,11 +294,21 @@ def stated_inputs(path: Path) -> Inputs:
 
 def _checked_inputs(report: dict[str, Any], path: Path) -> Inputs:
     """Return the report's ``inputs``, every field of the type that verification needs."""
+    return inputs_of({**report, "inputs": report.get("inputs") or {}}, path, Inputs, "map")
+
+
+def inputs_of(report: dict[str, Any], path: Path, shape: type[T], command: str) -> T:
+    """Return the ``inputs`` of a report: what states its problem, in the ``shape`` that ``nmsolve`` ``command`` gives them.
+
+    Raises
+    ------
+    InputError : not what that command wrote
+    """
     try:
-        return msgspec.convert(report.get("inputs") or {}, Inputs)
+        return msgspec.convert(report.get("inputs"), shape)
     except msgspec.ValidationError as error:
         raise InputError(
-            f"invalid inputs ({error})", f"{path}: $.inputs", "a report that `nmsolve map` wrote"
+            f"invalid inputs ({error})", f"{path}: $.inputs", f"a report that `nmsolve {command}` wrote"
         ) from None
 
 

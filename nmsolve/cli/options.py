@@ -10,7 +10,7 @@ from nmsolve.cli import clock
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
-    from nmsolve.cli.commands import AssignOptions, GapOptions, MapOptions, PipelineOptions, RouteOptions
+    from nmsolve.cli.commands import GapOptions, MapOptions, SearchOptions
     from nmsolve.solvers.run import RunOptions
 
 _SECONDS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
@@ -76,9 +76,7 @@ def size_in_bytes(text: str | None, option: str = "--memory") -> int | None:
     return int(found)
 
 
-def search(
-    o: MapOptions | RouteOptions | PipelineOptions | AssignOptions | GapOptions, **more: Unpack[RunOptions]
-) -> RunOptions:
+def search(o: MapOptions | GapOptions | SearchOptions, **more: Unpack[RunOptions]) -> RunOptions:
     """Return the options of a search and ``more``; its time counts from the start of the command."""
     return {
         "started": clock.STARTED, "gap": fraction(o.gap) or 0.0, "seed": o.seed, "workers": o.workers,

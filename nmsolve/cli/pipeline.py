@@ -17,12 +17,10 @@ from nmsolve.cli.answer import (
     Answer,
     as_json,
     event_lines,
-    exit_code,
     explained,
-    last_words,
+    finish,
     prepare_file,
     prepare_folder,
-    say_infeasible,
     write_models,
 )
 from nmsolve.cli.check_pipeline import CERTIFICATES, PLAN, REPORT
@@ -81,9 +79,7 @@ def run_pipeline(o: PipelineOptions, start: Start | None = None) -> int:
                     given.problem, first, start is not None and start.stays, search, told
                 )
         report = write_pipeline(o, given, result, patience, run, better)
-        last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
-        say_infeasible("plan exists", result, "pipeline")
-        code = exit_code(result, report, opt.fraction(o.gap))
+        code = finish(o, result, report, _words(report), (PAGE, REPORT), "pipeline", "plan exists")
         if o.place and result.solution is not None and code in (OK, FEASIBLE):
             from nmsolve.cli.pipeline_place import place_tiles
 

@@ -38,21 +38,11 @@ class PipelineInputs(msgspec.Struct, frozen=True):
 
 
 def read_inputs(report: Path) -> tuple[dict[str, Any], PipelineInputs]:
-    """Return a pipeline-report.json, and the part of it that states the problem.
-
-    Raises
-    ------
-    InputError : not what ``nmsolve pipeline`` wrote
-    """
-    from nmsolve.cli.loading import read_object
+    """Return a pipeline-report.json, and the part of it that states the problem. InputError for any other file."""
+    from nmsolve.cli.loading import inputs_of, read_object
 
     content = read_object(report)
-    try:
-        return content, msgspec.convert(content.get("inputs"), PipelineInputs)
-    except msgspec.ValidationError as error:
-        raise InputError(
-            f"invalid inputs ({error})", f"{report}: $.inputs", "a report that `nmsolve pipeline` wrote"
-        ) from None
+    return content, inputs_of(content, report, PipelineInputs, "pipeline")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.progress import number, percent
-from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, ended, parts_of
+from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, ended, parts_of, proved_words
 from nmsolve.model.bound import meets
 
 if TYPE_CHECKING:
@@ -198,22 +198,11 @@ def _batch(given: Given, result: Result[PipelinePlan], batches: int) -> BatchPar
 
 def pipeline_words(report: PipelineReport) -> list[str]:
     """Describe in sentences what is proved, and how much worse simpler plans are."""
-    if report.status == "infeasible":
-        return ["Proved: no plan keeps all these rules."]
-    if report.objective is None:
-        return ["No plan was found in the time given; one may still exist."]
     unit = f" {report.unit}" if report.unit else ""
-    least = f"{number(report.objective)}{unit}"
-    words = []
-    if report.status == "optimal":
-        words.append(f"The slowest stage takes {least}, proved to be the least possible{_by_word(report)}.")
-    elif report.bound is not None and report.bound > 0:
-        words.append(
-            f"The slowest stage takes {least}; no plan gets below {number(report.bound)}{unit}: at most "
-            f"{percent(report.gap)} could still be saved{_by_word(report)}."
-        )
-    else:
-        words.append(f"The slowest stage takes {least}; no useful bound is proved.")
+    word = _by_word(report)
+    words = [proved_words(report, "plan", "The slowest stage takes", lambda v: f"{number(v)}{unit}", word)]
+    if report.objective is None:
+        return words
     if report.work > 0:
         words.append(
             f"All work shared out evenly over the cores, without transfer, would take {number(report.work)}{unit}; "

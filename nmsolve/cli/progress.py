@@ -6,7 +6,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 HEADER = f"{'time':>9}  {'incumbent':>16}  {'bound':>16}  {'gap':>8}  engine"
 #: Seconds between lines when nothing happens, and the least time between two lines of news.
 HEARTBEAT, QUIET = 5.0, 0.4
+#: How figures are written: steps of a thousand from the unit of the objective.
+SCALES = {"ps": ("ps", "ns", "µs", "ms", "s"), "pJ": ("pJ", "nJ", "µJ", "mJ", "J")}
+#: Digits of a figure in the table, so that small steps show.
+DIGITS = 7
 #: Incumbent, bound, and the engine that last changed one of them.
 Standing = tuple[float | None, float | None, str]
 NOTHING: Standing = (None, None, "")
@@ -55,10 +59,15 @@ class ProgressTable:
 
     A mark shows what is new: ``*`` a better mapping, ``+`` a better bound, ``!`` an engine's trouble.
     Lines closer than 0.4 s apart are thinned out; the last state is always printed by :meth:`close`.
+
+    Parameters
+    ----------
+    units : of the figures (:data:`SCALES`), one per search in turn; the last one stays, and without any figures are plain
     """
 
-    def __init__(self, stream: TextIO = sys.stderr) -> None:
+    def __init__(self, stream: TextIO = sys.stderr, units: Sequence[str] = ()) -> None:
         self._stream = stream
+        self._units, self._unit = list(units), ""
         self._lock = threading.Lock()
         self._started = time.monotonic()
         self._offset = 0.0
@@ -97,6 +106,8 @@ class ProgressTable:
         if self._state != NOTHING:
             print(f"{event.seconds:8.1f}s    {event.text}", file=self._stream, flush=True)
         self._state = NOTHING
+        if self._units:
+            self._unit = self._units.pop(0)
 
     def close(self) -> None:
         """Print what was held back and stop the heartbeat."""
@@ -132,7 +143,8 @@ class ProgressTable:
         objective, bound, engine = self._state
         share = gap(objective, bound)
         print(
-            f"{seconds:8.1f}s {marks[-1:] or ' '} {number(objective):>15}  {number(bound):>16}  "
+            f"{seconds:8.1f}s {marks[-1:] or ' '} {amount(objective, self._unit, DIGITS):>15}  "
+            f"{amount(bound, self._unit, DIGITS):>16}  "
             f"{percent(share):>8}  {engine}",
             file=self._stream,
             flush=True,
@@ -141,9 +153,12 @@ class ProgressTable:
 
 
 @contextmanager
-def watching(as_json: bool) -> Iterator[list[Observer]]:
-    """Return the observers of a run: the table on standard error, and JSON lines on standard output if asked for."""
-    table = ProgressTable(sys.stderr)
+def watching(as_json: bool, units: Sequence[str] = ()) -> Iterator[list[Observer]]:
+    """Return the observers of a run: the table on standard error, and JSON lines on standard output if asked for.
+
+    ``units`` : of the table's figures, one per search in turn; none: plain numbers. JSON lines always have plain numbers.
+    """
+    table = ProgressTable(sys.stderr, units)
     try:
         yield [table, JsonLines(sys.stdout)] if as_json else [table]
     finally:
@@ -157,6 +172,18 @@ def number(value: float | None) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     return f"{value:,.2f}" if abs(value) >= 1000 else f"{value:.6g}"
+
+
+def amount(value: float | None, unit: str, digits: int = 4) -> str:
+    """Return a figure for people: ``1.234 ms``; ``-`` for none, a plain number where the unit has no :data:`SCALES`."""
+    if value is None or unit not in SCALES or value != value or abs(value) == float("inf"):
+        return number(value)
+    for name in SCALES[unit]:
+        shown = f"{value:.{digits}g}"
+        if abs(float(shown)) < 1000 or name == SCALES[unit][-1]:
+            break
+        value /= 1000.0
+    return f"{value:,.0f} {name}" if abs(float(shown)) >= 1000 else f"{shown} {name}"
 
 
 def percent(share: float | None) -> str:

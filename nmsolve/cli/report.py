@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -186,6 +186,32 @@ def build_report(
         not_checked=list(not_checked),
         routing=routing,
         inputs=inputs,
+    )
+
+
+def proved_words(report: Any, thing: str, about: str, figure: Callable[[float], str], word: str = "") -> str:
+    """Say how far an answer can be from the best, in a sentence that claims exactly what is proved.
+
+    Parameters
+    ----------
+    report : with status, objective, bound and gap
+    thing : what is looked for, e.g. ``plan``
+    about : how the sentence begins, e.g. ``The slowest stage takes``
+    figure : how values of the objective are written
+    word : on whose word the bound rests, in brackets, "" if it is recomputed
+    """
+    if report.status == "infeasible":
+        return f"Proved: no {thing} keeps all these rules."
+    if report.objective is None:
+        return f"No {thing} was found in the time given; one may still exist."
+    least = f"{about} {figure(report.objective)}"
+    if report.status == "optimal":
+        return f"{least}, proved to be the least possible{word}."
+    if report.bound is None or not report.bound > 0:
+        return f"{least}; no useful bound is proved."
+    return (
+        f"{least}; no {thing} gets below {figure(report.bound)}: at most {percent(report.gap)} "
+        f"could still be saved{word}."
     )
 
 

@@ -16,14 +16,13 @@ from nmsolve.cli.answer import (
     Answer,
     as_json,
     event_lines,
-    exit_code,
     explained,
-    last_words,
+    finish,
     prepare_folder,
-    say_infeasible,
     write_models,
 )
-from nmsolve.cli.commands import RouteOptions, RouteProblemOptions, VerifyOptions, as_command
+from nmsolve.cli.command_line import as_command
+from nmsolve.cli.commands import RouteOptions, RouteProblemOptions, VerifyOptions
 from nmsolve.cli.loading import Loaded, load_answer
 from nmsolve.cli.pareto import require_front, run_front
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -104,9 +103,7 @@ def run_route(o: RouteOptions, start: Start | None = None) -> int:
         with watching(o.json) as observers, explained("route"):
             result, better = search(time_limit=search_time(limit), observers=observers, **how)
         report = write_routing(o, loaded, problem, result, patience, better)
-    last_words(o.out, report, o.json, _words(report), (PAGE, REPORT))
-    say_infeasible("routes exist", result, "route")
-    return exit_code(result, report, opt.fraction(o.gap))
+    return finish(o, result, report, _words(report), (PAGE, REPORT), "route", "routes exist")
 
 
 def _route_front(o: RouteOptions, names: tuple[str, str], loaded: Loaded, problem: RoutingProblem) -> int:

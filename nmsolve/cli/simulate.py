@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERNAL, OK, Answer, as_json, last_words, prepare_folder
-from nmsolve.cli.commands import SimulateOptions, as_command
+from nmsolve.cli.command_line import as_command
+from nmsolve.cli.commands import SimulateOptions
 from nmsolve.cli.patience import Patience
 from nmsolve.cli.simulate_report import Runs, Says, build, simulated_words
 from nmsolve.cli.simulate_setting import Setting, setting_of

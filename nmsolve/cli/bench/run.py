@@ -22,7 +22,8 @@ from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
 from nmsolve.cli.bench.store import Key, Outcome, Store
 from nmsolve.cli.bench.suites import Instance, Source, find_suite, load_suite
 from nmsolve.cli.bench.summary import Table, summarise
-from nmsolve.cli.commands import BenchOptions, as_command
+from nmsolve.cli.command_line import as_command
+from nmsolve.cli.commands import BenchOptions
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic

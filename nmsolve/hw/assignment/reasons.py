@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from nmsolve.hw.assignment.evaluate import jobs_of, loads_of, moves_of, objective
@@ -161,11 +162,12 @@ def _with_rules(
     return found
 
 
-class Share(NamedTuple):
-    """What one unit does.
+class Share(msgspec.Struct, frozen=True):
+    """What one unit does, as report.json holds it.
 
     Attributes
     ----------
+    name : of the unit
     operators : how many
     run : ps of running them; ``launches`` are part of it
     launches : ps of starting them, once for what runs as one
@@ -175,6 +177,7 @@ class Share(NamedTuple):
     work : ps, as the load counts it
     """
 
+    name: str
     operators: int
     run: int
     launches: int
@@ -209,7 +212,7 @@ def shares(
         own = answer.unit == j
         run, started, spent = (int(part[own].sum()) for part in (time, starts, energy))
         count = int((own & named).sum())
-        out.append(Share(count, run, started, round(stopped[j]), round(moved[j]), spent, loads[name]))
+        out.append(Share(name, count, run, started, round(stopped[j]), round(moved[j]), spent, loads[name]))
     return out
 
 
