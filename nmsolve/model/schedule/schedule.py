@@ -1,0 +1,59 @@
+"""The answer to a scheduling problem: a mode and a start for every process, and whether it loads its static data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """Decisions, nothing else. What is switched off when follows from them (:mod:`nmsolve.hw.schedule.power`).
+
+    Attributes
+    ----------
+    mode : (P,) number among all modes
+    start : (P,) ticks
+    loaded : (P,) whether a process loads its item right before it starts; else the item is held since its last use
+    """
+
+    mode: IntArray
+    start: IntArray
+    loaded: BoolArray
+
+    def packed(self) -> IntArray:
+        """As engines offer it: modes (P,), starts (P,), loads (P,)."""
+        return np.concatenate([self.mode, self.start, self.loaded.astype(np.int64)])
+
+    @classmethod
+    def unpacked(cls, solution: IntArray) -> Schedule:
+        """Return the schedule of a ``solution`` (3 P,) as :meth:`packed` makes it."""
+        mode, start, loaded = np.array(solution, np.int64).reshape(3, -1)
+        return cls(mode, start, loaded > 0)
+
+    def end(self, problem: ScheduleProblem) -> IntArray:
+        """(P,) when every process ends."""
+        ends: IntArray = self.start + problem.modes.span[self.mode]
+        return ends
+
+    def begin(self, problem: ScheduleProblem) -> IntArray:
+        """(P,) when the units of every process begin to work for it: the start, or the load before it."""
+        item = problem.modes.item[self.mode]
+        load = np.append(problem.items.load, 0)[item]
+        begins: IntArray = self.start - np.where(self.loaded & (item >= 0), load, 0)
+        return begins
+
+
+def on_units(problem: ScheduleProblem, mode: IntArray) -> tuple[IntArray, IntArray]:
+    """Return process and unit of every pair of a process and one of its units, by process, for the modes (P,) chosen."""
+    sets = problem.sets
+    chosen = problem.modes.unit_set[mode]
+    size = np.where(chosen >= 0, np.append(np.diff(sets.indptr), 0)[chosen], 0)
+    process = np.repeat(np.arange(len(mode)), size)
+    first = np.append(sets.indptr[:-1], 0)[chosen]
+    within = np.arange(len(process)) - np.repeat(np.cumsum(size) - size, size)
+    return process, sets.members[first[process] + within]
