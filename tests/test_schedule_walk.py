@@ -1,0 +1,76 @@
+"""Two evaluators and two checks of schedules agree, on legal schedules and on damaged ones."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmsolve.hw.schedule.evaluate import all_objectives, energies
+from nmsolve.hw.schedule.power import gaps_of
+from nmsolve.hw.schedule.walk import walked
+from nmsolve.model.schedule.check import schedule_complaint
+from nmsolve.model.schedule.schedule import Schedule
+from tests.schedule_support import random_problem, random_schedule
+
+
+@given(st.integers(0, 10**6), st.integers(1, 12), st.integers(1, 5))
+def test_both_evaluators_agree(seed: int, processes: int, units: int) -> None:
+    problem = random_problem(
+        seed, processes, units, objective="weighted", weights=(("makespan", 3), ("energy", 2))
+    )
+    answer = random_schedule(problem, seed)
+    assert schedule_complaint(problem, answer) is None
+    seen = walked(problem, answer)
+    assert seen.complaint is None
+    assert seen.objectives == all_objectives(problem, answer)
+    assert seen.energy == energies(problem, answer)
+
+
+@given(st.integers(0, 10**6))
+def test_units_are_off_in_the_same_gaps(seed: int) -> None:
+    problem = random_problem(seed, 10, 2)
+    answer = random_schedule(problem, seed)
+    gaps = gaps_of(problem, answer)
+    lit = walked(problem, answer).on
+    dark = {(u, a[1], b[0]) for u, spells in enumerate(lit) for a, b in pairwise(spells)}
+    assert dark == set(zip(*(x[gaps.off].tolist() for x in (gaps.unit, gaps.begin, gaps.end)), strict=True))
+
+
+@given(st.integers(0, 10**6), st.data())
+def test_both_checks_refuse_the_same(seed: int, data: st.DataObject) -> None:
+    problem = random_problem(seed, 8, 3)
+    answer = random_schedule(problem, seed)
+    mode, start, loaded = answer.mode.copy(), answer.start.copy(), answer.loaded.copy()
+    for _ in range(data.draw(st.integers(1, 3))):
+        p = data.draw(st.integers(0, problem.count - 1))
+        what = data.draw(st.sampled_from(["mode", "start", "loaded"]))
+        if what == "mode":
+            mode[p] = data.draw(st.integers(-1, problem.modes.count))
+        elif what == "start":
+            start[p] = max(-3, start[p] + data.draw(st.integers(-6, 3)))
+        else:
+            loaded[p] = ~loaded[p]
+    damaged = Schedule(mode, start, loaded)
+    one, two = schedule_complaint(problem, damaged), walked(problem, damaged).complaint
+    assert (one is None) == (two is None), (one, two)
+    if one is None:
+        assert walked(problem, damaged).objectives == all_objectives(problem, damaged)
+
+
+@pytest.mark.parametrize("what", ["weight", "deadline"])
+def test_deadlines_and_lateness_count(what: str) -> None:
+    problem = random_problem(3, 6, 3)
+    answer = random_schedule(problem, 3)
+    end = int(answer.end(problem).max())
+    late = {"weight": np.full(6, 2), "due": np.zeros(6, np.int64)}
+    if what == "weight":
+        problem = random_problem(3, 6, 3, **late)
+        assert all_objectives(problem, answer)["tardiness"] == 2 * int(answer.end(problem).sum())
+    else:
+        problem = random_problem(3, 6, 3, deadline=np.full(6, end - 1))
+        assert "deadline" in (schedule_complaint(problem, answer) or "")
+        assert "deadline" in (walked(problem, answer).complaint or "")
