@@ -205,22 +205,12 @@ def programs(models: Sequence[Path], seconds: float) -> Iterator[str]:
 
 def filled(path: Path, folder: Path) -> Path:
     """A copy of a model whose missing weights are there, with random values: sessions lay out only weights that they know."""
-    import numpy as np
     import onnx
-    from onnx import helper, numpy_helper
 
-    model, draw = onnx.load(path), np.random.default_rng(0)
-    names = {n for p in model.metadata_props if p.key == "stripped_initializers" for n in p.value.split("|")}
-    kept = [p for p in model.metadata_props if p.key != "stripped_initializers"]
-    inputs = [i for i in model.graph.input if i.name not in names]
-    for given in (i for i in model.graph.input if i.name in names):
-        kind = given.type.tensor_type
-        shape = [d.dim_value for d in kind.shape.dim]
-        values = draw.normal(0.0, 0.02, shape).astype(helper.tensor_dtype_to_np_dtype(kind.elem_type))
-        model.graph.initializer.append(numpy_helper.from_array(np.abs(values), given.name))
-    del model.graph.input[:], model.metadata_props[:]
-    model.graph.input.extend(inputs)
-    model.metadata_props.extend(kept)
+    from nmsolve.hw.assignment.fused_profile import filled as with_weights
+
+    graph = load_onnx(path)
+    model, _ = with_weights(onnx.load(path), graph, BINDINGS.get(path.stem, {}))
     onnx.save(model, folder / path.name)
     return folder / path.name
 

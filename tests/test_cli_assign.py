@@ -326,7 +326,7 @@ def test_an_assignment_of_another_model_is_refused(answered: Path, call: Called,
 def test_run_without_the_runtime_names_the_extra(
     answered: Path, call: Called, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
     told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-o", tmp_path / "out")
     code, _, error = call("assign", answered / "m.onnx", *told)
     assert code == 2 and "runtime" in error and error.count("\n") == 1

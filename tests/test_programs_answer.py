@@ -115,3 +115,36 @@ def test_operators_on_constants_alone_are_copied_to_whoever_uses_them(tmp_path: 
     assert {t.tensor for t in manifest.program.transfers} == {"a", "y"}
     assert run_programs(tmp_path / "programs", path).equal
     assert all(p.predicted is not None for p in all_pieces(manifest.program))
+
+
+def test_pieces_have_the_threads_of_their_processor_and_no_more_than_the_host_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Predictions are for these threads, of accelerators too: threads of a host may stand for them."""
+    from nmsolve.hw.assignment.programs import run
+
+    (tmp_path / "m.toml").write_text(
+        'name = "m"\n[[memory]]\nname = "ram"\n'
+        + "".join(
+            f'[[processor]]\nname = "{name}"\nkind = "{kind}"\nthreads = {threads}\nmemory = "ram"\nbandwidth = 10\n'
+            f"widths = {{ {', '.join(f'{w} = {{ macs = 1, elements = 1 }}' for w in ('float32', 'int64', 'bool'))} }}\n"
+            for name, kind, threads in (("one", "host", 1), ("many", "accelerator", 4096))
+        )
+    )
+    proto = random_model(1, 25)
+    path = saved(proto, tmp_path)
+    of = stated(proto, str(tmp_path / "m.toml"))
+    write_programs(path, of, random_answer(of, 1), tmp_path / "programs", graph=own_inference(proto))
+    manifest = read_manifest(tmp_path / "programs")
+    assert {u.name: u.threads for u in manifest.units} == {"one": 1, "many": 4096}
+    asked: list[int] = []
+
+    def noted(model: bytes, where: Path, threads: int, level: str) -> Any:
+        asked.append(threads)
+        return session_of(model, where, threads, level)
+
+    session_of = run.session_of
+    monkeypatch.setattr(run, "session_of", noted)
+    monkeypatch.setattr(run, "cores", lambda: 3)
+    assert run.run_programs(tmp_path / "programs", path).equal
+    assert set(asked) == {1, 3}

@@ -171,7 +171,7 @@ def test_a_piece_that_fails_ends_the_run_in_all_threads(tmp_path: Path) -> None:
 def test_without_the_package_one_line_says_which_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(
-        InputError, match=r"needs the package onnxruntime; expected pip install 'nmsolve\[runtime\]'"
+        InputError, match=r"needs the package onnxruntime; expected pip install 'nmsolve\[onnx,runtime\]'"
     ):
         run_programs(folder / "programs", folder / "model.onnx")
 

@@ -126,7 +126,9 @@ def _require_options(
     """Refuse early what must not wait for the end of the search."""
     if given.own is not None:
         if o.run:
-            _require_runtime()
+            from nmsolve.hw.assignment.runtime import require_runtime
+
+            require_runtime("--run")
         return
     asked = {
         "--run": o.run,
@@ -136,15 +138,6 @@ def _require_options(
     for option, value in {**asked, "--objective": len(names) > 1}.items():
         if value:
             raise InputError("a cost network has one objective and no programs", option, "a .onnx model")
-
-
-def _require_runtime() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("onnxruntime") is None:
-        raise InputError(
-            "onnxruntime is not installed", "--run", "the extra `runtime`: pip install 'nmsolve[runtime]'"
-        )
 
 
 def _first(o: AssignOptions, start: Start | None, given: Given) -> tuple[Any, list[Bound]]:

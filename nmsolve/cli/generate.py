@@ -15,15 +15,13 @@ if TYPE_CHECKING:
 
 def run_generate(o: GenerateOptions) -> int:
     """Generate a network; what is left of the command line are parameters of its kind (``--scale 0.05 --fan=20``)."""
-    import os
-
     from nmsolve.model.generators import generate_file
+    from nmsolve.model.host import cores
 
     if o.kind == "list":
         return _list()
     path = o.out or Path(f"{o.kind}.json")
-    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    name, nodes, edges = generate_file(o.kind, path, workers, seed=o.seed, **_parameters(o.context.args))
+    name, nodes, edges = generate_file(o.kind, path, cores(), seed=o.seed, **_parameters(o.context.args))
     typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
     return 0
 

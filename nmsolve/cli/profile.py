@@ -29,11 +29,12 @@ def run_profile(o: ProfileOptions) -> int:
     """
     from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.profile import Profiling, profile
-    from nmsolve.hw.assignment.sessions import Patience, require_runtime
+    from nmsolve.hw.assignment.runtime import require_runtime
+    from nmsolve.hw.assignment.sessions import Patience
     from nmsolve.model.formats.onnx import load_onnx
     from nmsolve.model.operators.binding import parse_bindings
 
-    require_runtime(o.model)
+    require_runtime(o.model, "measuring")
     how = Profiling(
         threads=_threads(o.threads),
         processor=o.processor,

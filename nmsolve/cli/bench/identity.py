@@ -6,7 +6,6 @@ import hashlib
 import os
 import platform
 import re
-import sys
 from pathlib import Path
 
 import nmsolve
@@ -40,13 +39,6 @@ def uncompiled() -> bool:
             count += 1
             missing += not any(c.stat().st_mtime >= changed for c in cached)
     return missing > count / 10
-
-
-def cores() -> int:
-    """Return cores that this process may use."""
-    if sys.platform == "linux":
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def machine() -> str:

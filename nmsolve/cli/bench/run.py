@@ -15,7 +15,7 @@ from typing import Any
 
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import INTERRUPTED, OK, prepare_file, prepare_folder
-from nmsolve.cli.bench.identity import cores, machine, uncompiled, version
+from nmsolve.cli.bench.identity import machine, uncompiled, version
 from nmsolve.cli.bench.kinds import KINDS
 from nmsolve.cli.bench.pages import Head, html, markdown
 from nmsolve.cli.bench.runner import Task, as_json, carry_out, engines_of
@@ -27,6 +27,7 @@ from nmsolve.cli.commands import BenchOptions
 from nmsolve.cli.progress import number
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
+from nmsolve.model.host import cores
 from nmsolve.model.lookup import named
 from nmsolve.solvers.search.entries import look_up
 

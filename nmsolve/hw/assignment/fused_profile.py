@@ -8,6 +8,7 @@ them stand for no others but constants and those that only rename; otherwise its
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -15,11 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmsolve.hw.assignment.one_node import random_array
+from nmsolve.hw.assignment.random_values import random_input, random_weight
+from nmsolve.hw.assignment.roles import Roles
 from nmsolve.hw.assignment.sessions import Session
 from nmsolve.model.errors import BackendError
+from nmsolve.model.formats.onnx.values import DTYPES
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.graph import OperatorGraph
+from nmsolve.model.operators.sizes import BITS
 from nmsolve.model.types import AnyArray
 
 #: Most bytes of weights of a model that is run whole.
@@ -62,6 +66,7 @@ def whole_times(
     Raises
     ------
     BackendError : the runtime does not take it, or it has too many weights
+    InputError : its inputs or weights cannot be made up
     """
     model, feeds = filled(proto, graph, bindings)
     outputs = tuple(o.name for o in model.graph.output)
@@ -99,37 +104,36 @@ def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tup
 
     Raises
     ------
-    BackendError : too many bytes of weights, or inputs that cannot be made up
+    BackendError : too many bytes of weights
+    InputError : inputs or weights that cannot be made up
     """
-    from onnx import numpy_helper
+    from onnx import helper, numpy_helper
 
-    model, rng = type(proto)(), np.random.default_rng(0)
+    model, roles = type(proto)(), Roles(proto.graph)
     model.CopyFrom(proto)
     tensors = {t.name: t for t in graph.tensors}
     stored = {t.name for t in model.graph.initializer if not t.external_data}
     missing = [t for t in graph.tensors if t.weight and t.producer < 0 and t.name not in stored]
-    shapes = {t.name: tuple(bind(d, bindings) for d in t.shape or ()) for t in missing}
-    size = sum(np.dtype(t.dtype).itemsize * int(np.prod(shapes[t.name])) for t in missing)
+    shapes = {t.name: [bind(d, bindings) for d in t.shape or ()] for t in missing}
+    strange = next((t for t in missing if t.dtype not in DTYPES[1:]), None)
+    if strange is not None:
+        raise BackendError(f"no random values of type {strange.dtype or 'unknown'}")
+    size = sum((BITS.get(t.dtype) or 8) * math.prod(shapes[t.name]) // 8 for t in missing)
     if size > MOST_WEIGHTS:
         raise BackendError(f"{size:,} bytes of weights are too many to run the model whole")
     kept = [t for t in model.graph.initializer if t.name in stored]
     del model.graph.initializer[:]
     model.graph.initializer.extend(kept)
     for t in missing:
-        values = random_array(t.dtype, shapes[t.name], rng)
-        values = (values - 0.5) * 0.1 if t.dtype.startswith("float") else values
-        model.graph.initializer.append(numpy_helper.from_array(values.astype(t.dtype), t.name))
+        info = helper.make_tensor_value_info(t.name, DTYPES.index(t.dtype), shapes[t.name])
+        model.graph.initializer.append(numpy_helper.from_array(random_weight(info, roles, 0), t.name))
     names = {t.name for t in model.graph.initializer}
     inputs = [i for i in model.graph.input if i.name not in names]
     del model.graph.input[:]
     model.graph.input.extend(inputs)
     for k, node in enumerate(model.graph.node):
         node.name = f"nmsolve-{k}"
-    feeds = {}
-    for info in inputs:
-        t = tensors[info.name]
-        feeds[info.name] = random_array(t.dtype, tuple(bind(d, bindings) for d in t.shape or ()), rng)
-    return model, feeds
+    return model, {i.name: random_input(i, tensors[i.name].shape or (), bindings, roles, 0) for i in inputs}
 
 
 def _alternating(

@@ -20,6 +20,9 @@ WIDTHS = {
     "float8e5m2fnuz": "float8", "float8e8m0": "float8", "float4e2m1": "float4",
 }  # fmt: skip
 
+#: Most threads of a processor.
+MOST_THREADS = 4096
+
 
 def width_of(dtype: str) -> str:
     """Return the width of a type of elements: ``uint8`` is ``int8``; unknown types are their own width."""
@@ -50,7 +53,7 @@ class Processor:
     name : unique
     host : it steers the others; it alone runs control flow
     cores : units of an accelerator, each with the figures below; 1 for a host
-    threads : of a host, which works as one unit
+    threads : of this host's that a unit has, or that stand for it when programs are executed
     memory : where its data lies
     rates : by width; a width that is missing is one it cannot handle
     only : types of operators that it can run, None: all but ``never``

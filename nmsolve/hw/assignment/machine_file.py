@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from nmsolve.hw.assignment.machine import Link, Memory, Processor, ProcessorMachine, Rate
+from nmsolve.hw.assignment.machine import MOST_THREADS, Link, Memory, Processor, ProcessorMachine, Rate
 from nmsolve.hw.machine_file import read_table
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
@@ -171,9 +171,11 @@ def _processor(p: _ProcessorTable, path: str, figures: _Figures) -> Processor:
     _name(p.name, f"{where}.name")
     if p.kind not in ("host", "accelerator"):
         raise InputError(f"kind is {p.kind!r}", f"{where}.kind", "host or accelerator")
-    if not 1 <= p.cores <= MOST_UNITS or not 1 <= p.threads <= 4096:
+    if not 1 <= p.cores <= MOST_UNITS or not 1 <= p.threads <= MOST_THREADS:
         raise InputError(
-            f"{p.cores} cores, {p.threads} threads", where, f"1 to {MOST_UNITS} cores, 1 to 4096 threads"
+            f"{p.cores} cores, {p.threads} threads",
+            where,
+            f"1 to {MOST_UNITS} cores, 1 to {MOST_THREADS} threads",
         )
     if p.kind == "host" and p.cores > 1:
         raise InputError("a host has cores", f"{where}.cores", "threads: a host works as one unit")

@@ -7,27 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmsolve.hw.assignment.random_values import NUMERIC, random_array
 from nmsolve.hw.assignment.steps import Step
 from nmsolve.model.errors import BackendError
 from nmsolve.model.operators.binding import bind
 from nmsolve.model.operators.graph import OperatorGraph, Tensor
 from nmsolve.model.types import AnyArray
 
-#: Types of elements that random values can be made of.
-NUMERIC = (
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "bool",
-)
 #: Operators whose second input says which entries of the first to take, and along which axis by default.
 INDEXED = {"Gather": 0, "GatherElements": 0, "GatherND": 0}
 
@@ -155,22 +141,6 @@ def known_value(tensor: Tensor) -> AnyArray | None:
     if any(not isinstance(x, (int, float, bool)) for x in flat):
         return None
     return np.array(flat, tensor.dtype).reshape(tensor.value.shape)
-
-
-def random_array(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, most: int = 2) -> AnyArray:
-    """Return random values: floats of about 0.05 to 1, whole numbers from 0 to ``most - 1``, truths.
-
-    Raises
-    ------
-    BackendError : a type of elements without random values
-    """
-    if dtype not in NUMERIC:
-        raise BackendError(f"no random values of type {dtype or 'unknown'}")
-    if dtype.startswith("float"):
-        return np.asarray(0.05 + 0.95 * rng.random(shape, np.float32), dtype)
-    if dtype == "bool":
-        return np.asarray(rng.random(shape) < 0.5)
-    return np.asarray(rng.integers(0, max(1, min(most, np.iinfo(dtype).max)), shape), dtype)
 
 
 def _type(tensor: Tensor) -> int:

@@ -20,9 +20,11 @@ from nmsolve.hw.assignment.fusion import groups_of
 from nmsolve.hw.assignment.keys import Key, key_of
 from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
+from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
 from nmsolve.hw.assignment.roofline import Work
-from nmsolve.hw.assignment.sessions import Patience, Session, Times, runtime_name, timed
+from nmsolve.hw.assignment.runtime import runtime_name
+from nmsolve.hw.assignment.sessions import Patience, Session, Times, timed
 from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.operators.classes import CONTROL
@@ -64,8 +66,10 @@ class Profiling:
     again: bool = False
 
     def __post_init__(self) -> None:
-        if not self.threads or min(self.threads) < 1 or max(self.threads) > 1024:
-            raise InputError(f"threads are {self.threads}", "--threads", "whole numbers from 1 to 1024")
+        if not self.threads or min(self.threads) < 1 or max(self.threads) > MOST_THREADS:
+            raise InputError(
+                f"threads are {self.threads}", "--threads", f"whole numbers from 1 to {MOST_THREADS}"
+            )
         if not 1 < self.most_spread < math.inf:
             raise InputError(f"the spread is {self.most_spread}", "--spread", "a number above 1")
 
@@ -227,7 +231,7 @@ class _Profiler:
             return
         try:
             parts = whole_times(self.proto, graph, self.program.bindings, threads, self.how.patience.runs)
-        except BackendError as error:
+        except (BackendError, InputError) as error:
             self.out.words.append(f"fusion was not measured: {error}")
             return
         self.out.plain[threads], self.out.fused[threads] = parts.all_plain.low, parts.all_fused.low

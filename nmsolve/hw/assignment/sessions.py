@@ -1,16 +1,19 @@
-"""Sessions of onnxruntime and how long they take: the only file of the profiler that knows the runtime (extra ``runtime``)."""
+"""How long sessions of ONNX Runtime take."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from nmsolve.hw.assignment.runtime import session_of
 from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.formats.onnx.parse import first_line
 from nmsolve.model.types import AnyArray
 
 
@@ -41,37 +44,14 @@ class Times:
     runs: int
 
 
-def require_runtime(path: object) -> None:
-    """Check that models can be run here.
-
-    Raises
-    ------
-    InputError : the package onnxruntime is not installed
-    """
-    try:
-        import onnxruntime  # noqa: F401
-    except ImportError:
-        raise InputError(
-            "measuring needs the package onnxruntime", str(path), "pip install 'nmsolve[onnx,runtime]'"
-        ) from None
-
-
-def runtime_name() -> str:
-    """Return name and version of the runtime."""
-    import onnxruntime
-
-    return f"onnxruntime {onnxruntime.__version__}"
-
-
 class Session:
-    """A model ready to run on the host with some threads.
+    """A model ready to run on the host with some threads, as the runner of programs would run it.
 
     Parameters
     ----------
-    model : bytes of the model, or its file
+    model : bytes of the model
     fused : with all optimisations but those of memory layout; otherwise with none
-    optimised : where to write the model as the runtime runs it
-    profile : prefix of the file that its profiler writes
+    optimised, profile : as in :func:`nmsolve.hw.assignment.runtime.session_of`
 
     Raises
     ------
@@ -80,32 +60,17 @@ class Session:
 
     def __init__(
         self,
-        model: bytes | Path,
+        model: bytes,
         threads: int,
         *,
         fused: bool = False,
         optimised: Path | None = None,
         profile: Path | None = None,
     ) -> None:
-        import onnxruntime as ort
-
-        options = ort.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        level = ort.GraphOptimizationLevel
-        options.graph_optimization_level = level.ORT_ENABLE_EXTENDED if fused else level.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        if optimised is not None:
-            options.optimized_model_filepath = str(optimised)
-            options.add_session_config_entry(
-                "session.optimized_model_external_initializers_file_name", f"{optimised.name}.data"
-            )
-        if profile is not None:
-            options.enable_profiling, options.profile_file_prefix = True, str(profile)
-        source = model if isinstance(model, bytes) else str(model)
-        self._session = _told(
-            lambda: ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
-        )
-        self._binding = self._session.io_binding()
+        level = "extended" if fused else "off"
+        with _told():
+            self._session = session_of(model, "", threads, level, optimised=optimised, profile=profile)
+            self._binding = self._session.io_binding()
         self._held: list[Any] = []
 
     def feed(self, inputs: Mapping[str, AnyArray], outputs: tuple[str, ...]) -> None:
@@ -115,13 +80,14 @@ class Session:
         ------
         BackendError : they do not fit the model
         """
-        import onnxruntime as ort
+        import onnxruntime
 
-        for name, array in inputs.items():
-            self._held.append(_told(ort.OrtValue.ortvalue_from_numpy, array))
-            _told(self._binding.bind_ortvalue_input, name, self._held[-1])
-        for name in outputs:
-            _told(self._binding.bind_output, name, "cpu")
+        with _told():
+            for name, array in inputs.items():
+                self._held.append(onnxruntime.OrtValue.ortvalue_from_numpy(array))
+                self._binding.bind_ortvalue_input(name, self._held[-1])
+            for name in outputs:
+                self._binding.bind_output(name, "cpu")
 
     def run(self) -> None:
         """Run once.
@@ -130,7 +96,8 @@ class Session:
         ------
         BackendError : the runtime fails
         """
-        _told(self._session.run_with_iobinding, self._binding)
+        with _told():
+            self._session.run_with_iobinding(self._binding)
 
     def profiled(self) -> Path:
         """End profiling; return the file with the times of all nodes."""
@@ -151,10 +118,12 @@ def timed(run: Callable[[], None], patience: Patience) -> Times:
     return Times(1000.0 * max(low, 1.0), max(1.0, float(np.median(taken)) / max(low, 1.0)), len(taken))
 
 
-def _told(call: Callable[..., Any], *arguments: Any, **settings: Any) -> Any:
-    """Return what a call of the runtime gives; its errors, which have many types, in one line."""
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell errors of the runtime, which have many types, as one of this program's own: a node fails, the others go on."""
     try:
-        return call(*arguments, **settings)
+        yield
+    except InputError as error:
+        raise BackendError(error.what) from None
     except Exception as error:  # noqa: BLE001 -- the runtime's exceptions share no base class but this one
-        words = (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-        raise BackendError(f"onnxruntime: {words}") from None
+        raise BackendError(f"onnxruntime: {first_line(error)}") from None

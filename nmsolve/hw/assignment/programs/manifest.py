@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.model.identity import Identity
 
 Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
 Position = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-Threads = Annotated[int, msgspec.Meta(ge=1, le=1024)]
+Threads = Annotated[int, msgspec.Meta(ge=1, le=MOST_THREADS)]
 Name = Annotated[str, msgspec.Meta(max_length=4096)]
 
 

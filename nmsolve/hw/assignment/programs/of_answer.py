@@ -34,7 +34,7 @@ def write_programs(
     Parameters
     ----------
     graph : the model as :func:`nmsolve.model.formats.onnx.load_onnx` reads it, symbols unbound; read here if not given
-    threads : that stand for a unit when the programs are executed; those of the machine if not given (one for a core)
+    threads : that stand for a unit when the programs are executed; those of the machine if not given
 
     Raises
     ------
@@ -87,7 +87,7 @@ def _units(stated: StatedAssignment, threads: Mapping[str, int]) -> list[UnitEnt
                 processor,
                 core,
                 bool(units.host[j]),
-                threads.get(name, own.threads if own.host else 1),
+                threads.get(name, own.threads),
                 site,
                 units.memories[int(units.memory[site])],
             )

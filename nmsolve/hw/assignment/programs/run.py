@@ -12,21 +12,22 @@ from typing import Any
 from nmsolve.hw.assignment.programs.compare import all_finite, largest_difference, limit_of
 from nmsolve.hw.assignment.programs.execute import Clock, Execution
 from nmsolve.hw.assignment.programs.manifest import Manifest
-from nmsolve.hw.assignment.programs.random_values import (
+from nmsolve.hw.assignment.programs.reading import all_pieces, piece_file, read_manifest
+from nmsolve.hw.assignment.programs.values import to_numpy, to_runtime
+from nmsolve.hw.assignment.programs.write import file_hash, stripped_of
+from nmsolve.hw.assignment.random_values import (
     cases_of,
     counts_turns,
     input_shape_table,
     random_input,
     random_weight,
 )
-from nmsolve.hw.assignment.programs.reading import all_pieces, piece_file, read_manifest
-from nmsolve.hw.assignment.programs.roles import Roles
-from nmsolve.hw.assignment.programs.runtime import LEVELS, require_runtime, run_session, session_of
-from nmsolve.hw.assignment.programs.values import to_numpy, to_runtime
-from nmsolve.hw.assignment.programs.write import file_hash, stripped_of
+from nmsolve.hw.assignment.roles import Roles
+from nmsolve.hw.assignment.runtime import LEVELS, require_runtime, run_session, session_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import read_limited
 from nmsolve.model.formats.onnx.parse import PROTOBUF_LIMIT, read_model
+from nmsolve.model.host import cores
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def run_programs(
         n: to_runtime(random_weight(infos[n], roles, seed), infos[n].type.tensor_type.elem_type)
         for n in stripped
     }
-    threads = {u.name: u.threads for u in manifest.units}
+    threads = {u.name: min(u.threads, cores()) for u in manifest.units}
     whole = session_of(read_limited(model_path, PROTOBUF_LIMIT), model_path, max(threads.values()), level)
     sessions = {
         piece.name: session_of(

@@ -1,4 +1,4 @@
-"""Random inputs and weights with which a model computes something that can be compared."""
+"""Random inputs and weights: of models, so that they compute what can be compared, and of nodes, so that they can be measured."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.hw.assignment.programs.roles import Roles, Use
-from nmsolve.model.errors import InputError
+from nmsolve.hw.assignment.roles import Roles, Use
+from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats.onnx.values import dims_of, input_shapes
 from nmsolve.model.operators.binding import partly_bound
 from nmsolve.model.operators.symbols import Names
 from nmsolve.model.types import AnyArray
 
+#: Types of elements of which a node can have random values.
+NUMERIC = (
+    "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
 #: Values of symbols in three cases, where nothing is given: those of a batch, others.
 BATCH, OTHERS = (1, 2, 3), (16, 24, 40)
 #: Most turns of a loop that an input counts.
@@ -123,7 +127,7 @@ def random_weight(info: Any, roles: Roles, seed: int) -> AnyArray:
 
     Raises
     ------
-    InputError : its shape is not a number in every direction, or it would be too large
+    InputError : its shape is not a number in every direction, it would be too large, or holds no numbers
     """
     import onnx
 
@@ -136,6 +140,8 @@ def random_weight(info: Any, roles: Roles, seed: int) -> AnyArray:
         raise InputError(f"weight {name!r} has shape {shape}", "", f"numbers, at most {LARGEST} elements")
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+    if dtype.kind not in "iubfV":
+        raise InputError(f"weight {name!r} is of type {dtype}", "", "weights of numbers or truth values")
     if dtype.kind in "iub":
         return rng.integers(0, 2, shape).astype(dtype)
     middle, spread = _moments(list(roles.uses(name)), shape)
@@ -143,6 +149,22 @@ def random_weight(info: Any, roles: Roles, seed: int) -> AnyArray:
     values *= np.float32(spread)
     values += np.float32(middle)
     return values.astype(dtype, copy=False)
+
+
+def random_array(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, most: int = 2) -> AnyArray:
+    """Return random values that any operator takes: floats of about 0.05 to 1, whole numbers from 0 to ``most - 1``, truths.
+
+    Raises
+    ------
+    BackendError : a type of elements without random values
+    """
+    if dtype not in NUMERIC:
+        raise BackendError(f"no random values of type {dtype or 'unknown'}")
+    if dtype.startswith("float"):
+        return np.asarray(0.05 + 0.95 * rng.random(shape, np.float32), dtype)
+    if dtype == "bool":
+        return np.asarray(rng.random(shape) < 0.5)
+    return np.asarray(rng.integers(0, max(1, min(most, np.iinfo(dtype).max)), shape), dtype)
 
 
 def _rows(use: Use, roles: Roles) -> int:

@@ -1,4 +1,4 @@
-"""ONNX Runtime: whether it is there, and sessions as the runner wants them."""
+"""ONNX Runtime (extra ``runtime``): whether it is there, and sessions, alike for what is measured and what is executed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,12 @@ LEVELS = {
 }
 
 
-def require_runtime(where: str | Path = "") -> None:
+def require_runtime(where: str | Path = "", doing: str = "running ONNX models") -> None:
     """Check that models can be executed here.
+
+    Parameters
+    ----------
+    doing : what needs it
 
     Raises
     ------
@@ -28,17 +32,29 @@ def require_runtime(where: str | Path = "") -> None:
         import onnxruntime  # noqa: F401
     except ImportError:
         raise InputError(
-            "running ONNX models needs the package onnxruntime", str(where), "pip install 'nmsolve[runtime]'"
+            f"{doing} needs the package onnxruntime", str(where), "pip install 'nmsolve[onnx,runtime]'"
         ) from None
 
 
-def session_of(model: bytes, where: str | Path, threads: int = 1, level: str = "basic") -> Any:
+def runtime_name() -> str:
+    """Return name and version of the runtime."""
+    import onnxruntime
+
+    return f"onnxruntime {onnxruntime.__version__}"
+
+
+def session_of(
+    model: bytes, where: str | Path, threads: int = 1, level: str = "basic", *,
+    optimised: Path | None = None, profile: Path | None = None,
+) -> Any:  # fmt: skip
     """Return an ``InferenceSession`` on the CPU for a serialised model.
 
     Parameters
     ----------
     threads : of one operator; threads do not spin while they wait, as other sessions need the processor
     level : graph optimisation, a name of :data:`LEVELS`
+    optimised : where to write the model as the runtime runs it
+    profile : prefix of the file that the runtime's profiler writes
 
     Raises
     ------
@@ -54,6 +70,13 @@ def session_of(model: bytes, where: str | Path, threads: int = 1, level: str = "
     options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, LEVELS[level])
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4  # errors come back as exceptions
+    if optimised is not None:
+        options.optimized_model_filepath = str(optimised)
+        options.add_session_config_entry(
+            "session.optimized_model_external_initializers_file_name", f"{optimised.name}.data"
+        )
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, str(profile)
     try:
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001  # its own classes have no common root
