@@ -89,6 +89,7 @@ def random_problem(
         "due": rng.integers(2, 20, processes),
         "weight": rng.integers(0, 3, processes),
         "objective": objective,
+        "ready": np.where(rng.random(processes) < 0.1, rng.integers(0, 8, processes), 0),
     }  # fmt: skip
     return ScheduleProblem(**{**fields, **changed})  # type: ignore[arg-type]
 
@@ -107,7 +108,7 @@ def random_schedule(problem: ScheduleProblem, seed: int) -> Schedule:
         item = int(m.item[mode[p]])
         load = 0 if item < 0 else int(problem.items.load[item])
         indptr, into = problem.before
-        ready = max(now + load, int(problem.release[p]))
+        ready = max(max(now, int(problem.earliest[p])) + load, int(problem.release[p]))
         for e in into[indptr[p] : indptr[p + 1]].tolist():
             s = int(problem.edges.source[e])
             ready = max(ready, int(start[s] + m.span[mode[s]] + problem.delay(e, mode[s], mode[p])))

@@ -90,7 +90,8 @@ def _runs(problem: ScheduleProblem, answer: Schedule) -> list[_Run]:
             raise _Broken(f"{label!r} loads, but has nothing to load")
         load = int(problem.items.load[item]) if loaded else 0
         end = start + int(m.span[mode])
-        if start < int(problem.release[p]) or start - load < 0:
+        first = 0 if problem.ready is None else int(problem.ready[p])
+        if start < int(problem.release[p]) or start - load < first:
             raise _Broken(
                 f"{label!r} begins at {start - load} and starts at {start}, released at {int(problem.release[p])}"
             )

@@ -38,14 +38,16 @@ def _modes(problem: ScheduleProblem, answer: Schedule) -> str | None:
 
 
 def _times(problem: ScheduleProblem, answer: Schedule) -> str | None:
-    """Nothing begins before 0 or its release, nothing ends after its deadline."""
+    """Nothing begins before it may, starts before its release or ends after its deadline."""
     wrong = np.flatnonzero((answer.start < problem.release) | (answer.start > NEVER))
     if len(wrong):
         p = int(wrong[0])
         return f"process {problem.labels[p]!r} starts at {answer.start[p]:,}, allowed from {problem.release[p]:,} on"
-    wrong = np.flatnonzero(answer.begin(problem) < 0)
+    begin = answer.begin(problem)
+    wrong = np.flatnonzero(begin < problem.earliest)
     if len(wrong):
-        return f"process {problem.labels[int(wrong[0])]!r} would load before time 0"
+        p = int(wrong[0])
+        return f"units begin with process {problem.labels[p]!r} at {begin[p]:,}, allowed from {problem.earliest[p]:,} on"
     end = answer.end(problem)
     wrong = np.flatnonzero(end > problem.deadline)
     if len(wrong):

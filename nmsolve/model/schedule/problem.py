@@ -214,6 +214,8 @@ class ScheduleProblem:
         hops and bytes loaded; ``weighted``, the sum of ``weights``
     weights : names and whole factors, for ``weighted`` only
     ceilings : values of other objectives that may not be exceeded
+    ready : (P,) tick before which its units must not begin to work for a process, the load included; None for 0. (What is
+        planned anew after a fault cannot load in the past; a ``release`` alone may be preceded by a load.)
     """
 
     name: str
@@ -236,6 +238,7 @@ class ScheduleProblem:
     objective: str = "makespan"
     weights: tuple[tuple[str, int], ...] = ()
     ceilings: Ceilings = ()
+    ready: IntArray | None = None
 
     def __post_init__(self) -> None:
         if self.objective not in OBJECTIVES:
@@ -292,10 +295,12 @@ class ScheduleProblem:
         fine = fine and not bool(((m.unit_set >= 0) & (m.span == 0)).any())
         held = m.item >= 0
         fine = fine and bool((d.unit_set[m.item[held]] == m.unit_set[held]).all())
-        for v in (self.task, self.partner, self.release, self.deadline, self.due, self.weight):
+        for v in (self.task, self.partner, self.release, self.deadline, self.due, self.weight, self.earliest):
             fine = fine and v.shape == (self.count,)
         fine = fine and len(set(self.labels)) == self.count and self.capacity.shape == (len(self.resources),)
-        fine = fine and bool((self.release >= 0).all() and (self.weight >= 0).all())
+        fine = fine and bool(
+            (self.release >= 0).all() and (self.weight >= 0).all() and (self.earliest >= 0).all()
+        )
         if not fine:
             raise InputError("processes, modes and items do not fit together", self.name, "one entry each")
         empty = np.flatnonzero(np.diff(m.first) < 1)
@@ -364,6 +369,11 @@ class ScheduleProblem:
         return OBJECTIVES[self.objective]
 
     @cached_property
+    def earliest(self) -> IntArray:
+        """(P,) ``ready``, or zeros."""
+        return np.zeros(self.count, np.int64) if self.ready is None else self.ready
+
+    @cached_property
     def horizon(self) -> int:
         """Ticks within which one process after the other can run, all loads and transfers included."""
         m, e, n = self.modes, self.edges, self.network
@@ -371,7 +381,8 @@ class ScheduleProblem:
         spans = int(np.maximum.reduceat(m.span + load, m.first[:-1]).sum())
         far = int(self.sets.hops.max(initial=0)) * n.hop_time
         moves = int(np.where(e.bytes > 0, far + (-(-e.bytes // n.bandwidth) if n.bandwidth else 0), 0).sum())
-        return int(self.release.max(initial=0)) + spans + moves + int(e.convert.sum())
+        first = int(np.maximum(self.release, self.earliest).max(initial=0))
+        return first + spans + moves + int(e.convert.sum())
 
     @cached_property
     def before(self) -> tuple[IntArray, IntArray]:
@@ -434,7 +445,7 @@ class ScheduleProblem:
             self.task, self.partner, u.memory, u.hops, u.idle, u.off, u.off_time, u.wake_time, u.switch_energy,
             s.indptr, s.members, m.first, m.span, m.unit_set, m.demand, m.energy, m.item, m.working,
             d.unit_set, d.bytes, d.load, d.energy, e.source, e.target, e.bytes, e.convert,
-            self.capacity, self.release, self.deadline, self.due, self.weight,
+            self.capacity, self.release, self.deadline, self.due, self.weight, self.earliest,
         )  # fmt: skip
         for array in arrays:
             whole = np.ascontiguousarray(array, np.int64)

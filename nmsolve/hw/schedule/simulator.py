@@ -1,0 +1,166 @@
+"""The queues of a schedule run on a simulated component (M4.7): do starts, ends, memory, power and energy come out as planned?
+
+Every unit has a controller with its queue, processors, a memory, a router and a data organiser. A controller takes the next
+process of its queue when the last one has ended. A gang begins when all its units are free and awake and its time has come; it
+loads its static data if it has to, starts when its inputs have arrived and have been converted, and its turn at shared
+resources has come. Nothing begins or starts before its planned tick: controllers are triggered by time, so units can be woken
+in advance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmsolve.hw.schedule.evaluate import PPM
+from nmsolve.hw.schedule.event_kernels import Component, Plan, component, run_events
+from nmsolve.hw.schedule.power import gaps_of
+from nmsolve.model.schedule.check import holds
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.queues import Queues
+from nmsolve.model.schedule.schedule import Schedule, on_units
+from nmsolve.model.types import IntArray
+
+
+def queues_of(problem: ScheduleProblem, answer: Schedule) -> Queues:
+    """Return the queues of a legal schedule, with the best switching."""
+    process, unit = on_units(problem, answer.mode)
+    order = np.lexsort((answer.begin(problem)[process], unit))
+    process, unit = process[order], unit[order]
+    indptr = np.searchsorted(unit, np.arange(problem.units.count + 1))
+    gaps = gaps_of(problem, answer)
+    dark = set(zip(gaps.unit[gaps.off].tolist(), gaps.begin[gaps.off].tolist(), strict=True))
+    ends = answer.end(problem)[process].tolist()
+    off = [(u, end) in dark for u, end in zip(unit.tolist(), ends, strict=True)]
+    return Queues(indptr, process, np.array(off, bool))
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """What happened.
+
+    Attributes
+    ----------
+    begin, start, end : (P,) ticks, -1 for what never came to run
+    peak : (U,) most bytes that each memory held
+    busy, idle, dark : (U,) ticks at work, on without work, and off between two processes
+    switches : (U,) times that a unit was woken
+    dark_begin : (Q,) when the unit of a queue's entry was switched off after it, -1 if it was not
+    energy : its parts by name
+    objectives : all but ``weighted`` by name
+    events : how many happened
+    """
+
+    begin: IntArray
+    start: IntArray
+    end: IntArray
+    peak: IntArray
+    busy: IntArray
+    idle: IntArray
+    dark: IntArray
+    switches: IntArray
+    dark_begin: IntArray
+    energy: dict[str, int]
+    objectives: dict[str, int]
+    events: int
+
+
+def plan_of(problem: ScheduleProblem, answer: Schedule, queues: Queues) -> Plan:
+    """Return what the controllers know of a legal schedule and its queues."""
+    m, e, d = problem.modes, problem.edges, problem.items
+    item, mode = m.item[answer.mode], answer.mode
+    needed = np.where(item >= 0, np.append(d.bytes, 0)[item], 0)
+    _, until, _ = holds(problem, answer)
+    begin, end = answer.begin(problem), answer.end(problem)
+    process, unit = on_units(problem, mode)
+    out_ptr, out = problem.after
+    span = m.span[mode]
+    rank = np.empty(problem.count, np.int64)
+    rank[problem.order] = np.arange(problem.count)
+    demand = m.demand[mode] * (span > 0)[:, None]
+    first = np.lexsort((rank, answer.start))
+    turns = [first[demand[first, r] > 0] for r in range(len(problem.resources))]
+    return Plan(
+        queue_ptr=queues.indptr, queue=queues.process, off_after=queues.off_after.astype(np.int64),
+        unit_ptr=np.searchsorted(process, np.arange(problem.count + 1)), unit=unit,
+        begin=begin, start=answer.start, load=answer.start - begin, span=span,
+        inputs=np.bincount(e.target, minlength=problem.count), out_ptr=out_ptr, out=e.target[out],
+        delay=problem.delay(out, mode[e.source[out]], mode[e.target[out]]),
+        gain=np.where(answer.loaded, needed, 0), work=m.working[mode], drop=np.where(until == end, needed, 0),
+        demand=demand, capacity=problem.capacity,
+        turn_ptr=np.cumsum([0, *map(len, turns)]), turn=np.concatenate([*turns, np.zeros(0, np.int64)]),
+        off_time=problem.units.off_time, wake_time=problem.units.wake_time,
+    )  # fmt: skip
+
+
+def simulate(
+    problem: ScheduleProblem, answer: Schedule, queues: Queues, plan: Plan | None = None
+) -> Simulated:
+    """Run the ``queues`` of a legal schedule.
+
+    ``plan`` : :func:`plan_of` these, or the same with other spans and delays.
+    """
+    plan = plan_of(problem, answer, queues) if plan is None else plan
+    c = component(plan)
+    events = int(run_events(plan, c))
+    return _seen(problem, answer, c, events)
+
+
+def _seen(problem: ScheduleProblem, answer: Schedule, c: Component, events: int) -> Simulated:
+    """Return what a component has seen, with its worth."""
+    u, e = problem.units, problem.edges
+    makespan = int(c.end.max(initial=0))
+    item = problem.modes.item[answer.mode][answer.loaded]
+    byte_hops = int((e.bytes * problem.hops_between(answer.mode[e.source], answer.mode[e.target])).sum())
+    lit = c.busy + c.idle
+    energy = {
+        "run": int(problem.modes.energy[answer.mode].sum()),
+        "load": int(problem.items.energy[item].sum()),
+        "transfer": byte_hops * problem.network.hop_energy,
+        "idle": int((c.idle * u.idle).sum()),
+        "off": int(((makespan - lit) * u.off).sum()),
+        "switch": int((c.switches * u.switch_energy).sum()),
+    }
+    idle, busy = int(c.idle.sum()), int(c.busy.sum())
+    size = np.diff(problem.sets.indptr)[problem.items.unit_set[item]]
+    objectives = {
+        "makespan": makespan,
+        "tardiness": int((problem.weight * np.maximum(0, c.end - problem.due)).sum()),
+        "idle": idle,
+        "energy": sum(energy.values()),
+        "waste": -(-PPM * idle // (idle + busy)) if idle else 0,
+        "moved": byte_hops + int((problem.items.bytes[item] * size).sum()),
+    }
+    return Simulated(
+        c.begin,
+        c.start,
+        c.end,
+        c.peak,
+        c.busy,
+        c.idle,
+        c.dark,
+        c.switches,
+        c.dark_begin,
+        energy,
+        objectives,
+        events,
+    )
+
+
+def difference(problem: ScheduleProblem, answer: Schedule, seen: Simulated) -> str | None:
+    """Say where what happened is not what the schedule says, or None: to the tick and the byte."""
+    for what, happened, planned in (
+        ("began", seen.begin, answer.begin(problem)),
+        ("started", seen.start, answer.start),
+        ("ended", seen.end, answer.end(problem)),
+    ):
+        wrong = np.flatnonzero(happened != planned)
+        if len(wrong):
+            p = int(wrong[0])
+            return f"process {problem.labels[p]!r} {what} at {happened[p]:,}, not at {planned[p]:,}"
+    over = np.flatnonzero(seen.peak > problem.units.memory)
+    if len(over):
+        u = int(over[0])
+        return f"unit {problem.units.names[u]!r} held {seen.peak[u]:,} bytes of {problem.units.memory[u]:,}"
+    return None
