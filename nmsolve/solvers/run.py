@@ -136,6 +136,21 @@ class Task(ABC, Generic[S]):
     def start(self, run: Run) -> list[Step]:
         """Tell the run what is known before, and plan it."""
 
+    def planned(self, run: Run, steps: list[Step], refusals: Mapping[str, str]) -> list[Step]:
+        """Return the ``steps`` after the first solution was offered, and what does not run was told.
+
+        Raises
+        ------
+        InputError : every engine that was asked for refuses the problem
+        """
+        run.not_run(refusals)
+        if run.options.engines and not steps:
+            reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
+            raise InputError(f"no engine takes this problem ({reasons})", "--engines", "engines that do")
+        if self.first is not None:
+            run.incumbent.offer("start", self.first, "given")
+        return steps
+
     def finish(self, run: Run) -> Bound | None:
         """Return what is left to do after the search; a bound on the solution's own part of the problem, if there is one."""
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -139,7 +139,7 @@ class AssignTask(Task[Assignment]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the warm start, then the engines as registered."""
-        return _started(self, run)
+        return self.planned(run, *plan_of(self.referee.problem, run.options.engines))
 
     def answer(self, lifted: IntArray) -> tuple[Assignment, Mapping[str, float]]:
         """Return the assignment of ``lifted`` (size,), and what it is worth in all objectives."""
@@ -186,7 +186,7 @@ class NetworkTask(Task[IntArray]):
 
     def start(self, run: Run) -> list[Step]:
         """Return the warm start, then the engines as registered."""
-        return _started(self, run)
+        return self.planned(run, *plan_of(self.referee.problem, run.options.engines))
 
     def answer(self, lifted: IntArray) -> tuple[IntArray, Mapping[str, float]]:
         """Return the strategies (N,) and their cost."""
@@ -195,15 +195,3 @@ class NetworkTask(Task[IntArray]):
     def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
         """Re-check with code that did not find the bound."""
         return check_assign_bound(self.problem, bound, seconds)
-
-
-def _started(task: Task[Any], run: Run) -> list[Step]:
-    """Return the plan of a run, after the warm start was offered and what does not run was told."""
-    steps, refusals = plan_of(task.referee.problem, run.options.engines)
-    run.not_run(refusals)
-    if run.options.engines and not steps:
-        reasons = "; ".join(f"{name}: {why}" for name, why in refusals.items())
-        raise InputError(f"no engine takes this problem ({reasons})", "--engines", "engines that do")
-    if task.first is not None:
-        run.incumbent.offer("start", task.first, "given")
-    return steps

@@ -1,0 +1,101 @@
+"""Processes to units and times: the best schedule found in the time given, and a bound on all others."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Unpack
+
+import numpy as np
+
+from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.model.bound import Bound, BoundCheck, Result
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.bounding import Bounded, bounding
+from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
+from nmsolve.solvers.schedule.recheck import check_schedule_bound
+from nmsolve.solvers.schedule.referee import ScheduleReferee
+from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
+from nmsolve.solvers.search.portfolio import Step
+
+
+def solve_schedule(
+    problem: ScheduleProblem,
+    *,
+    warm_start: Schedule | None = None,
+    known: Sequence[Bound] = (),
+    **options: Unpack[RunOptions],
+) -> Result[Schedule]:
+    """Decide for every process how, where and when it runs. Return the best schedule found in the time given, and a bound that
+    no schedule beats.
+
+    Parameters
+    ----------
+    warm_start : a schedule to start from
+    known : bounds from before; they count as far as they can be recomputed, else on their solver's word
+    options : as in :class:`nmsolve.solvers.run.Options`; ``engines`` are names from
+        :data:`nmsolve.solvers.schedule.registry.REGISTRY`, all that fit if not given
+
+    Returns
+    -------
+    Result
+        ``solution`` holds a mode and a start of every process, and what it loads; ``scores`` all objectives, whole
+
+    Raises
+    ------
+    InputError : an option is wrong, the warm start breaks a rule, or every chosen engine refuses the problem
+    """
+    options.setdefault("started", time.monotonic())
+    chosen = Options(**options, known=known, words=True)
+    chosen.require_gap()
+    return solve(ScheduleTask(problem, warm_start), chosen)
+
+
+def bound_schedule(problem: ScheduleProblem, given: Schedule, options: Options) -> Bounded[Schedule]:
+    """Bound how far the ``given`` schedule is from the best one.
+
+    Raises
+    ------
+    InputError : the schedule breaks a rule, or an option is wrong
+    """
+    return bounding(ScheduleTask(problem, given), options, "the schedule")
+
+
+class ScheduleTask(Task[Schedule]):
+    """Solutions are schedules."""
+
+    registry = REGISTRY
+
+    def __init__(self, problem: ScheduleProblem, warm_start: Schedule | None = None) -> None:
+        self.problem, self.referee, self.objective = problem, ScheduleReferee(problem), problem.objective
+        self.first = None if warm_start is None else warm_start.packed()
+        wrong = None if self.first is None else self.referee.complaint(self.first)
+        if wrong is not None:
+            text = f"the schedule to start from cannot be used: {wrong}"
+            raise InputError(text, "warm start", "a schedule of this problem")
+
+    def words(self, seed: int) -> str:
+        """Return sizes and seed."""
+        p = self.problem
+        where = f"{p.units.count} units" if p.units.count else f"{len(p.resources)} resources"
+        held = "".join(f", {name} at most {most:,.0f}" for name, most in p.ceilings)
+        return (
+            f"{p.count} processes in {p.modes.count} modes and {p.edges.count} dependencies on {where}, "
+            f"least {p.objective}{held}, seed {seed}"
+        )
+
+    def start(self, run: Run) -> list[Step]:
+        """Return the engines as registered, after the warm start was offered."""
+        return self.planned(run, *plan_of(self.problem, run.options.engines))
+
+    def answer(self, lifted: IntArray) -> tuple[Schedule, Mapping[str, float]]:
+        """Return the schedule of ``lifted`` (size,), and what it is worth in all objectives."""
+        found = Schedule.unpacked(np.array(lifted))
+        return found, {name: float(value) for name, value in all_objectives(self.problem, found).items()}
+
+    def recheck(self, bound: Bound, seconds: float) -> BoundCheck:
+        """Re-check with code that did not find the bound."""
+        return check_schedule_bound(self.problem, bound, seconds)

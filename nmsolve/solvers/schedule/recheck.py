@@ -1,0 +1,26 @@
+"""Bounds of schedules re-checked: which code recomputes which method, and whose word counts."""
+
+from __future__ import annotations
+
+from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.solvers.search.rechecked import recheck
+
+#: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
+RECHECKS: dict[str, str] = {}
+#: Engines that leave only a solver's status.
+WORDS: tuple[str, ...] = ("schedule-cpsat", "schedule-highs")
+
+
+def check_schedule_bound(
+    problem: ScheduleProblem, bound: Bound, seconds: float = 60.0, about: str | None = None
+) -> BoundCheck:
+    """Re-check a bound (:func:`nmsolve.solvers.search.rechecked.recheck`).
+
+    Notes
+    -----
+    What is recomputed uses no ceilings, so it holds under any. A solver's word counts for this very problem only.
+    """
+    return recheck(
+        problem, bound, seconds, about, checks=RECHECKS, words=WORDS, solutions="schedules", ceilings=problem.ceilings
+    )  # fmt: skip

@@ -1,0 +1,56 @@
+"""How the search judges schedules: every rule as it is stated, ceilings by the evaluator, the objective."""
+
+from __future__ import annotations
+
+from nmsolve.hw.schedule.evaluate import all_objectives, objective
+from nmsolve.model.schedule.check import schedule_complaint
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.types import IntArray
+
+
+class ScheduleReferee:
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Schedule.packed`.
+
+    ``exact``: objectives and bounds are whole numbers without rounding, so a gap of one is a gap.
+    """
+
+    exact = True
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self.problem = problem
+        self.size = 3 * problem.count
+
+    @property
+    def lattice(self) -> float:
+        """One: all objectives are whole numbers."""
+        return 1.0
+
+    def lift(self, solution: IntArray) -> IntArray:
+        """Return ``solution`` (size,) as it is."""
+        return solution
+
+    def complaint(self, lifted: IntArray) -> str | None:
+        """Return the first broken rule of the schedule (packed, one-dimensional), or None."""
+        if lifted.shape != (self.size,):
+            return f"{lifted.shape} numbers for {self.size}"
+        loaded = lifted[2 * self.problem.count :]
+        if ((loaded < 0) | (loaded > 1)).any():
+            return f"a process loads (1) or does not (0), not {loaded[(loaded < 0) | (loaded > 1)][0]}"
+        answer = Schedule.unpacked(lifted)
+        return schedule_complaint(self.problem, answer) or ceiling_complaint(self.problem, answer)
+
+    def score(self, lifted: IntArray) -> float:
+        """Return the problem's objective; ``lifted`` (size,)."""
+        return float(objective(self.problem, Schedule.unpacked(lifted)))
+
+
+def ceiling_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None:
+    """Return which ceiling on another objective a legal schedule exceeds, or None."""
+    if not problem.ceilings:
+        return None
+    values = all_objectives(problem, answer)
+    for name, most in problem.ceilings:
+        if values[name] > most:
+            return f"{name} is {values[name]:,}, the limit is {most:,.0f}"
+    return None

@@ -1,0 +1,20 @@
+"""Every engine for schedules, and the order in which a run uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.solvers.search.entries import Entry, steps_for
+from nmsolve.solvers.search.portfolio import Step
+
+#: Rules of the literature and of the method's own description, which a report compares every answer with.
+RULES = ("m4", "heft", "peft")
+
+#: Every engine; those that refuse a problem are left out of its run.
+REGISTRY: dict[str, Entry] = {}
+
+
+def plan_of(problem: ScheduleProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
+    """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
+    return steps_for(REGISTRY, problem, names, " for schedules")
