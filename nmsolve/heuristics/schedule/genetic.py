@@ -1,0 +1,129 @@
+"""The engine ``activity-lists``: genetic search over lists of processes that share resources, one mode each (RCPSP).
+
+A list becomes a schedule by serial generation, which is then justified to the right and to the left (Valls, Ballestín,
+Quintanilla 2005). A population without gain for long is given up for a new one.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nmsolve.heuristics.rng import new_rng
+from nmsolve.heuristics.schedule.genetic_breed import (
+    Population,
+    Work,
+    breed,
+    improve,
+    new_work,
+    sample,
+    settle,
+)
+from nmsolve.heuristics.schedule.genetic_serial import LATE, projects_of
+from nmsolve.model.engine import Context
+from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.types import IntArray
+
+#: Lists of a population, and children in a row without gain before it is given up.
+LISTS, STALL = 300, 100_000
+#: How strongly first lists prefer what much must follow, per tick.
+REGRET = 0.3
+#: Most ticks of a schedule: what is free in every tick is kept.
+MOST_TICKS = 2**22
+#: Seconds between two looks at the clock, about.
+PATIENCE = 0.06
+
+
+class ActivityLists:
+    """Makespans of processes without units."""
+
+    name = "activity-lists"
+    finds = "mappings"
+
+    def refuses(self, problem: ScheduleProblem) -> str | None:
+        """Units, choices, deadlines, other objectives."""
+        if bool((problem.modes.unit_set >= 0).any()) or problem.modes.count > problem.count:
+            return "takes processes with one mode and without units"
+        if problem.objective != "makespan" or problem.ceilings:
+            return "takes the makespan only"
+        if bool((problem.deadline < NEVER).any()):
+            return "takes no deadlines"
+        if problem.horizon >= MOST_TICKS:
+            return f"takes less than {MOST_TICKS:,} ticks"
+        return None
+
+    def run(self, problem: ScheduleProblem, context: Context) -> None:
+        """Breed until told to stop, or until the bound is reached."""
+        search = Search(problem, context.seed)
+        while not context.should_stop():
+            search.populate(context)
+            while search.breed(context):
+                search.take(context)
+
+
+class Search:
+    """One problem's lists and the best schedule of them."""
+
+    def __init__(self, problem: ScheduleProblem, seed: int) -> None:
+        self._problem, self._order, self._rng = problem, problem.order, new_rng(seed)
+        self._forward, self._backward = projects_of(problem, self._order)
+        n = problem.count
+        self._work: Work = new_work(self._forward, problem.horizon + 2)
+        self._lists = Population(
+            np.zeros((LISTS, n), np.int64), np.full(LISTS, LATE), np.zeros(LISTS, np.int64)
+        )
+        self._children, self._offered = 16, LATE
+
+    def populate(self, context: Context) -> None:
+        """Make a new population of random lists."""
+        self._lists.cost[:] = LATE
+        self._work.top[1] = LATE
+        for place in range(LISTS):
+            if context.should_stop():
+                return
+            sample(self._forward, self._backward, self._lists, self._work, self._rng, place, REGRET)
+            self._offer(context, "sampling")
+
+    def breed(self, context: Context) -> bool:
+        """Make children for a while; False if it is time for a new population or for an end."""
+        if context.should_stop() or context.bound() >= self._work.top[0]:
+            return False
+        since = time.perf_counter()
+        goes_on = breed(
+            self._forward, self._backward, self._lists, self._work, self._rng, self._children, STALL
+        )
+        took = time.perf_counter() - since
+        if took < PATIENCE / 2:
+            self._children *= 2
+        elif took > PATIENCE and self._children > 1:
+            self._children //= 2
+        self._offer(context, "breeding")
+        return bool(goes_on)
+
+    def take(self, context: Context) -> None:
+        """Add the schedule of another engine, if it is better than all here."""
+        packed, value = context.incumbent()
+        if packed is None or value >= self._work.top[0]:
+            return
+        start = Schedule.unpacked(packed).start[self._order]
+        self._work.order[:] = np.argsort(start, kind="stable")
+        now = improve(self._forward, self._backward, self._work, LATE)
+        if now < LATE:
+            place = int(self._lists.cost.argmax())
+            settle(self._lists, self._work, now, place)
+            self._offer(context, "justification")
+
+    def _offer(self, context: Context, move: str) -> None:
+        """Offer the best schedule if it is new."""
+        if self._work.top[0] < self._offered:
+            self._offered = int(self._work.top[0])
+            context.offer(self.packed(), move)
+
+    def packed(self) -> IntArray:
+        """Return the best schedule as engines offer it."""
+        start = np.empty(self._problem.count, np.int64)
+        start[self._order] = self._work.best - self._forward.span
+        none = np.zeros(len(start), bool)
+        return Schedule(self._problem.modes.first[:-1].copy(), start, none).packed()
