@@ -22,11 +22,13 @@ from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
 from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
+from nmsolve.hw.assignment.programs.values import sent, to_runtime
 from nmsolve.hw.assignment.roofline import Work
 from nmsolve.hw.assignment.runtime import runtime_name
 from nmsolve.hw.assignment.sessions import Patience, Session, Times, timed
 from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.errors import BackendError, InputError
+from nmsolve.model.formats.onnx.values import DTYPES
 from nmsolve.model.operators.classes import CONTROL
 from nmsolve.model.operators.graph import OperatorGraph
 
@@ -201,12 +203,21 @@ class _Profiler:
             self._add(key, times, threads, work._replace(kind=kind, bytes=work.bytes // 4))
 
     def copy(self, size: int, threads: int) -> None:
-        """Measure how long it takes to pass a tensor through a session: what a piece of a split model costs at its border (T)."""
+        """Measure what a tensor costs at the border of two pieces (T): the runner's copy, and the start of the next session."""
         key = Key(COPY, "{}", "", f"[[{size}]]")
         if self._known(key, threads):
             return
+        model = _copying(4)
         try:
-            times = self._trusted(f"copy of {size:,} bytes", lambda: self._session(_copying(size), threads))
+            session = Session(model.data, threads)
+            session.feed(model.feeds, model.outputs)
+            value = to_runtime(np.zeros(max(1, size), np.uint8), DTYPES.index("uint8"))
+
+            def border() -> None:
+                sent(value, "")
+                session.run()
+
+            times = self._trusted(f"copy of {size:,} bytes", lambda: timed(border, self.how.patience))
         except BackendError as error:
             self.out.failed[f"copy of {size:,} bytes"] = str(error)
             return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -103,44 +104,54 @@ def write_pieces(
     if len(table) < len(units) or not units:
         raise InputError("no units, or two of one name", where, "units with names of their own")
     home = home or next((u.name for u in units if u.host), units[0].name)
+    target = target or home
     graph = graph or load_onnx(model_path)
     model = read_model(model_path)
     scope = scope_of(model.graph, where)
-    target = target or home
     _require_placement(placement, {n.path for n in all_nodes(scope)}, {*table}, (home, target), where)
-    stripped = stripped_of(model)
     directory = _empty_folder(Path(folder))
-
-    def store(name: str, part: Any) -> tuple[str, str]:
-        data = part.SerializeToString()
-        _write(directory / f"{name}.onnx", data)
-        return f"{name}.onnx", hashlib.sha256(data).hexdigest()
-
-    said = predicted or Predicted({}, {}, {})
+    said, stripped = predicted or Predicted({}, {}, {}), stripped_of(model)
     split = Split(
         model, where, Types(model, where, bindings or {}), frozenset(stripped), placement, table, home, target,
-        frozenset(standing), store, said.operators, said.transfers,
+        frozenset(standing), _Store(directory), said.operators, said.transfers,
     )  # fmt: skip
     program = split_program(split, scope, graph)
-    memory = {u.name: u.memory for u in units}
-    peaks = plan_buffers(program, (home, target), memory, split.sizes)
+    peaks = plan_buffers(program, (home, target), {u.name: u.memory for u in units}, split.sizes)
     manifest = Manifest(
-        "nmsolve programs 1",
-        Identity(Path(model_path).name, file_hash(model_path)),
-        assignment or placement_hash(placement),
-        home,
-        target,
-        program.inputs,
-        [o.name for o in model.graph.output],
-        stripped,
-        list(units),
-        dict(bindings or {}),
-        program,
-        _with_weights(peaks, split.kept),
-        dict(said.total),
+        format="nmsolve programs 1",
+        model=Identity(Path(model_path).name, file_hash(model_path)),
+        assignment=assignment or placement_hash(placement),
+        home=home,
+        target=target,
+        inputs=program.inputs,
+        outputs=[o.name for o in model.graph.output],
+        weights=stripped,
+        units=list(units),
+        bindings=dict(bindings or {}),
+        program=program,
+        peaks=_with_weights(peaks, split.kept),
+        predicted=dict(said.total),
     )
     write_atomic(directory / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
     return manifest
+
+
+@dataclass(frozen=True)
+class _Store:
+    """Writes pieces into a folder. Not every piece waits for the disk: the manifest comes last and has their hashes."""
+
+    folder: Path
+
+    def __call__(self, name: str, part: Any) -> tuple[str, str]:
+        """Write the ``ModelProto`` of a piece; return the name of its file and its hash."""
+        path, data = self.folder / f"{name}.onnx", part.SerializeToString()
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            raise InputError(
+                f"cannot write: {reason(error)}", str(path), "a writable folder with enough space"
+            ) from None
+        return path.name, hashlib.sha256(data).hexdigest()
 
 
 def placement_hash(placement: Mapping[OperatorPath, str]) -> str:
@@ -158,16 +169,6 @@ def stripped_of(model: Any) -> list[str]:
     names = {n for p in model.metadata_props if p.key == STRIPPED for n in p.value.split("|")}
     given = {t.name for t in model.graph.initializer}
     return [i.name for i in model.graph.input if i.name in names and i.name not in given]
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write a piece. Not every piece waits for the disk: the manifest comes last and has their hashes."""
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise InputError(
-            f"cannot write: {reason(error)}", str(path), "a writable folder with enough space"
-        ) from None
 
 
 def _with_weights(
