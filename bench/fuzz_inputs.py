@@ -271,85 +271,122 @@ def _answers(folder: Path) -> None:
 
 def targets(folder: Path) -> list[Target]:
     """Everything that is fuzzed; the seeds are there."""
+    return [
+        *_graph_targets(folder),
+        *_machine_targets(folder),
+        *_mapping_targets(folder),
+        *_assignment_targets(folder),
+        *_answer_targets(folder),
+    ]
+
+
+def _graph_targets(folder: Path) -> list[Target]:
+    """Networks of every format: described, and converted where that is another way to read."""
     from nmsolve.cli import commands
-    from nmsolve.cli.check import run_score, run_verify
-    from nmsolve.cli.hw import run_show
     from nmsolve.cli.info import run_info
-    from nmsolve.cli.loading import load_certificates
-    from nmsolve.cli.simulate_setting import router
-    from nmsolve.hw.assignment.constraints import read_constraints
-    from nmsolve.hw.assignment.library import Library
-    from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
-    from nmsolve.hw.assignment.programs.reading import read_manifest
-    from nmsolve.hw.machines import load_machine
-    from nmsolve.hw.noc import read_trace
-    from nmsolve.model.formats import convert, load_instance
-    from nmsolve.model.formats.cost_graph import load_cost_graph
-    from nmsolve.model.formats.iopddl import load_iopddl
-    from nmsolve.model.mapping.constraints_file import load_constraints
-
-    rich, implied = load_instance(folder / "g.json")
-    assert implied is not None
-    board = load_machine("mesh:4x4")
-
-    def converted(path: Path) -> object:
-        return convert(path, path.parent / "out.nmz")
-
-    def scored(graph: str, machine: Path | str | None) -> Callable[[Path], object]:
-        board = None if machine is None else str(machine)
-        return lambda path: run_score(commands.ScoreOptions(path, folder / graph, board, json=True))
-
-    def placed(path: Path) -> object:
-        return matched(read_rules(path.read_bytes(), path), [Named("Conv", "Conv_0"), Named("Neg", "")], path)
+    from nmsolve.model.formats import convert
 
     def info(path: Path) -> object:
         return run_info(commands.InfoOptions(path, json=True))
 
-    def library(path: Path) -> object:
-        with Library(path) as known:
-            return [known.fit(e.key, e.processor, e.threads) for e in known.entries], known.fused
-
-    def verified(path: Path) -> object:
-        return run_verify(commands.VerifyOptions(path, bound=True, json=True))
+    def converted(path: Path) -> object:
+        return convert(path, path.parent / "out.nmz")
 
     graphs = (
         "g.json", "plain.json", "nets.json", "columns.json", "g.npz", "rows.npz", "g.nmz", "nets.nmz", "g.graph", "g.mtx",
         "g.dat", "g.txt", "g.csv", "g.hgr", "g.snn", "g.axh", "g.h5", "g.nir", "g.onnx",
     )  # fmt: skip
-    out = [Target(f"info {name}", folder / name, info) for name in graphs]
-    out += [
-        Target(f"convert {name}", folder / name, converted)
-        for name in ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
+    streams = ("g.npz", "g.nmz", "g.txt", "g.snn", "g.h5")
+    return [
+        *(Target(f"info {name}", folder / name, info) for name in graphs),
+        *(Target(f"convert {name}", folder / name, converted) for name in streams),
     ]
-    out += [
-        Target("machine", folder / "board.toml", lambda path: run_show(commands.ShowOptions(str(path)))),
-        Target(
-            "machine on preset",
-            folder / "preset.toml",
-            lambda path: run_show(commands.ShowOptions(str(path))),
-        ),
-        Target(
-            "processors", folder / "processors.toml", lambda path: run_show(commands.ShowOptions(str(path)))
-        ),
-        Target("demands", folder / "demands.json", read_constraints),
+
+
+def _machine_targets(folder: Path) -> list[Target]:
+    """Machines of like cores and of unlike processors, routers, traces."""
+    from nmsolve.cli import commands
+    from nmsolve.cli.hw import run_show
+    from nmsolve.cli.simulate_setting import router
+    from nmsolve.hw.machines import load_machine
+    from nmsolve.hw.noc import read_trace
+
+    board = load_machine("mesh:4x4")
+
+    def shown(path: Path) -> object:
+        return run_show(commands.ShowOptions(str(path)))
+
+    return [
+        Target("machine", folder / "board.toml", shown),
+        Target("machine on preset", folder / "preset.toml", shown),
+        Target("processors", folder / "processors.toml", shown),
         Target("router", folder / "router.toml", lambda path: router(str(path))),
         Target("trace", folder / "trace.csv", lambda path: read_trace(path, board, 10)),
+    ]
+
+
+def _mapping_targets(folder: Path) -> list[Target]:
+    """What goes with a network: demands, mappings in three forms, certificates, costs of layers."""
+    from nmsolve.cli import commands
+    from nmsolve.cli.check import run_score
+    from nmsolve.cli.loading import load_certificates
+    from nmsolve.model.formats import load_instance
+    from nmsolve.model.formats.cost_graph import load_cost_graph
+    from nmsolve.model.mapping.constraints_file import load_constraints
+
+    rich, implied = load_instance(folder / "g.json")
+    assert implied is not None
+
+    def scored(graph: str, machine: Path | None = None) -> Callable[[Path], object]:
+        board = None if machine is None else str(machine)
+        return lambda path: run_score(commands.ScoreOptions(path, folder / graph, board, json=True))
+
+    mapped = folder / "mapped"
+    return [
         Target(
             "constraints", folder / "constraints.json", lambda path: load_constraints(path, rich, implied)
         ),
-        Target("mapping.json", folder / "mapped" / "mapping.json", scored("g.json", folder / "board.toml")),
-        Target("sln", folder / "g.sln", scored("g.dat", None)),
-        Target("parts", folder / "parts.part.4", scored("g.json", None)),
-        Target("certificates", folder / "mapped" / "certificates.json", load_certificates),
+        Target("mapping.json", mapped / "mapping.json", scored("g.json", folder / "board.toml")),
+        Target("sln", folder / "g.sln", scored("g.dat")),
+        Target("parts", folder / "parts.part.4", scored("g.json")),
+        Target("certificates", mapped / "certificates.json", load_certificates),
         Target("cost graph", folder / "costs.json", load_cost_graph),
+    ]
+
+
+def _assignment_targets(folder: Path) -> list[Target]:
+    """What goes with operators on processors: demands, libraries, cost networks, programs, rules of compilers."""
+    from nmsolve.hw.assignment.constraints import read_constraints
+    from nmsolve.hw.assignment.library import Library
+    from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
+    from nmsolve.hw.assignment.programs.reading import read_manifest
+    from nmsolve.model.formats.iopddl import load_iopddl
+
+    def library(path: Path) -> object:
+        with Library(path) as known:
+            return [known.fit(e.key, e.processor, e.threads) for e in known.entries], known.fused
+
+    def placed(path: Path) -> object:
+        return matched(read_rules(path.read_bytes(), path), [Named("Conv", "Conv_0"), Named("Neg", "")], path)
+
+    programs = folder / "programs"
+    return [
+        Target("demands", folder / "demands.json", read_constraints),
         Target("library", folder / "library.db", library),
         Target("iopddl", folder / "network.json", load_iopddl),
         Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
-        Target("manifest", folder / "programs" / "manifest.json", lambda path: read_manifest(path.parent)),
-        Target("onnx-mlir", folder / "programs" / "onnx-mlir.json", placed),
+        Target("manifest", programs / "manifest.json", lambda path: read_manifest(path.parent)),
+        Target("onnx-mlir", programs / "onnx-mlir.json", placed),
     ]
-    out += [
-        Target(f"verify {name}", folder / name, verified)
-        for name in ("mapped", "placed", "joint", "front", "routed", "planned", "assigned", "network")
-    ]
-    return out
+
+
+def _answer_targets(folder: Path) -> list[Target]:
+    """Output folders of every command that writes one: verified with their bounds."""
+    from nmsolve.cli import commands
+    from nmsolve.cli.check import run_verify
+
+    def verified(path: Path) -> object:
+        return run_verify(commands.VerifyOptions(path, bound=True, json=True))
+
+    answers = ("mapped", "placed", "joint", "front", "routed", "planned", "assigned", "network")
+    return [Target(f"verify {name}", folder / name, verified) for name in answers]
