@@ -86,6 +86,7 @@ def test_a_huge_cost_means_never_and_an_empty_interval_needs_nothing(tmp_path):
         (("nodes", "usages", 1), [25], "$.problem.nodes.usages[1]: 1 entries; expected 2"),
         (("nodes", "usages", 1, 0), -3, "$.problem.nodes.usages[1]: a usage of -3"),
         (("nodes", "usages", 1, 0), 2**62, "$.problem.nodes.usages[1]: usages add up"),
+        (("nodes", "usages", 1, 0), 10**400, "$.problem.nodes.usages[1]: usages add up"),
         (("nodes", "intervals", 0), [70, 30], "$.problem.nodes.intervals[0]: found [70, 30]"),
         (("nodes", "intervals"), [[30, 70]], "$.problem.nodes.intervals: 1 entries for 5 nodes"),
         (("edges", "nodes", 1), [0, 5], "$.problem.edges.nodes[1]: there is no node 5"),

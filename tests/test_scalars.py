@@ -106,6 +106,24 @@ def test_a_program_says_what_is_missing() -> None:
     assert b.program().text()[-1] == "r = %2"
 
 
+@pytest.mark.parametrize("step", ["mul", "div"])
+@pytest.mark.parametrize("sum_", [False, True])
+def test_squares_of_squares_neither_grow_without_end_nor_are_multiplied_out(step: str, sum_: bool) -> None:
+    """A model may hold any arithmetic: 40 squares are a number of 2^40 times its bits, or a polynomial of as many terms."""
+    b = Builder()
+    one, value = b.const(1), b.symbol("n", True)
+    if sum_:
+        value = b.add("add", value, b.symbol("m", True))
+    for _ in range(40):
+        value = b.add(step, value, value if step == "mul" else b.add("div", one, value))
+    b.results["r"] = value
+    shorter, _ = optimised(b.program())
+    with pytest.raises(InputError, match="shape arithmetic cannot compute"):
+        b.program().run({"n": 3, "m": 4})
+    if not sum_:
+        assert b.program().run({"n": 1}) == shorter.run({"n": 1}) == {"r": 1}
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 50), st.integers(1, 50))
 def test_expressions_are_lowered_to_what_they_equal(x: int, y: int) -> None:

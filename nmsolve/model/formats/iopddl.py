@@ -245,7 +245,7 @@ def _demand(nodes: _Nodes, ptr: IntArray, where: str) -> IntArray:
         total += max(row)
         if total >= MOST:
             raise InputError(
-                f"usages add up to {total:.3g}", f"{where}.nodes.usages[{node}]", f"less than {MOST}"
+                f"usages add up to {MOST} or more", f"{where}.nodes.usages[{node}]", f"less than {MOST}"
             )
     amount = np.fromiter(chain.from_iterable(nodes.usages), np.int64)
     interval = np.repeat(np.array(nodes.intervals, np.int64), np.diff(ptr), axis=0)

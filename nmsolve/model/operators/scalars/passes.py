@@ -10,9 +10,11 @@ from typing import Any
 
 from nmsolve.model.errors import InputError
 from nmsolve.model.operators.scalars.lower import Unlowerable, lower
-from nmsolve.model.operators.scalars.program import GIVEN, STEPS, Builder, Number, ScalarProgram, Step
+from nmsolve.model.operators.scalars.program import GIVEN, Builder, Number, ScalarProgram, Step, computed
 from nmsolve.model.operators.symbols import floor_div, truncated_div
 
+#: A product of sums with more terms is not multiplied out.
+MOST_TERMS = 256
 #: Random values of the symbols with which a pass must keep every result, and the largest of them.
 TRIALS, LARGEST = 8, 4096
 
@@ -133,7 +135,7 @@ def _folded(builder: Builder, step: Step, args: tuple[int, ...]) -> int | None:
     known = [_constant(builder, a) for a in args]
     if all(v is not None for v in known):
         try:
-            return builder.const(STEPS[step.kind](*known))
+            return builder.const(computed(step.kind, known))
         except ArithmeticError:
             return None  # it fails when it runs, if it runs
     return _neutral(builder, step.kind, args, known)
@@ -206,15 +208,31 @@ def _expressions(program: ScalarProgram) -> dict[int, Any]:
             try:
                 values[k] = _expanded(forms[step.kind](*(values[a] for a in step.args)))
             except (TypeError, ValueError, ArithmeticError):
-                continue  # a truth value where SymPy wants a number: the step stays as it is
+                continue  # a truth value where SymPy wants a number, or too many terms: the step stays as it is
     return values
 
 
 def _expanded(e: Any) -> Any:
-    """Return a sum of products, so that like terms meet; what is not a number as it is."""
+    """Return a sum of products, so that like terms meet; what is not a number as it is. ValueError if it has too many terms."""
     import sympy
 
-    return sympy.expand(e) if isinstance(e, sympy.Expr) and not e.is_Atom else e
+    if not isinstance(e, sympy.Expr) or e.is_Atom:
+        return e
+    if sum(map(_terms, sympy.Add.make_args(e))) > MOST_TERMS:
+        raise ValueError("too many terms")
+    return sympy.expand(e)
+
+
+def _terms(product: Any) -> int:
+    """Return about how many terms a product has when it is multiplied out."""
+    import sympy
+
+    count = 1
+    for factor in sympy.Mul.make_args(product):
+        base, exponent = factor.as_base_exp()
+        times = min(int(exponent), MOST_TERMS) if exponent.is_Integer and exponent > 0 else 1
+        count *= len(sympy.Add.make_args(base)) ** times
+    return count
 
 
 def _copied(program: ScalarProgram, result: int, builder: Builder) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from nmsolve.model.errors import InputError
 Number: TypeAlias = "int | Fraction | bool"
 Value: TypeAlias = "int | Fraction | bool | str"
 
-#: No power of a number may be larger than 2 to this, in bits: lengths of tensors are nowhere near.
+#: No number may have more bits, above or below its line: lengths of tensors are nowhere near, and squares of squares grow fast.
 MOST_BITS = 4096
 
 
@@ -25,9 +25,12 @@ def truncated(a: Number, b: Number) -> Number:
 
 
 def power(a: Number, b: Number) -> Number:
-    """Return ``a ** b`` for whole ``b``. ArithmeticError if the result is huge or no fraction."""
+    """Return ``a ** b`` for whole ``b``. ArithmeticError if the result is far too large or no fraction."""
     base, exponent = Fraction(a), Fraction(b)
-    if exponent.denominator != 1 or abs(exponent) * max(1, base.numerator.bit_length()) > MOST_BITS:
+    bits = (
+        max(base.numerator.bit_length(), base.denominator.bit_length()) - 1
+    )  # of the result, for every factor, or more
+    if exponent.denominator != 1 or abs(exponent) * bits > MOST_BITS:
         raise ArithmeticError("a power that is no length")
     return _plain(base ** int(exponent))
 
@@ -59,6 +62,16 @@ STEPS: dict[str, Callable[..., Number]] = {
     "not": lambda a: not a,
     "select": lambda c, a, b: a if c else b,
 }
+
+
+def computed(kind: str, args: Iterable[Number]) -> Number:
+    """Return what a step makes of its arguments. ArithmeticError if it cannot, or of more than :data:`MOST_BITS`."""
+    value = STEPS[kind](*args)
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > MOST_BITS:
+        raise ArithmeticError("a number that is no length")
+    return value
+
+
 #: Steps whose arguments may change places.
 SYMMETRIC = frozenset({"add", "mul", "min", "max", "eq", "and", "or"})
 
@@ -114,7 +127,7 @@ class ScalarProgram:
                 known.append(step.value)  # type: ignore[arg-type]  # only symbols have names
             else:
                 try:
-                    known.append(STEPS[step.kind](*(known[k] for k in step.args)))
+                    known.append(computed(step.kind, (known[k] for k in step.args)))
                 except ArithmeticError:
                     bound = ", ".join(f"{name}={value}" for name, value in bindings.items())
                     raise InputError(
