@@ -1,0 +1,156 @@
+"""The engine ``tabu-blocks``: tabu search on critical processes, each on one unit of several that can run it (flexible job shops)."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from nmsolve.heuristics.rng import below, new_rng
+from nmsolve.heuristics.schedule.tabu_blocks import BEST, NOW, RULES, copy, new_work, shake, tabu
+from nmsolve.heuristics.schedule.tabu_shop import State, construct, modes_in, new_state, settle, shop_of
+from nmsolve.model.engine import Context
+from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.types import IntArray
+
+#: Moves in a row without gain before the search goes on elsewhere.
+STALL = 20_000
+#: Schedules that are kept to go on from, and moves at random before that.
+ELITES, SHAKES = 6, 12
+#: Random factors of first schedules reach this far above 1.
+NOISE = 0.3
+#: Seconds between two looks at the clock, about.
+PATIENCE = 0.06
+
+
+class TabuBlocks:
+    """Makespans of processes on one unit each."""
+
+    name = "tabu-blocks"
+    finds = "mappings"
+
+    def refuses(self, problem: ScheduleProblem) -> str | None:
+        """Gangs, resources, deadlines, loads that take time, memories that are tight, other objectives."""
+        if problem.objective != "makespan" or problem.ceilings:
+            return "takes the makespan only"
+        used = problem.modes.unit_set
+        if bool((used < 0).any()) or bool((np.diff(problem.sets.indptr)[used] != 1).any()):
+            return "takes processes on one unit each"
+        if bool((problem.modes.demand > 0).any()):
+            return "takes no resources"
+        if bool((problem.deadline < NEVER).any()):
+            return "takes no deadlines"
+        if bool((problem.items.load > 0).any()):
+            return "takes no static data whose load takes time"
+        return None if _roomy(problem) else "takes no memories that may be too small"
+
+    def run(self, problem: ScheduleProblem, context: Context) -> None:
+        """Search until told to stop, or until the bound is reached."""
+        Search(problem, context.seed).run(context)
+
+
+def _roomy(problem: ScheduleProblem) -> bool:
+    """Return whether every memory holds all that may ever be in it."""
+    m, d, sets = problem.modes, problem.items, problem.sets
+    unit = sets.members[sets.indptr[:-1]]
+    held, most = (np.zeros(problem.units.count, np.int64) for _ in range(2))
+    np.add.at(held, unit[d.unit_set], d.bytes)
+    np.maximum.at(most, unit[m.unit_set], m.working)
+    return bool((held + most <= problem.units.memory).all())
+
+
+class Search:
+    """One problem's elites, and the best schedule."""
+
+    def __init__(self, problem: ScheduleProblem, seed: int) -> None:
+        self._problem, self._order, self._rng = problem, problem.order, new_rng(seed)
+        self._modes = modes_in(problem, self._order)
+        self._shop = shop_of(problem, self._order)
+        self._now, self._best = new_state(self._shop), new_state(self._shop)
+        self._work = new_work(self._shop)
+        self._elites: list[tuple[int, State]] = []
+        self._moves, self._offered = 16, NEVER
+
+    def run(self, context: Context) -> None:
+        """Tabu search from first schedules, then from changed elites."""
+        while not context.should_stop():
+            self._begin()
+            while self._improve(context):
+                pass
+            if context.should_stop() or context.bound() >= self._offered:
+                return
+            self._keep()
+            self._take(context)
+
+    def _begin(self) -> None:
+        """Go on from a new schedule, or from an elite."""
+        if len(self._elites) < ELITES:
+            value = construct(self._shop, self._now, self._rng, NOISE)
+        else:
+            _, state = self._elites[int(below(self._rng, len(self._elites)))]
+            copy(state, self._now)
+            settle(self._shop, self._now)
+            value = shake(self._shop, self._now, self._work, self._rng, SHAKES)
+        self._work.rule[0] = below(self._rng, len(RULES))
+        self._work.until[:] = 0
+        self._work.counts[:] = 0
+        self._work.counts[[NOW, BEST]] = value
+        copy(self._now, self._best)
+
+    def _improve(self, context: Context) -> bool:
+        """Search for a while; False if it is time to go on elsewhere, or to end."""
+        self._offer(context)
+        if context.should_stop() or context.bound() >= self._offered:
+            return False
+        since = time.perf_counter()
+        goes_on = tabu(self._shop, self._now, self._best, self._work, self._rng, self._moves, STALL)
+        took = time.perf_counter() - since
+        if took < PATIENCE / 2:
+            self._moves *= 2
+        elif took > PATIENCE and self._moves > 1:
+            self._moves //= 2
+        self._offer(context)
+        return bool(goes_on)
+
+    def _keep(self) -> None:
+        """Add the best schedule of this search to the elites, in place of the worst of too many."""
+        state = new_state(self._shop)
+        copy(self._best, state)
+        self._elites.append((int(self._work.counts[BEST]), state))
+        if len(self._elites) > ELITES:
+            self._elites.remove(max(self._elites, key=lambda e: e[0]))
+
+    def _take(self, context: Context) -> None:
+        """Add the schedule of another engine to the elites, if it is better than all here."""
+        packed, value = context.incumbent()
+        if packed is None or value >= self._offered:
+            return
+        answer = Schedule.unpacked(packed)
+        state = new_state(self._shop)
+        inverse = np.empty(len(self._modes), np.int64)
+        inverse[self._modes] = np.arange(len(self._modes))
+        state.mode[:] = inverse[answer.mode[self._order]]
+        state.unit[:], state.span[:] = self._shop.unit[state.mode], self._shop.span[state.mode]
+        for i in np.argsort(answer.start[self._order], kind="stable").tolist():
+            u = state.unit[i]
+            state.queue[u, state.length[u]] = i
+            state.length[u] += 1
+        made = int(settle(self._shop, state))
+        if made >= 0:
+            self._elites.append((made, state))
+
+    def _offer(self, context: Context) -> None:
+        """Offer the best schedule if it is new."""
+        if self._work.counts[BEST] < self._offered:
+            self._offered = int(self._work.counts[BEST])
+            context.offer(self.packed(), "tabu search")
+
+    def packed(self) -> IntArray:
+        """Return the best schedule of this search as engines offer it."""
+        settle(self._shop, self._best)
+        n = self._problem.count
+        mode, start = np.empty(n, np.int64), np.empty(n, np.int64)
+        mode[self._order] = self._modes[self._best.mode]
+        start[self._order] = self._best.end - self._best.span
+        return Schedule(mode, start, self._problem.modes.item[mode] >= 0).packed()
