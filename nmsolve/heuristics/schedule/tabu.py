@@ -1,4 +1,4 @@
-"""The engine ``tabu-blocks``: tabu search on critical processes, each on one unit of several that can run it (flexible job shops)."""
+"""The engine ``tabu-blocks``: tabu search on critical processes, each on one of several units (flexible job shops)."""
 
 from __future__ import annotations
 

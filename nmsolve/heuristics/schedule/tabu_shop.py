@@ -82,11 +82,8 @@ def shop_of(problem: ScheduleProblem, order: IntArray) -> Shop:
     some = problem.sets.indptr[:-1][sets]
     unit = problem.sets.members[some]
     source, target = number[e.source], number[e.target]
-    edges = []
-    for a, b in ((source, target), (target, source)):
-        by = np.argsort(b, kind="stable")
-        at = np.concatenate([[0], np.cumsum(np.bincount(b, minlength=n))]).astype(np.int64)
-        edges += [at, a[by], by.astype(np.int64)]
+    before_at, before, before_edge = _by_end(source, target, n)
+    after_at, after, after_edge = _by_end(target, source, n)
     hops = problem.units.hops
     far = np.where(hops > 0, hops * net.hop_time, -1)
     np.fill_diagonal(far, -1)
@@ -97,8 +94,15 @@ def shop_of(problem: ScheduleProblem, order: IntArray) -> Shop:
     count = np.diff(m.first)[order]
     return Shop(
         np.concatenate([[0], np.cumsum(count)]).astype(np.int64), unit, m.span[mode], problem.release[order],
-        *edges, e.convert.astype(np.int64), sent.astype(np.int64), far.astype(np.int64), np.array([int(delays)]),
+        before_at, before, before_edge, after_at, after, after_edge, e.convert.astype(np.int64), sent.astype(np.int64), far.astype(np.int64), np.array([int(delays)]),
     )  # fmt: skip
+
+
+def _by_end(one: IntArray, other: IntArray, n: int) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the dependencies by their ``other`` end: CSR of the ends ``one``, and the numbers of the dependencies."""
+    by = np.argsort(other, kind="stable")
+    at = np.concatenate([[0], np.cumsum(np.bincount(other, minlength=n))]).astype(np.int64)
+    return at, one[by], by.astype(np.int64)
 
 
 def modes_in(problem: ScheduleProblem, order: IntArray) -> IntArray:
@@ -120,7 +124,7 @@ def new_state(shop: Shop) -> State:
 @embedded_callee
 def delay(s: Shop, edge: int, one: int, other: int) -> int:
     """Return the ticks of a dependency between two units."""
-    ticks = s.convert[edge]
+    ticks: int = s.convert[edge]
     if s.sent[edge] >= 0 and s.far[one, other] >= 0:
         ticks += s.far[one, other] + s.sent[edge]
     return ticks
