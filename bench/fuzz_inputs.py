@@ -259,6 +259,8 @@ def _answers(folder: Path) -> None:
         "pin": {"kind:Shape": "cpu"}, "forbid": {"Concat*": ["npu"]}, "together": [["kind:Conv", "kind:MaxPool"]],
         "memory": {"dram": 10_000_000},
     }))  # fmt: skip
+    hand = {"operators": {"Conv*": "npu", "kind:Shape": "cpu", "Con?at*": "npu", "*": "cpu"}}
+    (folder / "hand.json").write_text(json.dumps(hand))
     preset = resources.files("nmsolve.hw") / "presets" / "processors" / "laptop-npu.toml"
     (folder / "processors.toml").write_bytes(preset.read_bytes())
     bind = ("--bind", "n=1,h=8", "--constraints", demands, "--objective", "energy,latency")
@@ -358,25 +360,37 @@ def _assignment_targets(folder: Path) -> list[Target]:
     """What goes with operators on processors: demands, libraries, cost networks, programs, rules of compilers."""
     from nmsolve.hw.assignment.constraints import read_constraints
     from nmsolve.hw.assignment.library import Library
-    from nmsolve.hw.assignment.programs.onnx_mlir import Named, matched, read_rules
+    from nmsolve.hw.assignment.machine_file import load_processors
+    from nmsolve.hw.assignment.programs.foreign import read_foreign
     from nmsolve.hw.assignment.programs.reading import read_manifest
+    from nmsolve.hw.assignment.programs.run import run_programs
+    from nmsolve.hw.assignment.state import state_assignment
     from nmsolve.model.formats.iopddl import load_iopddl
+    from nmsolve.model.formats.onnx import load_onnx
+    from nmsolve.model.operators.scalars.files import read_scalars
+
+    model, bindings = folder / "g.onnx", {"n": 1, "h": 8}
+    graph, machine = load_onnx(model), load_processors(str(folder / "processors.toml"))
+    stated = state_assignment(graph, machine, bindings=bindings)
 
     def library(path: Path) -> object:
         with Library(path) as known:
             return [known.fit(e.key, e.processor, e.threads) for e in known.entries], known.fused
 
-    def placed(path: Path) -> object:
-        return matched(read_rules(path.read_bytes(), path), [Named("Conv", "Conv_0"), Named("Neg", "")], path)
+    def demanded(path: Path) -> object:
+        return state_assignment(graph, machine, bindings=bindings, constraints=read_constraints(path))
 
     programs = folder / "programs"
     return [
-        Target("demands", folder / "demands.json", read_constraints),
+        Target("demands", folder / "demands.json", demanded),
         Target("library", folder / "library.db", library),
         Target("iopddl", folder / "network.json", load_iopddl),
         Target("iopddl, packed", folder / "network.json.gz", load_iopddl),
         Target("manifest", programs / "manifest.json", lambda path: read_manifest(path.parent)),
-        Target("onnx-mlir", programs / "onnx-mlir.json", placed),
+        Target("programs", programs, lambda path: run_programs(path, model, bindings=[bindings])),
+        Target("scalars", folder / "assigned" / "programs" / "scalars.json", read_scalars),
+        Target("onnx-mlir", programs / "onnx-mlir.json", lambda path: read_foreign(path, stated)),
+        Target("by hand", folder / "hand.json", lambda path: read_foreign(path, stated)),
     ]
 
 

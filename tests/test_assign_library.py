@@ -439,3 +439,14 @@ def test_profile_refuses_what_it_cannot_do(
     given: list[Any] = ["profile", tiny(tmp_path), *options]
     code, _, err = call(*given)
     assert code == 2 and words in err and err.count("\n") == 1
+
+
+def test_a_node_that_is_too_large_to_be_measured_is_named(tmp_path: Path, call: Called) -> None:
+    """The other nodes go on: no memory is asked for that the host may not have."""
+    pytest.importorskip("onnxruntime")
+    told = ("profile", tiny(tmp_path), "-l", tmp_path / "l.db", "--no-fused", "--runs", 3, "--seconds", 0.001)
+    code, out, _ = call(*told, "--bind", f"n={2**26}", "--json")
+    row = json.loads(out)
+    assert code == 0 and row["failed"].keys() >= {"MatMul_0", "MatMul_0 in integers", "Relu_2"}
+    assert all("too large to be measured" in why for why in row["failed"].values())
+    assert row["measured"] >= 1

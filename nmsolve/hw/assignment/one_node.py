@@ -153,7 +153,12 @@ def _type(tensor: Tensor) -> int:
 
 
 def integer_twin(step: Step, bindings: Mapping[str, int], seed: int = 0) -> tuple[str, Model] | None:
-    """Return the integer form of a float product (``MatMulInteger``, ``ConvInteger``) as a model of one node, or None."""
+    """Return the integer form of a float product (``MatMulInteger``, ``ConvInteger``) as a model of one node, or None.
+
+    Raises
+    ------
+    BackendError : factors too large to be made up
+    """
     from onnx import helper, numpy_helper
 
     graph, operator = step.graph, step.operator
@@ -167,10 +172,7 @@ def integer_twin(step: Step, bindings: Mapping[str, int], seed: int = 0) -> tupl
         return None
     shapes = [tuple(bind(d, bindings) for d in t.shape or ()) for t in tensors]
     rng = np.random.default_rng(seed)
-    x, w = (
-        rng.integers(0, 255, shapes[0]).astype(np.uint8),
-        rng.integers(-127, 127, shapes[1]).astype(np.int8),
-    )
+    x, w = random_array("uint8", shapes[0], rng, 255), random_array("int8", shapes[1], rng, 127)
     settings = {k: v for k, v in operator.attributes.items() if operator.kind == "Conv" and v is not None}
     kind = forms[operator.kind]
     node = helper.make_node(kind, ["in0", "in1"], ["out0_0"], **settings)

@@ -23,6 +23,7 @@ from nmsolve.hw.assignment.library_rows import COPY, Entry, Fused
 from nmsolve.hw.assignment.machine import MOST_THREADS
 from nmsolve.hw.assignment.one_node import Model, NodeModels, integer_twin
 from nmsolve.hw.assignment.programs.values import sent, to_runtime
+from nmsolve.hw.assignment.random_values import random_array
 from nmsolve.hw.assignment.roofline import Work
 from nmsolve.hw.assignment.runtime import runtime_name
 from nmsolve.hw.assignment.sessions import Patience, Session, Times, timed
@@ -211,7 +212,8 @@ class _Profiler:
         try:
             session = Session(model.data, threads)
             session.feed(model.feeds, model.outputs)
-            value = to_runtime(np.zeros(max(1, size), np.uint8), DTYPES.index("uint8"))
+            array = random_array("uint8", (max(1, size),), np.random.default_rng(0))
+            value = to_runtime(array, DTYPES.index("uint8"))
 
             def border() -> None:
                 sent(value, "")

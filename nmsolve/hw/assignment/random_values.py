@@ -24,8 +24,8 @@ NUMERIC = (
 BATCH, OTHERS = (1, 2, 3), (16, 24, 40)
 #: Most turns of a loop that an input counts.
 TURNS = 3
-#: Most elements of a random input or weight.
-LARGEST = 2**31
+#: Most elements of a random input or weight of a model, and of a node that is measured alone.
+LARGEST, LARGEST_ALONE = 2**31, 2**28
 
 
 def input_shape_table(model: Any, names: Sequence[str]) -> dict[str, tuple[Any, ...]]:
@@ -156,10 +156,12 @@ def random_array(dtype: str, shape: tuple[int, ...], rng: np.random.Generator, m
 
     Raises
     ------
-    BackendError : a type of elements without random values
+    BackendError : a type of elements without random values, or too many elements
     """
     if dtype not in NUMERIC:
         raise BackendError(f"no random values of type {dtype or 'unknown'}")
+    if math.prod(shape) > LARGEST_ALONE:
+        raise BackendError(f"a tensor of {math.prod(shape):,} elements is too large to be measured")
     if dtype.startswith("float"):
         return np.asarray(0.05 + 0.95 * rng.random(shape, np.float32), dtype)
     if dtype == "bool":

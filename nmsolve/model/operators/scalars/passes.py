@@ -133,9 +133,10 @@ def _folded(builder: Builder, step: Step, args: tuple[int, ...]) -> int | None:
     if step.kind in GIVEN:
         return None
     known = [_constant(builder, a) for a in args]
-    if all(v is not None for v in known):
+    values = [v for v in known if v is not None]
+    if len(values) == len(known):
         try:
-            return builder.const(computed(step.kind, known))
+            return builder.const(computed(step.kind, values))
         except ArithmeticError:
             return None  # it fails when it runs, if it runs
     return _neutral(builder, step.kind, args, known)
