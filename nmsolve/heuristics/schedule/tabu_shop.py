@@ -94,7 +94,8 @@ def shop_of(problem: ScheduleProblem, order: IntArray) -> Shop:
     count = np.diff(m.first)[order]
     return Shop(
         np.concatenate([[0], np.cumsum(count)]).astype(np.int64), unit, m.span[mode], problem.release[order],
-        before_at, before, before_edge, after_at, after, after_edge, e.convert.astype(np.int64), sent.astype(np.int64), far.astype(np.int64), np.array([int(delays)]),
+        before_at, before, before_edge, after_at, after, after_edge,
+        e.convert.astype(np.int64), sent.astype(np.int64), far.astype(np.int64), np.array([int(delays)]),
     )  # fmt: skip
 
 

@@ -12,7 +12,18 @@ from nmsolve.solvers.search.portfolio import Step
 RULES = ("m4", "heft", "peft")
 
 #: Every engine; those that refuse a problem are left out of its run.
-REGISTRY: dict[str, Entry] = {}
+REGISTRY: dict[str, Entry] = {
+    "activity-lists": Entry(
+        "heuristics.schedule.genetic:ActivityLists",
+        "genetic search over lists of processes that share resources",
+        repeat=True,
+    ),
+    "tabu-blocks": Entry(
+        "heuristics.schedule.tabu:TabuBlocks",
+        "tabu search on critical processes, each on one of several units",
+        repeat=True,
+    ),
+}
 
 
 def plan_of(problem: ScheduleProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
