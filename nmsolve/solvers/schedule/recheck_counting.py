@@ -1,0 +1,256 @@
+"""Bounds of schedules by paths and by prices, recomputed from the problem as stated, in plain Python and whole numbers.
+
+Uses neither the code that found them nor its program: see :func:`_priced` for what a certificate proves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from nmsolve.model.bound import Bound, BoundCheck, float_below
+from nmsolve.model.errors import CertificateError
+from nmsolve.model.schedule.problem import ScheduleProblem
+
+#: Certificates have no larger numbers.
+LARGEST = 2**100
+
+
+def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
+    """Recompute a bound; the work is about linear in problem and certificate, so ``seconds`` are not needed.
+
+    Raises
+    ------
+    CertificateError : the certificate is damaged, or about another problem
+    """
+    paths = _Paths(problem)
+    if bound.method == "critical-path":
+        proved = paths.infeasible() or paths.value()
+        text = "longest paths prove"
+    else:
+        proved = paths.infeasible() or _priced(paths, bound.certificate)
+        text = "prices prove"
+    holds = bound.value <= proved
+    said = "that there is no schedule" if proved == math.inf else f"{proved:,}"
+    text = f"{text} {said}"
+    return BoundCheck(
+        holds, float_below(proved), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+    )
+
+
+class _Paths:
+    """Earliest starts and least tails of all modes, by recursion over the dependencies in plain numbers."""
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        self.problem = problem
+        m = problem.modes
+        self.modes = [range(a, b) for a, b in zip(m.first[:-1].tolist(), m.first[1:].tolist(), strict=True)]
+        self.span, self.set, self.item = m.span.tolist(), m.unit_set.tolist(), m.item.tolist()
+        self.load = [problem.items.load[i].item() if i >= 0 else 0 for i in self.item]
+        self.hops = problem.sets.hops.tolist()
+        self.process = [p for p, own in enumerate(self.modes) for _ in own]
+        self.ceiling = min((most for name, most in problem.ceilings if name == "makespan"), default=math.inf)
+        e = problem.edges
+        self.edges = list(zip(*(x.tolist() for x in (e.source, e.target, e.bytes, e.convert)), strict=True))
+        self.head, self.tail = self._heads(), self._tails()
+        late = problem.deadline.tolist()
+        timely = [self.head[k] + self.span[k] <= late[p] for k, p in enumerate(self.process)]
+        through = [self.head[k] + self.span[k] + self.tail[k] for k in range(len(self.span))]
+        self.low = max(min((through[k] for k in own if timely[k]), default=math.inf) for own in self.modes)
+        self.fine = [timely[k] and through[k] <= self.ceiling for k in range(len(through))]
+
+    def _delay(self, size: int, convert: int, a: int, b: int) -> int:
+        far = self.hops[self.set[a]][self.set[b]] if self.set[a] >= 0 and self.set[b] >= 0 else 0
+        if not far or not size:
+            return convert
+        net = self.problem.network
+        return convert + far * net.hop_time + _over(size, net.bandwidth)
+
+    def _heads(self) -> list[int]:
+        """A start waits for its release, for the load of its data by whoever loads them, and for every input."""
+        problem = self.problem
+        into: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for source, target, size, convert in self.edges:
+            into[target].append((source, size, convert))
+        head = [0] * len(self.span)
+        for p in problem.order.tolist():
+            for k in self.modes[p]:
+                first = max(int(problem.release[p]), int(problem.earliest[p]), self.load[k])
+                for q, size, convert in into[p]:
+                    first = max(
+                        first,
+                        min(head[n] + self.span[n] + self._delay(size, convert, n, k) for n in self.modes[q]),
+                    )
+                head[k] = first
+        return head
+
+    def _tails(self) -> list[int]:
+        """After an end come delays, spans and tails of whatever waits for it."""
+        out: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        for source, target, size, convert in self.edges:
+            out[source].append((target, size, convert))
+        tail = [0] * len(self.span)
+        for p in reversed(self.problem.order.tolist()):
+            for k in self.modes[p]:
+                for q, size, convert in out[p]:
+                    tail[k] = max(
+                        tail[k],
+                        min(self._delay(size, convert, k, n) + self.span[n] + tail[n] for n in self.modes[q]),
+                    )
+        return tail
+
+    def infeasible(self) -> float:
+        """Return inf if a process cannot end in time, or all of them not under the ceiling; else 0."""
+        stuck = any(not any(self.fine[k] for k in own) for own in self.modes)
+        return math.inf if stuck or self.low > self.ceiling else 0
+
+    def late(self) -> int:
+        """Return what all lateness costs at least."""
+        total = 0
+        for p, own in enumerate(self.modes):
+            end = min(self.head[k] + self.span[k] for k in own if self.fine[k])
+            total += int(self.problem.weight[p]) * max(0, end - int(self.problem.due[p]))
+        return total
+
+    def value(self) -> int:
+        """Return the bound by paths alone."""
+        name = self.problem.objective
+        if name not in ("makespan", "tardiness"):
+            raise CertificateError(f"paths do not bound {name}")
+        return int(self.low) if name == "makespan" else self.late()
+
+
+def _over(size: int, bandwidth: int) -> int:
+    """Return ticks for ``size`` bytes, rounded up; 0 where the amount takes no time."""
+    return -(-size // bandwidth) if bandwidth else 0
+
+
+def _numbers(value: Any, what: str, count: int, signed: bool = False) -> list[int]:
+    """Return a list of ``count`` whole numbers of a certificate."""
+    found = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != count:
+        raise CertificateError(f"{what} are not {count} numbers")
+    for x in found:
+        if isinstance(x, bool) or not isinstance(x, int) or not (-LARGEST if signed else 0) <= x <= LARGEST:
+            raise CertificateError(f"{what} have {x!r:.40}, which is no whole number in range")
+    return list(found)
+
+
+def _priced(paths: _Paths, certificate: Any) -> int:
+    """Return the bound that prices of rows, shares of charges and messages of dependencies prove.
+
+    In any schedule, a unit works at most ``C`` less the least head and tail of what can be on it, and a resource does likewise
+    as often as there is of it; so the makespan ``C`` times the priced capacities is at least the priced work and ends. The first
+    use of an item loads it, and a unit that is used is woken. Every process takes one mode. So what the objective costs, with
+    rows added at their prices, is at least the sum over processes of the least of their modes, with shares of the charges which
+    add up to no more than these, and over dependencies of the least of their tables, messages moved from these to the modes.
+    """
+    problem = paths.problem
+    counts = dict(problem.weights) if problem.weights else {problem.objective: 1}
+    energy, moved = counts.get("energy", 0), counts.get("moved", 0)
+    units, items, sets, m = problem.units, problem.items, problem.sets, problem.modes
+    members = [sets.of(k).tolist() for k in range(sets.count)]
+    count = units.count
+    parts = _numbers([certificate.get("parts")], "parts", 1)[0]
+    if parts < 1:
+        raise CertificateError("parts are 0")
+    prices = _numbers(certificate.get("rows"), "rows", count + len(problem.resources))
+    # energy of a tick off is due unless the unit works; not counted where a load would cost less than that
+    dark = [min(int(a), int(b)) for a, b in zip(units.off, units.idle, strict=True)]
+    known = dark.copy()
+    for d in range(items.count):
+        own = members[int(items.unit_set[d])]
+        if sum(known[u] for u in own) * int(items.load[d]) > int(items.energy[d]):
+            for u in own:
+                dark[u] = 0
+    cost = [parts * energy * int(x) for x in m.energy]
+    rows: list[list[tuple[int, int]]] = [[] for _ in cost]
+    for k, s in enumerate(paths.set):
+        for u in members[s] if s >= 0 else ():
+            rows[k].append((u, paths.span[k]))
+            cost[k] -= parts * energy * dark[u] * paths.span[k]
+        for r in np.flatnonzero(m.demand[k]).tolist():
+            rows[k].append((count + r, int(m.demand[k, r]) * paths.span[k]))
+        cost[k] += sum(prices[r] * used for r, used in rows[k])
+    charge: dict[int, int] = {}
+    active: set[int] = set()
+    for d in range(items.count):
+        own, load = members[int(items.unit_set[d])], int(items.load[d])
+        worth = energy * (int(items.energy[d]) - load * sum(dark[u] for u in own))
+        worth += moved * int(items.bytes[d]) * len(own)
+        charge[d] = parts * worth + load * sum(prices[u] for u in own)
+        if worth > 0 or load > 0:
+            active.add(d)
+    for u in range(count):
+        charge[items.count + u] = parts * energy * int(units.switch_energy[u])
+        if energy * int(units.switch_energy[u]) > 0:
+            active.add(items.count + u)
+    # shares, by process and charge
+    takes: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for k, s in enumerate(paths.set):
+        if not paths.fine[k]:
+            continue
+        for c in ([paths.item[k]] if paths.item[k] >= 0 else []) + [
+            items.count + u for u in (members[s] if s >= 0 else ())
+        ]:
+            if c in active:
+                takes[paths.process[k], c].append(k)
+    shares = _numbers(certificate.get("shares"), "shares", len(takes))
+    for (place, c), share in zip(sorted(takes), shares, strict=True):
+        charge[c] -= share
+        for k in takes[place, c]:
+            cost[k] += share
+    if any(left < 0 for left in charge.values()):
+        raise CertificateError("shares of a charge add up to more than the charge")
+    total = parts * counts.get("tardiness", 0) * (paths.late() if "tardiness" in counts else 0)
+    total += _passed(paths, certificate, energy * problem.network.hop_energy + moved, parts, cost)
+    total += sum(min(cost[k] for k in own if paths.fine[k]) for own in paths.modes)
+    span_weight = parts * (counts.get("makespan", 0) + energy * sum(dark))
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for k, row in enumerate(rows):
+        for r, _ in row if paths.fine[k] else ():
+            begin = paths.head[k]
+            if r < count:
+                begin = max(int(problem.earliest[paths.process[k]]), begin - paths.load[k])
+            first[r] = min(first.get(r, begin), begin)
+            last[r] = min(last.get(r, paths.tail[k]), paths.tail[k])
+    for r, price in enumerate(prices):
+        capacity = 1 if r < count else int(problem.capacity[r - count])
+        ends = min(int(paths.low), first[r] + last[r]) if r in first else int(paths.low)
+        total += price * capacity * ends
+        span_weight -= price * capacity
+    if span_weight < 0 and paths.ceiling == math.inf:
+        raise CertificateError("rows are paid more than the makespan costs")
+    total += span_weight * (int(paths.low) if span_weight >= 0 else math.floor(paths.ceiling))
+    return -(-total // parts)
+
+
+def _passed(paths: _Paths, certificate: Any, weight: int, parts: int, cost: list[int]) -> int:
+    """Return the sum of the least entries of all tables, after messages went to the modes, in parts."""
+    if not weight or not certificate.get("tables"):
+        if certificate.get("messages"):
+            raise CertificateError("messages without tables")
+        return 0
+    edges = [edge for edge in paths.edges if edge[2] > 0]
+    messages = certificate.get("messages")
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or len(messages) != len(edges):
+        raise CertificateError(f"messages are not those of {len(edges)} dependencies")
+    total = 0
+    for (source, target, size, _), passed in zip(edges, messages, strict=True):
+        one = [k for k in paths.modes[source] if paths.fine[k]]
+        two = [k for k in paths.modes[target] if paths.fine[k]]
+        given = _numbers(passed, "messages", len(one) + len(two), signed=True)
+        for k, x in zip(one + two, given, strict=True):
+            cost[k] += x
+        least: float = math.inf
+        for a, x in zip(one, given, strict=False):
+            for b, y in zip(two, given[len(one) :], strict=True):
+                far = paths.hops[paths.set[a]][paths.set[b]] if paths.set[a] >= 0 and paths.set[b] >= 0 else 0
+                least = min(least, parts * weight * size * far - x - y)
+        total += int(least)
+    return total

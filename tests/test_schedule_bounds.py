@@ -1,0 +1,112 @@
+"""Bounds of schedules: below every schedule, recomputed by other code, and damaged certificates prove nothing false."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmsolve.hw.schedule.evaluate import objective
+from nmsolve.model.bound import Bound
+from nmsolve.model.errors import CertificateError
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.solvers.schedule.bounds import ScheduleCounting
+from nmsolve.solvers.schedule.recheck_counting import check
+from tests.schedule_support import random_problem, random_schedule
+from tests.search_fakes import QuietContext
+
+KINDS: list[tuple[str, dict[str, object]]] = [
+    ("makespan", {}), ("energy", {}), ("moved", {}), ("tardiness", {}),
+    ("weighted", {"weights": (("makespan", 3), ("energy", 2), ("moved", 1), ("tardiness", 1))}),
+]  # fmt: skip
+
+
+def found(problem: ScheduleProblem) -> list[Bound]:
+    context = QuietContext()
+    ScheduleCounting().run(problem, context)
+    return list(context.bounds)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 4), st.integers(0, 2))
+def test_bounds_are_below_every_schedule_and_recomputed(seed: int, kind: int, resources: int) -> None:
+    name, more = KINDS[kind]
+    problem = random_problem(seed, 8, 3, resources, objective=name, **more)
+    bounds = found(problem)
+    assert bounds
+    for bound in bounds:
+        outcome = check(problem, bound, 1.0)
+        assert outcome.ok, outcome.text
+        assert not outcome.word
+    for again in range(5):
+        worth = objective(problem, random_schedule(problem, again))
+        assert all(b.value <= worth for b in bounds)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_a_ceiling_on_the_makespan_counts(seed: int) -> None:
+    free = random_problem(seed, 8, 3, objective="energy")
+    answer = random_schedule(free, seed)
+    most = int(answer.end(free).max())
+    problem = random_problem(seed, 8, 3, objective="energy", ceilings=(("makespan", float(most)),))
+    for bound in found(problem):
+        assert bound.value <= objective(problem, answer)
+        assert check(problem, bound, 1.0).ok
+    tight = random_problem(seed, 8, 3, objective="energy", ceilings=(("makespan", 1.0),))
+    hopeless = found(tight)
+    assert [b.value for b in hopeless] == [float("inf")]
+    assert check(tight, hopeless[0], 1.0).ok
+    with pytest.raises(CertificateError, match="paths do not bound"):
+        check(problem, hopeless[0], 1.0)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10**6), st.integers(0, 4), st.data())
+def test_forged_prices_prove_nothing_false(seed: int, kind: int, data: st.DataObject) -> None:
+    name, more = KINDS[kind]
+    problem = random_problem(seed, 6, 3, objective=name, **more)
+    worth = min(objective(problem, random_schedule(problem, again)) for again in range(4))
+    bound = found(problem)[-1]
+    forged = dict(bound.certificate)
+    for _ in range(data.draw(st.integers(1, 4))):
+        lists = [k for k, v in forged.items() if isinstance(v, list) and v]
+        if not lists:
+            break
+        field = data.draw(st.sampled_from(lists))
+        value = list(forged[field])
+        at = data.draw(st.integers(0, len(value) - 1))
+        value[at] = data.draw(
+            st.sampled_from([0, 1, 2**30, 2**90, -1, 1.5, True, "x", None, [], [2**40], value[0]])
+        )
+        forged[field] = value
+    claim = Bound(float(worth + 1), bound.method, certificate=forged)
+    try:
+        outcome = check(problem, claim, 1.0)
+    except CertificateError:
+        return
+    assert not outcome.ok
+    assert outcome.value <= worth
+
+
+def test_prices_share_work_between_units() -> None:
+    """Ten processes of 6 ticks on any of three units: 20 ticks; one alone shows 6."""
+    from nmsolve.model.schedule.problem import NEVER, Edges, Items, Modes, Network, Units, UnitSets
+
+    none, three = np.zeros(0, np.int64), np.zeros(3, np.int64)
+    ten = np.zeros(10, np.int64)
+    problem = ScheduleProblem(
+        "shared", tuple(map(str, range(10))), ("n",), ten, ten - 1,
+        Units(("a", "b", "c"), three + NEVER, np.zeros((3, 3), np.int64), three, three, three, three, three),
+        UnitSets(np.arange(4), np.arange(3), np.zeros((3, 3), np.int64)),
+        Modes(np.arange(0, 31, 3), np.full(30, 6), np.tile(np.arange(3), 10), np.zeros((30, 0), np.int64), np.zeros(30, np.int64),
+              np.full(30, -1), np.zeros(30, np.int64)),
+        Items((), none, none, none, none), Edges(none, none, none, none), Network(), (), none, ten, ten + NEVER, ten + NEVER, ten,
+    )  # fmt: skip
+    assert [b.value for b in found(problem)] == [6.0, 20.0]
+
+
+@pytest.mark.parametrize("name", ["idle", "waste"])
+def test_nothing_is_claimed_where_nothing_is_counted(name: str) -> None:
+    assert not found(random_problem(1, objective=name))
