@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
+
 from nmsolve.model.errors import InputError
+from nmsolve.model.files import read_limited
+from nmsolve.model.schedule.build import MOST_BYTES
+from nmsolve.model.schedule.problem import Units
 from nmsolve.model.schedule.statement import Stated
 
 #: Kinds of files by extension, for people.
@@ -14,22 +19,49 @@ FORMS = {
 }  # fmt: skip
 
 
-def load_schedule(path: str | Path) -> Stated:
+def load_schedule(path: str | Path, machine: Units | None = None) -> Stated:
     """Read a problem; the extension says the kind of file.
+
+    Parameters
+    ----------
+    machine : units for a file that has none: tasks.json without units, and workflows
 
     Raises
     ------
-    InputError : unknown extension, damaged file, or a problem that cannot be solved (:class:`DoesNotFitError`)
+    InputError : unknown extension, damaged file, a machine where the file has its own resources, or a problem that cannot be
+        solved (:class:`DoesNotFitError`)
     """
-    from nmsolve.model.schedule import fjsp, mplib, psplib, wfcommons
+    from nmsolve.model.schedule import fjsp, mplib, psplib, tasks, wfcommons
 
     path = Path(path)
+    ending = path.suffix.lower()
+    if ending == ".json":
+        return (
+            wfcommons.load_workflow(path, machine) if _is_workflow(path) else tasks.load_tasks(path, machine)
+        )
     readers = {
         ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": psplib.load_patterson, ".fjs": fjsp.load_fjsp,
-        ".txt": mplib.load_mplib, ".json": wfcommons.load_workflow,
+        ".txt": mplib.load_mplib,
     }  # fmt: skip
-    read = readers.get(path.suffix.lower())
-    if read is None:
-        known = ", ".join(f"{ending} ({text})" for ending, text in FORMS.items())
+    if ending not in readers:
+        known = ", ".join(f"{name} ({text})" for name, text in FORMS.items())
         raise InputError(f"unknown kind of file {path.suffix!r}", str(path), known)
-    return read(path)
+    if machine is not None:
+        raise InputError(
+            f"a machine is given, but {FORMS[ending]} files have resources of their own",
+            str(path),
+            "no machine",
+        )
+    return readers[ending](path)
+
+
+def _is_workflow(path: Path) -> bool:
+    """Whether a JSON file is a workflow, by its top-level keys; a file that is no JSON is none."""
+    try:
+        return bool(msgspec.json.decode(read_limited(path, MOST_BYTES), type=_Top).workflow)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+class _Top(msgspec.Struct):
+    workflow: msgspec.Raw = msgspec.Raw()

@@ -1,0 +1,148 @@
+"""Periodic networks over their hyperperiod: every process once per frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.build import MOST_MODES
+from nmsolve.model.schedule.problem import MOST_TICKS, NEVER, Edges, Modes
+from nmsolve.model.schedule.tasks_file import TasksFile, require_count
+from nmsolve.model.types import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Frames:
+    """The processes of all frames, network by network, frame by frame.
+
+    Attributes
+    ----------
+    process : (P,) the process of one frame that each of them is
+    frame : (P,) its frame
+    period : (N,) of the processes of one frame, 0 for none
+    numbered : (N,) whether its frames have numbers in labels
+    at : (N,) number of each process in frame 0; stride : (N,) from a frame to the next
+    """
+
+    process: IntArray
+    frame: IntArray
+    period: IntArray
+    at: IntArray
+    stride: IntArray
+
+    def each(self, values: IntArray) -> IntArray:
+        """Return ``values`` (N,) of every frame (P,)."""
+        return values[self.process]
+
+    def times(self, values: IntArray) -> IntArray:
+        """Return ticks (P,) of all frames from those of one (N,); what is never stays never."""
+        found = values[self.process]
+        moved: IntArray = np.where(found >= NEVER, NEVER, found + self.frame * self.period[self.process])
+        return moved
+
+    def labels(self, names: Sequence[str]) -> list[str]:
+        """Return unique names: with the frame's number where the network has a period."""
+        numbered = (self.period > 0).tolist()
+        pairs = zip(self.process.tolist(), self.frame.tolist(), strict=True)
+        return [f"{names[p]}@{k}" if numbered[p] else names[p] for p, k in pairs]
+
+    def modes(self, one: Modes) -> Modes:
+        """Return the modes of all frames."""
+        count = np.diff(one.first)[self.process]
+        first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+        taken = np.arange(first[-1]) + np.repeat(one.first[:-1][self.process] - first[:-1], count)
+        return replace(
+            one, first=first, span=one.span[taken], unit_set=one.unit_set[taken], demand=one.demand[taken],
+            energy=one.energy[taken], item=one.item[taken], working=one.working[taken],
+        )  # fmt: skip
+
+    def edges(self, one: Edges) -> Edges:
+        """Return the dependencies of all frames; both ends are in the same frame."""
+        into = np.argsort(one.target, kind="stable")
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(one.target, minlength=len(self.at)))])
+        count = np.diff(indptr)[self.process]
+        total = np.cumsum(count)
+        taken = into[
+            np.arange(int(count.sum())) + np.repeat(indptr[:-1][self.process] - total + count, count)
+        ]
+        frame = np.repeat(self.frame, count)
+        source = one.source[taken]
+        return Edges(
+            self.at[source] + frame * self.stride[source], np.repeat(np.arange(len(self.process)), count), one.bytes[taken],
+            one.convert[taken],
+        )  # fmt: skip
+
+
+def frames_of(file: TasksFile, path: str, tasks: Sequence[tuple[int, ...]], edges: Edges) -> Frames:
+    """Return the frames of a file's networks over the least common multiple of all periods.
+
+    Parameters
+    ----------
+    tasks : (N,) the network of every process, both of an interaction; networks in order, interactions last
+    edges : dependencies within one frame
+
+    Raises
+    ------
+    InputError : frames without a period, too long a hyperperiod or too many processes, an interaction or a dependency of networks
+        with different frames
+    """
+    hyper = 1
+    for k, t in enumerate(file.tasks):
+        if t.period is None and t.frames is not None:
+            raise InputError(
+                f"network {t.name!r} has frames, but no period", f"{path}: $.tasks[{k}]", "a period"
+            )
+        hyper = math.lcm(hyper, t.period or 1)
+        if hyper >= MOST_TICKS and any(one.frames is None and one.period for one in file.tasks):
+            raise InputError(
+                "the periods have no common multiple below 2^40 ticks", f"{path}: $.tasks[{k}].period",
+                "periods that divide one another, or a number of frames",
+            )  # fmt: skip
+    frames = [t.frames or (hyper // t.period if t.period else 1) for t in file.tasks]
+    rhythm = [(t.period or 0, n) for t, n in zip(file.tasks, frames, strict=True)]
+    joined = [
+        *tasks,
+        *(
+            (tasks[a][0], tasks[b][0])
+            for a, b in zip(edges.source.tolist(), edges.target.tolist(), strict=True)
+        ),
+    ]
+    for one in joined:
+        if len(one) > 1 and len({rhythm[t] for t in one}) > 1:
+            names = " and ".join(repr(file.tasks[t].name) for t in one)
+            raise InputError(
+                f"{names} are joined, but have different frames", path, "equal periods and frames"
+            )
+    number = np.array([one[0] for one in tasks], np.int64)
+    sizes = np.array(frames, np.int64)
+    require_count(
+        sum(frames[t] for t in number.tolist()), f"{path}: $.tasks", f" in a hyperperiod of {hyper:,} ticks"
+    )
+    return _laid_out(number, np.array([len(one) > 1 for one in tasks]), sizes, file)
+
+
+def _laid_out(number: IntArray, shared: IntArray, sizes: IntArray, file: TasksFile) -> Frames:
+    """Return processes by network and frame; those that two networks share come last, by pair of networks."""
+    repeat = sizes[number]
+    process = np.repeat(np.arange(len(number)), repeat)
+    frame = np.arange(len(process)) - np.repeat(np.cumsum(repeat) - repeat, repeat)
+    order = np.lexsort((process, frame, number[process], shared[process]))
+    process, frame = process[order], frame[order]
+    at = np.zeros(len(number), np.int64)
+    begins = np.flatnonzero(frame == 0)
+    at[process[begins]] = begins
+    group = shared * (len(sizes) + 1) + number
+    stride = np.bincount(group, minlength=2 * len(sizes) + 2)[group].astype(np.int64)
+    period = np.array([t.period or 0 for t in file.tasks], np.int64)[number]
+    return Frames(process, frame, period, at, stride)
+
+
+def require_modes(frames: Frames, first: Sequence[int], path: str) -> None:
+    """Refuse more modes than tables are made for; ``first`` (N + 1,) are those of one frame."""
+    total = int(np.diff(first)[frames.process].sum())
+    if total > MOST_MODES:
+        raise InputError(f"{total:,} modes in all frames", f"{path}: $.tasks", f"at most {MOST_MODES:,}")

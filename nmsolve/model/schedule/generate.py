@@ -1,0 +1,211 @@
+"""Random networks on units with memories and power states: the same arguments always give the same ``tasks.json``.
+
+Units form a mesh. Every network lives in a region of it: its processes run on single units, pairs or squares of units there,
+faster on more units, though not in proportion. Steps of a network use its layers' weights again and again, as a network that
+runs frame by frame does, and memories are too small for the weights of all networks. Some networks meet in interactions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.statement import Stated
+from nmsolve.model.schedule.tasks import stated
+from nmsolve.model.schedule.tasks_file import (
+    After,
+    Interaction,
+    Links,
+    Mesh,
+    Power,
+    Process,
+    Task,
+    TasksFile,
+    UnitSet,
+    Weights,
+    require_count,
+)
+
+#: Shapes of networks: a chain, layers with edges to the next ones, or one after the other of both.
+SHAPES = ("chain", "layers", "mixed")
+#: Ticks of a process on two and on four units, in parts of those on one.
+FASTER = {1: 1.0, 2: 0.56, 4: 0.32}
+#: Bytes of an average layer's weights.
+WEIGHTS = 4096
+
+
+def generate_tasks(
+    networks: int = 20,
+    processes: int = 30,
+    units: int = 64,
+    *,
+    seed: int = 1,
+    shape: str = "mixed",
+    memory: float = 3.0,
+    gating: int = 1,
+    layers: int = 10,
+    sets: int = 6,
+    meet: float = 0.25,
+    objective: str = "makespan",
+) -> TasksFile:
+    """Return random networks.
+
+    Parameters
+    ----------
+    networks, processes : how many, and of each how many steps
+    units : execution units, in the squarest mesh
+    shape : one of :data:`SHAPES`
+    memory : average layers whose weights a unit can hold, 0: no weights and no limit
+    gating : 1: units need energy while they idle, and may be switched off
+    layers : different weights per network
+    sets : unit sets per process
+    meet : interactions per network
+    objective : of the file
+
+    Raises
+    ------
+    InputError : a number or a word that means nothing
+    """
+    require_count(networks * (processes + 1), "generate tasks")
+    if shape not in SHAPES:
+        raise InputError(f"shape {shape!r}", "generate tasks", " or ".join(SHAPES))
+    rng = np.random.default_rng(seed)
+    rows = next(r for r in range(math.isqrt(units), 0, -1) if units % r == 0)
+    mesh = _Mesh(rows, units // rows)
+    tasks, regions = [], []
+    for k in range(networks):
+        kind = shape if shape != "mixed" else SHAPES[int(rng.integers(2))]
+        region = mesh.region(rng, 3 if units >= 16 else 2)
+        regions.append(region)
+        after = _chain(processes) if kind == "chain" else _layered(rng, processes)
+        tasks.append(_task(rng, f"n{k}", after, mesh, region, min(layers, processes), sets, memory > 0))
+    pairs = [
+        pair
+        for k in range(round(meet * networks))
+        if (pair := _meeting(rng, k, tasks, regions, mesh)) is not None
+    ]
+    power = Power(on=10, idle=4, off=0, off_time=2, wake_time=6, switch_energy=60) if gating else Power(on=10)
+    room = 0 if memory <= 0 else max(round(memory * WEIGHTS), _largest(tasks))
+    return TasksFile(
+        tasks=tasks, name=f"tasks-{networks}x{processes}-on-{units}-s{seed}", units=Mesh((rows, units // rows)),
+        memory=room or None, power=power,
+        network=Links(hop_time=1, bandwidth=256, hop_energy=1, load_bandwidth=512, load_energy=1), interactions=pairs,
+        objective=objective,
+    )  # fmt: skip
+
+
+def generate_problem(networks: int, processes: int, units: int, **options: int | float | str) -> Stated:
+    """Return the problem of :func:`generate_tasks` with the same arguments."""
+    return stated(generate_tasks(networks, processes, units, **options), "generated")  # type: ignore[arg-type]
+
+
+class _Mesh:
+    """Rows and columns of units, and the sets that processes may run on."""
+
+    def __init__(self, rows: int, cols: int) -> None:
+        self.rows, self.cols = rows, cols
+
+    def region(self, rng: np.random.Generator, side: int) -> tuple[int, int, int, int]:
+        """Return first row and column, rows and columns of a random part of the mesh."""
+        high, wide = min(side, self.rows), min(side, self.cols)
+        return int(rng.integers(self.rows - high + 1)), int(rng.integers(self.cols - wide + 1)), high, wide
+
+    @staticmethod
+    def within(region: tuple[int, int, int, int]) -> list[tuple[tuple[int, int], ...]]:
+        """Return the single units, pairs of neighbours and squares in a region."""
+        r0, c0, high, wide = region
+        cells = {(r, c) for r in range(r0, r0 + high) for c in range(c0, c0 + wide)}
+        found = []
+        for r, c in sorted(cells):
+            shapes = (((0, 0),), ((0, 0), (0, 1)), ((0, 0), (1, 0)), ((0, 0), (0, 1), (1, 0), (1, 1)))
+            whole = [tuple((r + a, c + b) for a, b in one) for one in shapes]
+            found += [one for one in whole if cells.issuperset(one)]
+        return found
+
+
+def _names(members: tuple[tuple[int, int], ...]) -> list[str]:
+    return [f"{r},{c}" for r, c in members]
+
+
+def _chain(count: int) -> list[list[int]]:
+    return [[k - 1] if k else [] for k in range(count)]
+
+
+def _layered(rng: np.random.Generator, count: int) -> list[list[int]]:
+    """Return what every process comes after: layers of one to three, each after one or two of the layer before."""
+    out: list[list[int]] = []
+    before: list[int] = []
+    while len(out) < count:
+        width = min(int(rng.integers(1, 4)), count - len(out))
+        layer = list(range(len(out), len(out) + width))
+        for _ in layer:
+            many = min(len(before), int(rng.integers(1, 3)))
+            out.append(sorted(rng.choice(before, many, replace=False).tolist()) if before else [])
+        before = layer
+    return out
+
+
+def _task(
+    rng: np.random.Generator, name: str, after: list[list[int]], mesh: _Mesh, region: tuple[int, int, int, int], layers: int,
+    sets: int, weighty: bool,
+) -> Task:  # fmt: skip
+    """Return a network whose process ``k`` runs layer ``k % layers``."""
+    possible = mesh.within(region)
+    span = np.maximum(2, np.rint(rng.lognormal(3.2, 0.5, layers))).astype(int).tolist()
+    size = (
+        np.clip(np.rint(rng.lognormal(math.log(WEIGHTS), 0.5, layers)), 64, 2.5 * WEIGHTS)
+        .astype(int)
+        .tolist()
+    )
+    moved = rng.integers(64, 2048, layers).tolist()
+    where: list[list[UnitSet]] = []
+    for _ in range(layers):
+        chosen = sorted(rng.choice(len(possible), min(sets, len(possible)), replace=False).tolist())
+        where.append([_names(possible[j]) for j in chosen])
+    processes = []
+    for k, sources in enumerate(after):
+        layer = k % layers
+        few = {str(n): max(1, round(span[layer] * part)) for n, part in FASTER.items()}
+        processes.append(
+            Process(
+                name=f"p{k}", span=few, sets=where[layer],
+                weights=Weights(f"{name}.w{layer}", size[layer]) if weighty else None,
+                working={"1": 256, "2": 128, "4": 64} if weighty else 0,
+                after=[After(f"p{j}", moved[j % layers], int(rng.integers(3))) for j in sources],
+            )
+        )  # fmt: skip
+    least = round(2.5 * sum(span) * len(after) / layers)
+    return Task(name=name, processes=processes, due=least, priority=int(rng.integers(1, 6)))
+
+
+def _largest(tasks: list[Task]) -> int:
+    """Return the bytes that the most demanding process needs on one unit."""
+    return max(p.weights.bytes + 256 for t in tasks for p in t.processes if p.weights is not None)
+
+
+def _meeting(
+    rng: np.random.Generator, number: int, tasks: list[Task], regions: list[tuple[int, int, int, int]], mesh: _Mesh
+) -> Interaction | None:  # fmt: skip
+    """Return an interaction of two networks that share units, between their processes halfway and those after them."""
+    for _ in range(20):
+        a, b = (int(k) for k in rng.choice(len(tasks), 2, replace=False)) if len(tasks) > 1 else (0, 0)
+        cells = [{m[0] for m in mesh.within(regions[k]) if len(m) == 1} for k in (a, b)]
+        shared = sorted(cells[0] & cells[1])
+        if a == b or not shared:
+            continue
+        unit = shared[int(rng.integers(len(shared)))]
+        sets: dict[str, list[UnitSet] | str] = {
+            tasks[k].name: [_names(m) for m in mesh.within(regions[k]) if unit in m and len(m) < 3]
+            for k in (a, b)
+        }
+        name, halfway = f"x{number}", len(tasks[a].processes) // 2
+        for k in (a, b):
+            tasks[k].processes[halfway].after.append(After(name, 256, 0))
+        came = [After(f"{tasks[k].name}/p{halfway - 1}", 256, 0) for k in (a, b) if halfway]
+        span = {"1": int(rng.integers(8, 24)), "2": int(rng.integers(6, 12)), "3": 5}
+        return Interaction(
+            name=name, between=(tasks[a].name, tasks[b].name), span=span, sets=sets, after=list(came)
+        )
+    return None
