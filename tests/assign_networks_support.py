@@ -49,3 +49,19 @@ def all_solutions(network: CostNetwork) -> dict[tuple[int, ...], int]:
     return {
         tuple(s.tolist()): network_cost(network, s) for s in every if network_complaint(network, s) is None
     }
+
+
+def require_same(a: CostNetwork, b: CostNetwork) -> None:
+    """Nodes, strategies, costs, demands, and what every pair of nodes costs in all: tables may be in parts, or of zeros."""
+
+    def pairs(of: CostNetwork) -> dict[tuple[int, int], list[list[int]]]:
+        out: dict[tuple[int, int], np.ndarray] = {}
+        for e, (u, v) in enumerate(of.ends.tolist()):
+            key, table = ((u, v), of.tables(e)) if u < v else ((v, u), of.tables(e).T)
+            out[key] = np.minimum(out.get(key, np.zeros_like(table)) + table, FORBIDDEN)
+        return {key: table.tolist() for key, table in out.items() if table.any()}
+
+    assert (a.constant, a.ptr.tolist(), a.cost.tolist()) == (b.constant, b.ptr.tolist(), b.cost.tolist())
+    assert a.capacity.tolist() == b.capacity.tolist()
+    assert sorted(a.demand.tolist()) == sorted(b.demand.tolist())
+    assert pairs(a) == pairs(b)

@@ -16,9 +16,9 @@ from nmsolve.hw.assignment.evaluate import objective
 from nmsolve.model.assignment.assignment import Assignment
 from nmsolve.model.assignment.check import assignment_complaint
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.errors import CertificateError
-from nmsolve.solvers.assignment.cut import Cut, MinimumCut, minimum_cut, rounded_down
+from nmsolve.solvers.assignment.cut import Cut, MinimumCut, minimum_cut
 from nmsolve.solvers.assignment.recheck import check_assign_bound
 from nmsolve.solvers.assignment.recheck_cut import check, proved_by
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
@@ -91,7 +91,7 @@ def test_costs_near_the_largest_allowed_are_exact() -> None:
     assert isinstance(found, Cut) and found.value > 2**53
     assert found.value == least(problem) == proved_by(problem, found.prices, found.savings)
     assert found.bound.value <= found.value and check(problem, found.bound, 1.0).ok
-    assert rounded_down(2**53 + 1) == 2**53 and rounded_down(2**53 + 3) == 2**53 + 2
+    assert float_below(2**53 + 1) == 2**53 and float_below(2**53 + 3) == 2**53 + 2
 
 
 class FakeContext:

@@ -9,14 +9,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from assign_networks_support import all_solutions, random_network
+from assign_networks_support import all_solutions, random_network, require_same
+from assign_reference import problem_of
+from assign_support import random_problem
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
+from nmsolve.model.assignment.reduction import reduced
 from nmsolve.model.bound import Bound
-from nmsolve.model.errors import CertificateError
+from nmsolve.model.errors import CertificateError, InputError
 from nmsolve.solvers.assignment.closing import close
 from nmsolve.solvers.assignment.dual import DualAscent
 from nmsolve.solvers.assignment.recheck_dual import check, proved_by
+from nmsolve.solvers.assignment.recheck_network import network_of
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 
 
@@ -223,3 +227,30 @@ def test_forged_splits_prove_no_more_than_the_optimum(closed):
         except CertificateError:
             refused += 1
     assert refused > 20
+
+
+@pytest.mark.parametrize("objective", ["latency", "energy"])
+def test_the_recheck_states_the_same_network_as_the_reduction(objective):
+    """Written twice; certificates number its nodes and strategies. Loops, weights, overlapping groups, equal makers and users."""
+    nodes = 0
+    for seed in range(60):
+        for problem in (
+            problem_of(seed, objective),
+            random_problem(
+                seed,
+                operators=9,
+                limited=True,
+                together=seed % 2 == 1,
+                shared=seed % 3 == 0,
+                objective=objective,
+            ),
+        ):
+            try:
+                made = reduced(problem)
+            except InputError:
+                with pytest.raises(CertificateError, match="share one"):
+                    network_of(problem)
+                continue
+            require_same(made.network, network_of(problem))
+            nodes += len(made.presence) * len(made.residency) * int((made.group_node >= 0).sum())
+    assert nodes > 1000

@@ -59,8 +59,10 @@ def bounds(problem: AssignProblem) -> list[Bound]:
 
 def _bound(kind: str, value: int, **certificate: object) -> Bound:
     """A value of :data:`NEVER` or more means that no assignment is legal."""
-    claimed = float("inf") if value >= NEVER else float_below(value)
-    return Bound(claimed, METHOD, certificate={"method": METHOD, "kind": kind, **certificate})
+    certificate = {"method": METHOD, "kind": kind, **certificate}
+    if value >= NEVER:
+        return Bound(float("inf"), METHOD, certificate={**certificate, "status": "infeasible"})
+    return Bound(float_below(value), METHOD, certificate=certificate)
 
 
 def least_costs(problem: AssignProblem, run: AnyArray, gain: AnyArray) -> IntArray:

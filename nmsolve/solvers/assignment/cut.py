@@ -7,7 +7,6 @@ own, prices included, adds up to a lower bound (:mod:`.recheck_cut`); the larges
 
 from __future__ import annotations
 
-from math import nextafter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -16,7 +15,7 @@ import numpy as np
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment.cut_graph import CutGraph, cut_graph, fused_best
@@ -43,7 +42,7 @@ class Cut(NamedTuple):
     def bound(self) -> Bound:
         """The value as a bound, with the certificate that :mod:`.recheck_cut` reads."""
         certificate = {"method": "min-cut", "prices": self.prices, "savings": self.savings}
-        return Bound(rounded_down(self.value), "min-cut", certificate=certificate)
+        return Bound(float_below(self.value), "min-cut", certificate=certificate)
 
 
 class MinimumCut:
@@ -131,9 +130,3 @@ def _savings(graph: CutGraph, flow: IntArray) -> list[list[int]]:
         alike = op.stand_in[op.node[i]] == op.stand_in[op.node[i], j]
         rows += [[i, k, amount] for k in np.flatnonzero(alike).tolist()] if amount else []
     return rows
-
-
-def rounded_down(value: int) -> float:
-    """Return the largest float that is no larger than a whole number."""
-    near = float(value)
-    return near if int(near) <= value else nextafter(near, -1.0)

@@ -15,7 +15,7 @@ from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, reduced
 from nmsolve.model.assignment.tight import tight_positions
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray
@@ -56,7 +56,7 @@ class DualAscent:
             value, claim = claim_of(small.network, network.demand, tight, price, message)
             if value is not None:
                 steps = {"method": "dual", "steps": small.steps}
-                context.raise_bound(Bound(rounded(value), "dual", "full", steps | claim))
+                context.raise_bound(Bound(float_below(value), "dual", "full", steps | claim))
 
         ascent = Ascent(small.network, tight, context.should_stop, better)
         heat = ascent.hottest(context.incumbent()[1])
@@ -81,10 +81,4 @@ class DualAscent:
         except CertificateError as broken:
             context.note(f"the gap cannot be closed: {broken}")
             return
-        context.raise_bound(Bound(rounded(value), "dual", "full", certificate))
-
-
-def rounded(value: int) -> float:
-    """Return the largest float that is not above a whole number."""
-    near = float(value)
-    return near if int(near) <= value else math.nextafter(near, -math.inf)
+        context.raise_bound(Bound(float_below(value), "dual", "full", certificate))

@@ -169,8 +169,9 @@ class _Paths:
         return done
 
     def _arrival(self, i: int, j: int, apart: set[int], done: dict[int, dict[int, float]]) -> float:
-        """When all that operator i waits for can be on unit j."""
-        table, ready = self.problem.flows.time, 0.0
+        """When all that operator i waits for can be on unit j; a whole number, or inf."""
+        table = self.problem.flows.time
+        ready: float = 0
         for p, t in self.waits[i]:
             if p in done and p not in apart:
                 came = [end + int(table[t, self.site[a], self.site[j]]) for a, end in done[p].items()]

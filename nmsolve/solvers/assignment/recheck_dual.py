@@ -14,12 +14,13 @@ least that no solution cheaper than ``below`` takes them are forbidden, and ``th
 of them, one for some strategies of the class in ``split`` and one for all others. Solutions cheaper than ``below`` cost no less
 than what these prove, so the bound is that, or ``below``.
 
-An assignment is checked as the network of :mod:`nmsolve.model.assignment.reduction`.
+An assignment is checked as the network that :mod:`.recheck_network` states, by code that no engine uses.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from copy import copy
 from itertools import pairwise
@@ -29,13 +30,13 @@ import numpy as np
 
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
-from nmsolve.model.assignment.reduction import SUMS, reduced
 from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import FloatArray, IntArray
+from nmsolve.solvers.assignment.recheck_network import network_of
 
 #: No number may reach this, so that a few of them add up in 64 bits.
-LARGEST = 2.0**61
+LARGEST = 2**61
 #: What a forbidden entry has left.
 NEVER = 2**62
 #: Parts of a certificate that may follow each other.
@@ -45,16 +46,20 @@ DROP, MERGE = 0, 1
 
 
 def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) -> BoundCheck:
-    """Recompute the bound; ``seconds`` are not needed, as the work is about linear in the problem and the certificate.
+    """Recompute the bound; about ``seconds`` are used before it gives up.
 
     Raises
     ------
-    CertificateError : the certificate is damaged, or about another problem
+    CertificateError : the certificate is damaged, about another problem, or has too many parts for the time
     """
-    if not isinstance(problem, CostNetwork) and problem.objective not in SUMS:
+    end = time.monotonic() + seconds
+    if isinstance(problem, CostNetwork):
+        network = problem
+    elif problem.objective in ("latency", "energy"):
+        network = network_of(problem)
+    else:
         raise CertificateError(f"messages bound sums of costs, not {problem.objective}")
-    network = reduced(problem).network
-    proved = proved_by(network, bound.certificate)
+    proved = proved_by(network, bound.certificate, end)
     holds = math.isfinite(bound.value) and bound.value <= proved
     text = f"messages and prices prove {proved:,}"
     return BoundCheck(
@@ -62,14 +67,16 @@ def check(problem: AssignProblem | CostNetwork, bound: Bound, seconds: float) ->
     )
 
 
-def proved_by(network: CostNetwork, certificate: Any) -> int:
-    """Return the bound that steps, prices and messages prove; see the module."""
+def proved_by(network: CostNetwork, certificate: Any, end: float = math.inf) -> int:
+    """Return the bound that steps, prices and messages prove, if that is known by ``end``; see the module."""
     below = None if certificate.get("below") is None else _within(certificate, "below", -(2**60), 2**60)
-    return _proved(network, Classes(network), certificate, below, 0)
+    return _proved(Classes(network), certificate, below, end, 0)
 
 
-def _proved(network: CostNetwork, classes: Classes, part: Any, below: int | None, depth: int) -> int:
+def _proved(classes: Classes, part: Any, below: int | None, end: float, depth: int) -> int:
     """Return what one part of a certificate proves, no more than ``below``."""
+    if time.monotonic() > end:
+        raise CertificateError("it has more parts than could be recomputed in time")
     value = classes.advance(part, below)
     following = part.get("then")
     if below is None or value >= below or following is None:
@@ -77,7 +84,7 @@ def _proved(network: CostNetwork, classes: Classes, part: Any, below: int | None
     if depth >= DEEPEST:
         raise CertificateError(f"more than {DEEPEST} parts go on from each other")
     if isinstance(following, Mapping):
-        return max(value, _proved(network, classes, following, below, depth + 1))
+        return max(value, _proved(classes, following, below, end, depth + 1))
     if not isinstance(following, list) or len(following) != 2:
         raise CertificateError("what follows is no certificate, nor two of them")
     split = _lists(part.get("split"), "split")
@@ -87,7 +94,7 @@ def _proved(network: CostNetwork, classes: Classes, part: Any, below: int | None
     for one, inside in zip(following, (True, False), strict=True):
         branch = classes.copy()
         branch.keep(split[0], inside)
-        least = min(least, _proved(network, branch, one, below, depth + 1))
+        least = min(least, _proved(branch, one, below, end, depth + 1))
     return max(value, least)
 
 
@@ -102,7 +109,8 @@ def _within(certificate: Any, name: str, least: int, most: int) -> int:
 class Classes:
     """Nodes merged so far: costs by strategy of a root, tables by pair of roots, and what members do.
 
-    ``excess``: by root, what its strategies cost at least beyond what was proved last; ``room``: what they may, in parts.
+    ``excess``: by root, what its strategies cost at least beyond what was proved last; ``room``: what they may, in parts. What
+    is beyond the room is no more than one part beyond it there.
     """
 
     def __init__(self, network: CostNetwork) -> None:
@@ -112,8 +120,8 @@ class Classes:
         self.near: list[dict[int, IntArray]] = [{} for _ in self.cost]
         self.root = list(range(network.count))
         self.merged: list[tuple[int, int, IntArray]] = []
-        self.excess: dict[int, FloatArray] = {}
-        self.room = 0.0
+        self.excess: dict[int, IntArray] = {}
+        self.room = 0
         for e, (u, v) in enumerate(network.ends.tolist()):
             self._join(u, v, np.minimum(network.tables(e), FORBIDDEN))
 
@@ -180,23 +188,29 @@ class Classes:
         if below is not None and self.dead():
             return below
         charge, paid = _charges(self.network, _rows(part.get("prices"), "prices"), finer)
-        unary = self._charged(parts, charge)
-        rests = self._rests(unary, parts, _lists(part.get("messages"), "messages"))
+        unary, rough = self._charged(parts, charge)
+        rests = self._rests(unary, rough, parts, _lists(part.get("messages"), "messages"))
         total = sum(int(rest[rest < NEVER].min()) for rest in rests.values()) - paid
         total += sum(int(unary[r][self.cost[r] < FORBIDDEN].min()) for r in unary)
         value = -(-total // parts) + self.network.constant
         if below is None:
             return value
         if value < below:
-            self._forbid(unary, rests, float((below - 1 - self.network.constant) * parts - total))
+            self._forbid(unary, rests, (below - 1 - self.network.constant) * parts - total)
         return min(value, below)
 
     def _rests(
-        self, unary: dict[int, IntArray], parts: int, messages: list[list[int]]
+        self,
+        unary: dict[int, IntArray],
+        rough: dict[int, FloatArray],
+        parts: int,
+        messages: list[list[int]],
     ) -> dict[tuple[int, int], IntArray]:
-        """Return what tables of what is left keep, in parts, :data:`NEVER` if forbidden; what they give goes to ``unary``."""
-        pairs = self._folded(unary, parts)
-        rough = {r: own.astype(np.float64) for r, own in unary.items()}
+        """Return what tables of what is left keep, in parts, :data:`NEVER` if forbidden; what they give goes to ``unary``.
+
+        Whole numbers of 64 bits that overflow on the way are right again where the sum is small; ``rough`` says that it is.
+        """
+        pairs = self._folded(unary, rough, parts)
         if len(messages) != len(pairs):
             raise CertificateError(f"{len(messages)} messages for {len(pairs)} tables")
         rests = {}
@@ -220,25 +234,30 @@ class Classes:
             _require_small(sums[self.cost[r] < FORBIDDEN])
         return rests
 
-    def _forbid(
-        self, unary: dict[int, IntArray], rests: dict[tuple[int, int], IntArray], room: float
-    ) -> None:
-        """Forbid what costs more than ``room`` beyond the sum of all minima, with a margin for floats."""
-        room = room * (1 + 1e-9) + 1
+    def _forbid(self, unary: dict[int, IntArray], rests: dict[tuple[int, int], IntArray], room: int) -> None:
+        """Forbid what costs more than ``room`` >= 0 beyond the sum of all minima.
+
+        In whole numbers: what is beyond the room counts as one part beyond it, so that sums stay small.
+        """
+        if room >= LARGEST:
+            self.excess, self.room = {}, 0
+            return
+        far = room + 1
         own = {}
         for r, costs in unary.items():
             alive = self.cost[r] < FORBIDDEN
-            own[r] = np.where(alive, (costs - costs[alive].min()).astype(np.float64), np.inf)
+            own[r] = np.where(alive, np.minimum(costs - costs[alive].min(), far), far)
         more = {}
         for (u, v), rest in rests.items():
-            extra = np.where(rest < NEVER, (rest - rest.min()).astype(np.float64), np.inf)
+            extra = np.where(rest < NEVER, np.minimum(rest - rest.min(), far), far)
             more[u, v] = extra, extra.min(axis=1), extra.min(axis=0)
-            own[u][self.cost[u] < FORBIDDEN] += more[u, v][1]
-            own[v][self.cost[v] < FORBIDDEN] += more[u, v][2]
+            for r, least in ((u, more[u, v][1]), (v, more[u, v][2])):
+                alive = self.cost[r] < FORBIDDEN
+                own[r][alive] = np.minimum(own[r][alive] + least, far)
         for (u, v), (extra, across, down) in more.items():
             rows, columns = self.cost[u] < FORBIDDEN, self.cost[v] < FORBIDDEN
-            with np.errstate(invalid="ignore"):
-                whole = extra + (own[u][rows] - across)[:, None] + (own[v][columns] - down)
+            # where a strategy is too dear this is too little, but then the strategy itself is forbidden
+            whole = extra + (own[u][rows] - across)[:, None] + (own[v][columns] - down)
             table = self.near[u][v].copy()
             table[np.ix_(rows, columns)] = np.where(whole <= room, table[np.ix_(rows, columns)], FORBIDDEN)
             self.near[u][v], self.near[v][u] = table, table.T
@@ -246,8 +265,8 @@ class Classes:
         for r, costs in own.items():
             self.cost[r] = np.where(costs <= room, self.cost[r], FORBIDDEN)
 
-    def _charged(self, parts: int, charge: IntArray) -> dict[int, IntArray]:
-        """Return costs with those of memory of every root's strategies, in parts."""
+    def _charged(self, parts: int, charge: IntArray) -> tuple[dict[int, IntArray], dict[int, FloatArray]]:
+        """Return costs with those of memory of every root's strategies, in parts, and the same in floats."""
         does = {r: np.arange(len(self.cost[r])) for r in range(len(self.root)) if self.root[r] == r}
         out = {r: np.where(self.cost[r] < FORBIDDEN, self.cost[r], 0) for r in does}
         rough = {r: own * float(parts) for r, own in out.items()}
@@ -262,9 +281,11 @@ class Classes:
             if not (self.cost[r] < FORBIDDEN).any():
                 raise CertificateError(f"no strategy of class {r} is left")
             _require_small(own[self.cost[r] < FORBIDDEN])
-        return out
+        return out, rough
 
-    def _folded(self, unary: dict[int, IntArray], parts: int) -> dict[tuple[int, int], IntArray]:
+    def _folded(
+        self, unary: dict[int, IntArray], rough: dict[int, FloatArray], parts: int
+    ) -> dict[tuple[int, int], IntArray]:
         """Return tables of what is left, by pair; sums of two costs go to ``unary``."""
         pairs = {}
         for u in unary:
@@ -274,8 +295,9 @@ class Classes:
                 rows, columns = self.cost[u] < FORBIDDEN, self.cost[v] < FORBIDDEN
                 table = whole[rows][:, columns]
                 if (table < FORBIDDEN).all() and not (table - table[:, :1] - table[:1] + table[0, 0]).any():
-                    unary[u][rows] += table[:, 0] * parts
-                    unary[v][columns] += (table[0] - table[0, 0]) * parts
+                    for r, alive, costs in ((u, rows, table[:, 0]), (v, columns, table[0] - table[0, 0])):
+                        unary[r][alive] += costs * parts
+                        rough[r][alive] += costs * float(parts)
                 else:
                     pairs[u, v] = table
         return pairs
@@ -302,7 +324,7 @@ def _charges(network: CostNetwork, prices: IntArray, finer: int) -> tuple[IntArr
     ):
         raise CertificateError("prices are of memories with a limit, and never negative")
     d = network.demand
-    _require_small(d[:, 3], float(price.astype(np.float64).sum()))
+    _require_small(np.append(d[:, 3], 1), float(price.astype(np.float64).sum()))
     for m in np.unique(memory).tolist():
         own = prices[memory == m]
         own = own[np.argsort(own[:, 1], kind="stable")]

@@ -14,8 +14,10 @@ from nmsolve.model.errors import CertificateError
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.assignment.recheck_elimination import NEVER, Plan, Tables
 
-#: Sums of costs stay below this.
+#: Sums of costs stay below this, as do those of prices, and what one memory charges.
 ROOM = 2**59
+#: A least cost from here on means that everything is forbidden; all that a solution may cost and pay stays below.
+HOPELESS = NEVER // 2
 #: Rows of a certificate, and a decision: a variable and the places left to it.
 Rows = Sequence[Sequence[int]]
 Path = Sequence[tuple[int, frozenset[int]]]
@@ -47,7 +49,8 @@ class NetworkTables:
         finite = network.cost[network.cost < FORBIDDEN], network.table[network.table < FORBIDDEN]
         if (sum(int(x.max(initial=0)) * len(x) for x in finite) + abs(network.constant)) * parts >= ROOM:
             raise CertificateError("costs are too large for so many parts")
-        self.most = sum(int(x.astype(object).sum()) for x in finite) + max(0, network.constant)
+        dearest = sum(int(x.astype(object).sum()) for x in finite)
+        self.dearest, self.most = dearest * parts, dearest + max(0, network.constant)
 
     @cached_property
     def plan(self) -> Plan:
@@ -81,15 +84,24 @@ class NetworkTables:
         whole, given = _charges(
             multipliers, network.capacity, int(network.demand[:, 2].max(initial=0)), _most_held(network)
         )
-        d = network.demand
+        d, paid = network.demand, 0
         for m, charge in whole.items():
             own = d[d[:, 4] == m]
-            np.add.at(cost, own[:, 0], own[:, 3] * (charge[own[:, 2]] - charge[own[:, 1]]))
+            charged = own[:, 3] * (charge[own[:, 2]] - charge[own[:, 1]])
+            np.add.at(cost, own[:, 0], charged)
+            paid += int(charged.astype(object).sum())
+        _require_hope(self.dearest + paid)
         for node, some in path:
             for k in self.places(node) - some:
                 cost[network.ptr[node] + k] = NEVER
         value = self.plan.least(np.split(np.minimum(cost, NEVER), network.ptr[1:-1]))
-        return NEVER if value >= NEVER // 2 else value + network.constant * self.parts - given
+        return NEVER if value >= HOPELESS else value + network.constant * self.parts - given
+
+
+def _require_hope(dearest: int) -> None:
+    """Refuse what could make a solution that is allowed look as if it were not."""
+    if dearest >= HOPELESS:
+        raise CertificateError("costs, multipliers and prices add up to too much")
 
 
 def _most_held(network: CostNetwork) -> IntArray:
@@ -143,8 +155,10 @@ class StatedTables:
         flows, u = problem.flows, problem.units
         self.run = (problem.energy if problem.objective == "energy" else problem.time).astype(np.int64)
         self.move = flows.energy if problem.objective == "energy" else flows.time
+        gains = problem.groups.energy if problem.objective == "energy" else problem.groups.time
         self.most = int(self.run.max(axis=1).astype(object).sum()) + int(self.move.astype(object).sum())
-        if self.most * parts >= ROOM:
+        self.dearest = (self.most + int(gains.max(axis=1).astype(object).sum())) * parts
+        if self.dearest >= ROOM:
             raise CertificateError("costs are too large for so many parts")
         for name, rows, most in (("site", apart, u.sites), ("memory", light, len(u.memories))):
             if any(t >= flows.count or where >= most for t, where in rows):
@@ -346,16 +360,20 @@ class StatedTables:
         costs = [x.copy() for x in self.cost] + [x.copy() for x in self.more]
         size = np.full(len(units.memories), int(flows.bytes.astype(object).sum() * 1))
         whole, given = _charges(multipliers, units.capacity, self.problem.count, size)
+        paid = sum(price for *_, price in prices)
         for variable, t, m, values, ends in self.held:
             if m in whole:
                 start = 0 if flows.kept[t] else int(flows.since[t])
-                costs[variable][values] += int(flows.bytes[t]) * (whole[m][ends] - whole[m][start])
+                charged = int(flows.bytes[t]) * (whole[m][ends] - whole[m][start])
+                costs[variable][values] += charged
+                paid += int(charged.max())
+        _require_hope(self.dearest + paid)
         self._priced(prices, costs)
         for variable, some in path:
             barred = ~np.isin(self.domain[variable], sorted(some))
             costs[variable][barred] = NEVER
         value = self.plan.least(costs)
-        return NEVER if value >= NEVER // 2 else value + self.constant - given
+        return NEVER if value >= HOPELESS else value + self.constant - given
 
     def _priced(self, prices: Rows, costs: list[IntArray]) -> None:
         """Add what users of tensors that are apart pay, and take off what makers earn."""

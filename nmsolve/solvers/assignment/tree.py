@@ -18,11 +18,10 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
-from nmsolve.model.bound import Bound
+from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
 from nmsolve.solvers.assignment.ascent import Ascent
-from nmsolve.solvers.assignment.cut import rounded_down
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.fill import Filler
@@ -251,9 +250,7 @@ class Search:
         if value >= FORBIDDEN:
             certificate = {**certificate, "status": "infeasible"}
         self.context.raise_bound(
-            Bound(
-                float("inf") if value >= FORBIDDEN else rounded_down(value), "tree", certificate=certificate
-            )
+            Bound(float("inf") if value >= FORBIDDEN else float_below(value), "tree", certificate=certificate)
         )
 
     # solutions

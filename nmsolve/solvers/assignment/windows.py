@@ -140,9 +140,10 @@ class Parts:
 
     def _solve(self, problem: AssignProblem, seconds: float) -> Solved:
         """Bounds at once, a schedule by local search; where they differ, CP-SAT."""
-        bound = max(b.value for b in bounds(problem))
-        if bound >= NEVER:
+        proved = max(b.value for b in bounds(problem))
+        if proved >= NEVER:
             return Solved(NEVER)
+        bound = int(proved)
         answer = quickly(problem, bound, self._context)
         value = objective(problem, answer)
         if value > bound and not self._context.should_stop():
@@ -153,14 +154,14 @@ class Parts:
             limit = min(seconds, self._context.time_left())
             end = solve(built, **{**within(self._context), "seconds": limit})
             if end.status == "INFEASIBLE":
-                bound = float(value)
+                bound = value
             elif end.bound is not None:
-                bound = min(float(value), max(bound, built.claim.bound(end.bound)))
+                bound = min(value, int(max(bound, built.claim.bound(end.bound))))
             if end.core is not None:
                 better = Assignment.unpacked(problem, end.core)
                 answer = min(answer, better, key=lambda one: objective(problem, one))
         schedule = schedule_of(problem, answer)
-        return Solved(int(bound), answer.unit, answer.fused, schedule.start, schedule.finish)
+        return Solved(bound, answer.unit, answer.fused, schedule.start, schedule.finish)
 
 
 def quickly(problem: AssignProblem, bound: float, context: Context) -> Assignment:

@@ -201,12 +201,17 @@ def certificate_to_json(certificate: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def certificate_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Inverse of :func:`certificate_to_json`: lists of numbers that fit become float arrays, all else stays as it is."""
-    out: dict[str, Any] = {}
-    for key, value in data.items():
-        numbers = isinstance(value, list) and all(type(v) in (int, float) and abs(v) < 2**1000 for v in value)
-        out[key] = np.asarray(value, np.float64) if numbers else value
-    return out
+    """Inverse of :func:`certificate_to_json`: lists of numbers that floats hold exactly become arrays, all else stays."""
+    return {
+        key: np.asarray(value, np.float64) if _are_floats(value) else value for key, value in data.items()
+    }
+
+
+def _are_floats(value: Any) -> bool:
+    """Return whether this is a list of numbers of moderate size, and floats lose nothing of them."""
+    return isinstance(value, list) and all(
+        type(v) in (int, float) and abs(v) < 2**1000 and float(v) == v for v in value
+    )
 
 
 def certificates_to_json(

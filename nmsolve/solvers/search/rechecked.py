@@ -69,11 +69,15 @@ def recheck(
 
 
 def _whole(value: Any) -> Any:
-    """Return a list of whole numbers as engines give it where a file made floats of it, anything else as it is."""
+    """Return a list of whole numbers as engines give it where a file made floats of it, anything else as it is.
+
+    Nothing was lost: reading leaves lists alone that floats do not hold.
+    """
     if not isinstance(value, np.ndarray):
         return value
-    exact = bool((np.abs(value) < 2**53).all() and (value == np.floor(value)).all())
-    return value.astype(np.int64).tolist() if exact else value.tolist()
+    numbers = value.tolist()
+    whole = all(isinstance(x, int | float) and math.isfinite(x) and x == int(x) for x in numbers)
+    return [int(x) for x in numbers] if whole else numbers
 
 
 def _on_trust(problem: Hashed, bound: Bound, about: str | None, only: str) -> BoundCheck:
