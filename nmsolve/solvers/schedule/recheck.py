@@ -7,7 +7,10 @@ from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.search.rechecked import recheck
 
 #: ``module:function`` below ``nmsolve`` by method; each takes the problem, the bound and seconds.
-RECHECKS: dict[str, str] = {}
+RECHECKS: dict[str, str] = {
+    "critical-path": "solvers.schedule.recheck_counting:check",
+    "prices": "solvers.schedule.recheck_counting:check",
+}
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("schedule-cpsat", "schedule-highs")
 
@@ -19,7 +22,7 @@ def check_schedule_bound(
 
     Notes
     -----
-    What is recomputed uses no ceilings, so it holds under any. A solver's word counts for this very problem only.
+    What is recomputed counts on the ceilings of ``problem``. A solver's word counts for this very problem only.
     """
     return recheck(
         problem, bound, seconds, about, checks=RECHECKS, words=WORDS, solutions="schedules", ceilings=problem.ceilings

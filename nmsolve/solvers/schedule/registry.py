@@ -13,6 +13,9 @@ RULES = ("m4", "heft", "peft")
 
 #: Every engine; those that refuse a problem are left out of its run.
 REGISTRY: dict[str, Entry] = {
+    "schedule-counting": Entry(
+        "solvers.schedule.bounds:ScheduleCounting", "longest paths, and prices of units and loads", share=0.2
+    ),
     "activity-lists": Entry(
         "heuristics.schedule.genetic:ActivityLists",
         "genetic search over lists of processes that share resources",
