@@ -37,7 +37,9 @@ class Scale:
     def bound(self, model_bound: float) -> float:
         """Lower bound on the objective from one on the model's, safe against rounding."""
         if self.exact and self.factor == 1.0:
-            return max(0.0, float(model_bound))
+            near = float(np.rint(model_bound))  # solvers state whole bounds as 20.000000000000004
+            whole = self.integral and abs(near - model_bound) <= 1e-9 * max(1.0, abs(near))
+            return max(0.0, near if whole else float(model_bound))
         return round_up(model_bound / self.factor, self.integral)
 
     def floor_row(self, bound: float) -> int | None:

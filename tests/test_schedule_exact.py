@@ -1,0 +1,99 @@
+"""The exact models of schedules against every schedule, and against each other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from schedule_exact_support import run_alone
+from schedule_reference import optimum
+from schedule_support import random_problem
+
+from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.problem import NEVER
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.solvers.schedule import cpsat, mip
+from nmsolve.solvers.schedule.data import horizon, schedule_data
+from nmsolve.solvers.schedule.exact import ScheduleCpSat, ScheduleHighs, models
+from nmsolve.solvers.search.write_model import write_model
+
+WEIGHTS = {"weighted": (("energy", 2), ("idle", 3), ("tardiness", 1))}
+
+
+def kinds(seed, processes=3, spare=2):
+    """A random problem with every objective in turn, ending soon after its least makespan; some deadlines are too tight."""
+    rng = np.random.default_rng(seed)
+    first = random_problem(seed, processes=processes, units=2 + seed % 2)
+    shortest = int(run_alone(ScheduleCpSat(), first).value)
+    for name in ("makespan", "tardiness", "idle", "energy", "waste", "moved", "weighted"):
+        most = shortest + int(rng.integers(0, spare + 1))
+        ceilings = (("makespan", float(most)),)
+        if name == "makespan":
+            ceilings += (
+                (str(rng.choice(["idle", "energy", "waste"])), float(rng.choice([0, 40, 90, 200000]))),
+            )
+        deadline = np.full(processes, NEVER)
+        if rng.random() < 0.3:
+            deadline[rng.integers(0, processes)] = shortest - 1
+        yield (
+            most,
+            replace(
+                first, objective=name, ceilings=ceilings, deadline=deadline, weights=WEIGHTS.get(name, ())
+            ),
+        )
+
+
+@pytest.mark.parametrize("seed", [1, 4, 8, 12, 24])
+def test_cp_sat_finds_and_proves_what_trying_everything_finds(seed):
+    for ticks, problem in kinds(seed):
+        ran = run_alone(ScheduleCpSat(), problem)
+        want = optimum(problem, ticks)
+        assert (ran.value, ran.low, ran.refused) == (want, want, []), problem.objective
+
+
+@pytest.mark.parametrize("seed", [2, 12])
+def test_no_best_schedule_is_longer_than_the_models_allow(seed):
+    """Where gaps count, it can pay to wait until a unit can be switched off."""
+    for name in ("energy", "idle", "weighted"):
+        problem = random_problem(seed, processes=2, units=2, objective=name, weights=WEIGHTS.get(name, ()))
+        ran = run_alone(ScheduleCpSat(), problem)
+        assert ran.value == ran.low == optimum(problem, horizon(problem) + 6)
+
+
+@pytest.mark.parametrize("seed", [11, 12, 20])
+def test_both_models_agree(seed):
+    for _, problem in kinds(seed, processes=4):
+        if problem.objective != "waste":
+            one, other = run_alone(ScheduleCpSat(), problem), run_alone(ScheduleHighs(), problem)
+            assert (one.value, one.low) == (other.value, other.low) and one.value == one.low, (
+                problem.objective
+            )
+
+
+@pytest.mark.parametrize("objective", ["makespan", "energy", "waste", "tardiness"])
+def test_a_known_schedule_is_where_the_models_begin(objective):
+    problem = random_problem(3, objective=objective)
+    ran = run_alone(ScheduleCpSat(), problem)
+    built = cpsat.build(schedule_data(problem), start=ran.answer, below=ran.value)
+    hinted = built.model.proto.solution_hint
+    fixed = built.model.clone()
+    for number, value in zip(hinted.vars, hinted.values, strict=True):
+        fixed.add(fixed.get_int_var_from_proto_index(number) == value)
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    assert solver.status_name(solver.solve(fixed)) == "OPTIMAL" and solver.objective_value == ran.value
+    if objective != "waste":
+        twin = mip.build(schedule_data(problem), start=ran.answer)
+        again = Schedule.unpacked(twin.mapping(lambda x: bool(x.value)))
+        assert (again.start == ran.answer.start).all() and (again.mode == ran.answer.mode).all()
+
+
+def test_models_are_written_to_files(tmp_path):
+    problem = random_problem(5, objective="energy")
+    paths = write_model("schedule", *models(problem), tmp_path)
+    text = paths[0].read_text()
+    assert "starts(" in text and "rule_units" in text and len(paths) == 4
+    with pytest.raises(InputError, match="quotient"):
+        models(replace(problem, objective="waste"))
