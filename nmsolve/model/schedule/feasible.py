@@ -101,8 +101,12 @@ def _require_deadlines(stated: Stated, where: str) -> None:
         limit = f"with a period of {stated.periods[task]:,} it must by"
     raise DoesNotFitError(
         f"process {problem.labels[p]!r} ends at {end[p]:,} at the earliest ({shown}), {limit} {problem.deadline[p]:,}: "
-        f"{late[p]:,} ticks too late", where, "deadlines that the least spans and delays allow",
+        f"{_ticks(int(late[p]))} too late", where, "deadlines that the least spans and delays allow",
     )  # fmt: skip
+
+
+def _ticks(count: int) -> str:
+    return "1 tick" if count == 1 else f"{count:,} ticks"
 
 
 def _require_work(stated: Stated, task: int, where: str) -> None:

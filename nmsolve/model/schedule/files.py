@@ -31,9 +31,17 @@ def load_schedule(path: str | Path, machine: Units | None = None) -> Stated:
     InputError : unknown extension, damaged file, a machine where the file has its own resources, or a problem that cannot be
         solved (:class:`DoesNotFitError`)
     """
+    try:
+        return _loaded(Path(path), machine)
+    except InputError as error:
+        if error.where.startswith(str(path)):
+            raise
+        raise type(error)(error.what, f"{path}", error.expected) from None  # of the problem as a whole
+
+
+def _loaded(path: Path, machine: Units | None) -> Stated:
     from nmsolve.model.schedule import fjsp, mplib, psplib, tasks, wfcommons
 
-    path = Path(path)
     ending = path.suffix.lower()
     if ending == ".json":
         return (

@@ -135,9 +135,9 @@ class ModeTable:
         size = str(len(self.sets.members[s]))
         if size not in stated:
             raise InputError(
-                f"{what} says nothing of {size} units",
+                f"{what} has no entry {size!r}",
                 f"{self.path}: {where}.{what}",
-                f"an entry for {self.sets.text(s)}",
+                f"one for the units {self.sets.text(s)}",
             )
         return stated[size]
 

@@ -99,7 +99,9 @@ def load_workflow(path: Path, units: Units | None = None, network: Network | Non
     ------
     InputError : not of this form, unknown or repeated ids, a circle
     """
-    workflow = decode_json(read_limited(path, MOST_BYTES), _Document, path).workflow
+    data = read_limited(path, MOST_BYTES)
+    _require_count(data, path)
+    workflow = decode_json(data, _Document, path).workflow
     tasks, span, machines = _described(workflow, path)
     names = [t.id or t.name for t in tasks]
     twice = next((name for name, k in Counter(names).items() if k > 1), None)
@@ -129,6 +131,30 @@ def load_workflow(path: Path, units: Units | None = None, network: Network | Non
         np.zeros(count, np.int64),
     )  # fmt: skip
     return Stated(problem, "WfFormat", tick=1 / TICKS, process=tuple(names))
+
+
+class _CountedTasks(msgspec.Struct):
+    """How many tasks there are, before any of them is looked at."""
+
+    tasks: list[msgspec.Raw] = []
+
+
+class _CountedWorkflow(_CountedTasks):
+    specification: _CountedTasks = msgspec.field(default_factory=_CountedTasks)
+
+
+class _CountedDocument(msgspec.Struct):
+    workflow: _CountedWorkflow
+
+
+def _require_count(data: bytes, path: Path) -> None:
+    try:
+        found = msgspec.json.decode(data, type=_CountedDocument).workflow
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return  # the whole reading says what is wrong
+    count = max(len(found.tasks), len(found.specification.tasks))
+    if count > MOST_PROCESSES:
+        raise InputError(f"{count:,} tasks", f"{path}: $.workflow", f"at most {MOST_PROCESSES:,}")
 
 
 def _described(workflow: _Workflow, path: Path) -> tuple[list[_Task], list[int], int]:
