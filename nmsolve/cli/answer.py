@@ -163,6 +163,8 @@ def finish(
     ``none`` : what does not exist where the problem is proved infeasible, e.g. ``plan exists``; ``command`` explains that
     """
     last_words(o.out, report, o.json, words, files)
+    if (o.out / BETTER).exists():
+        print(f"a better answer was found on the way: {o.out / BETTER}", file=sys.stderr)
     say_infeasible(none, result, command)
     return exit_code(result, report, fraction(o.gap))
 

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,9 +63,10 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
     limit, how = opt.seconds(o.time_limit), opt.search(o)
     names = objective_names(o.objective, OBJECTIVES)
     front = None if o.pareto is None else _front_names(o)
+    inputs = stated_inputs(o, front or names)
     if start is not None and start.stays:
         names = names[-1:]
-    inputs = stated_inputs(o, front or names)
+        inputs = msgspec.structs.replace(inputs, objective=names[0])
     with explained("assign"):
         given = state_problem(inputs)
     _require_options(o, given, front, names)
@@ -179,7 +181,9 @@ def _in_order(
 
     options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
     objectives = AssignObjectives(given.operators, Options(**options), first, known)
-    *earlier, (stage, result) = lexicographic(objectives, names, seconds, tell_stage)
+    *earlier, (stage, result) = lexicographic(
+        objectives, names, seconds, partial(tell_stage, units=OBJECTIVES)
+    )
     held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
     inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)

@@ -34,7 +34,9 @@ def render_assign_html(given: Given, result: Result[Any], report: AssignReport, 
         r=report,
         words=assign_words(report),
         drawn=drawn,
-        convergence=pictures.convergence(result.events, result.wall_seconds, report.objective_name),
+        convergence=pictures.convergence(
+            result.events, result.wall_seconds, report.objective_name, report.unit
+        ),
         amount=amount,
         reasons=reasons[:LISTED],
         verify_command=verify_command,

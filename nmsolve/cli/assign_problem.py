@@ -141,10 +141,11 @@ def _network(inputs: AssignInputs) -> Given:
         "--bind": inputs.bind,
         "--library": inputs.library,
         "--constraints": inputs.constraints,
+        "--strict": inputs.strict or None,
     }
     for option, value in given.items():
         if value is not None:
             raise InputError("a cost network has its own costs and limits", option, "none, or a .onnx model")
-    if inputs.strict or inputs.objective != "latency" or inputs.whole or inputs.before:
+    if inputs.objective != "latency" or inputs.whole or inputs.before:
         raise InputError("a cost network has one objective, its cost", "--objective", "none")
     return Given(network=load_iopddl(inputs.model))

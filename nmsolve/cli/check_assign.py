@@ -47,8 +47,18 @@ def assign_file(path: Path, model: Path | None = None) -> Path | None:
     if path.is_dir():
         return path / ANSWER if is_assignment(path) else None
     of_model = model is not None and model.suffix.lower() == ".onnx"
-    beside = path.name == BETTER and is_assignment(path.parent)
-    return path if path.name == ANSWER or of_model or beside else None
+    return path if path.name == ANSWER or of_model or stated_beside(path) is not None else None
+
+
+def stated_beside(path: Path) -> Path | None:
+    """Return the file beside an assignment that states its problem: the report, of a point of a front pareto.json; or None."""
+    from nmsolve.cli.assign_problem import COMMAND
+    from nmsolve.cli.loading import POINT, read_object
+
+    beside = path.parent / ("pareto.json" if POINT.fullmatch(path.name) else REPORT)
+    if not (path.name in (ANSWER, BETTER) or POINT.fullmatch(path.name)) or not beside.exists():
+        return None
+    return beside if read_object(beside).get("command") == COMMAND else None
 
 
 class AssignBounds:
@@ -199,6 +209,9 @@ def run_verify_assign(path: Path, o: VerifyOptions) -> int:
     from nmsolve.cli.assign_problem import read_inputs, state_problem
 
     folder = path.parent
+    beside = stated_beside(path)
+    if beside is not None and beside.name != REPORT:
+        raise InputError("it is a point of a front", str(path), f"the front, `nmsolve verify {beside}`")
     require_one_run(folder, [ANSWER, REPORT, CERTIFICATES])
     if not (folder / REPORT).exists():
         raise InputError(
@@ -317,9 +330,12 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
     InputError : no such file, not of this model, or it breaks a rule
     """
     from nmsolve.cli.answer import tell
+    from nmsolve.cli.assign_problem import state_problem
     from nmsolve.model.assignment.problem import OBJECTIVES
 
-    given = given_of(path, o)
+    if (o.chips, o.placement, o.memory) != (None, None, None):
+        raise InputError("options for mappings only", "--chips, --placement, --memory", "none of them")
+    given = state_problem(inputs_of(path, o))
     problem = given.problem
     answer = read_any_answer(path, given)
     checks, values = answer_checks(problem, answer, None, {})
@@ -335,20 +351,13 @@ def run_score_assign(path: Path, o: ScoreOptions) -> int:
     )
 
 
-def given_of(path: Path, o: ScoreOptions | GapOptions) -> Given:
-    """Return the problem of an assignment: of the report beside it, but for what ``--graph``, ``--machine``, ``--bind`` say.
+def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
+    """Return what states the problem of an assignment's file: the report beside it, and options where they are given.
 
     Raises
     ------
     InputError : no report, and no model
     """
-    from nmsolve.cli.assign_problem import state_problem
-
-    return state_problem(inputs_of(path, o))
-
-
-def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
-    """Return what states the problem of an assignment's file."""
     from nmsolve.cli import options as opt
     from nmsolve.cli.assign_problem import AssignInputs, read_inputs
 
@@ -357,8 +366,8 @@ def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> AssignInputs:
         "constraints": opt.whole(getattr(o, "constraints", None)), "objective": getattr(o, "objective", None),
     }  # fmt: skip
     said = {k: v for k, v in named.items() if v is not None}
-    beside = path.parent / REPORT
-    if path.name in (ANSWER, BETTER) and beside.exists():
+    beside = stated_beside(path)
+    if beside is not None:
         inputs = read_inputs(beside)[1]
         if "objective" in said and said["objective"] != inputs.objective:
             said |= {"before": (), "whole": said["objective"] == "makespan"}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nmsolve.cli.progress import SCALES
 from nmsolve.model.machine import Machine
 from nmsolve.model.types import FloatArray
 
@@ -97,6 +98,13 @@ def board_size(machine: Machine) -> tuple[float, float]:
     bar, labels, widest, highest = 1.2, 0.7, 3.9, 5.6
     inch = min(widest / machine.cols, highest / machine.rows)
     return inch * machine.cols + bar, max(1.6, inch * machine.rows + labels)
+
+
+def scaled(unit: str) -> tuple[float, Formatter]:
+    """Return what figures are multiplied by, and the labels of their axis: ``1.2 ms`` for ``ps``; 12k where there is no unit."""
+    from matplotlib.ticker import EngFormatter
+
+    return (1e-12, EngFormatter(unit=unit[1:])) if unit in SCALES else (1.0, EngFormatter(sep=""))
 
 
 def amounts(top: float) -> Formatter:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nmsolve.cli.check_assign import AssignBounds
 from nmsolve.cli.check_bounds import BoundChecks, MappingBounds, RouteBounds
+from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import BoundCheck
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from nmsolve.model.pipeline.problem import PipelineProblem
     from nmsolve.model.types import IntArray
 
+#: Objectives without units.
+PLAIN: Mapping[str, str] = {}
 #: Format of pareto.json.
 FORMAT = "nmsolve-pareto-1"
 #: The bounds of everything that was solved for a front, with their certificates.
@@ -41,6 +44,10 @@ class FrontKind(BoundChecks, Protocol):
     @property
     def title(self) -> str:
         """Which problem, for people."""
+
+    @property
+    def units(self) -> Mapping[str, str]:
+        """Units of objectives; those that are not in it are plain figures."""
 
     def about(self) -> dict[str, dict[str, str]]:
         """Name and hash of what the front is about."""
@@ -67,7 +74,7 @@ class FrontKind(BoundChecks, Protocol):
 class MapFront(MappingBounds):
     """Points are mappings; ``turns``: those that their routes are held against."""
 
-    command, key = "map", "mapping"
+    command, key, units = "map", "mapping", PLAIN
 
     def __init__(self, problem: MappingProblem, turns: str | None = None) -> None:
         super().__init__(problem)
@@ -115,7 +122,7 @@ class RouteFront(RouteBounds):
     """Points are routes of the mapping in ``loaded``."""
 
     loaded: Loaded
-    command, key = "route", "routes"
+    command, key, units = "route", "routes", PLAIN
 
     @property
     def title(self) -> str:
@@ -165,7 +172,7 @@ class PlanFront:
     """Points are plans of a pipeline."""
 
     problem: PipelineProblem
-    command, key = "pipeline", "plan"
+    command, key, units = "pipeline", "plan", PLAIN
     free: Collection[str] = ()
 
     @property
@@ -221,7 +228,7 @@ class PlanFront:
 class AssignFront(AssignBounds):
     """Points are assignments."""
 
-    command, key = "assign", "assignment"
+    command, key, units = "assign", "assignment", OBJECTIVES
 
     def __init__(self, problem: AssignProblem) -> None:
         super().__init__(problem)

@@ -101,7 +101,8 @@ def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
         model=Path(told.model), machine=told.machine, bind=told.bind, strict=told.strict,
         library=None if told.library is None else Path(told.library),
         constraints=None if told.constraints is None else Path(told.constraints),
-        objective=told.objective, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, engines=o.engines,
+        objective=",".join([*(held.objective for held in told.before), told.objective]),
+        time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers, engines=o.engines,
         memory=o.memory, out=o.out, json=o.json,
     )  # fmt: skip
     return run_assign(again, Start(answer, stays=True))

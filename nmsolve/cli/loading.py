@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 #: Mappings of a front, beside its pareto.json.
-_POINT = re.compile(r"point-\d+\.json")
+POINT = re.compile(r"point-\d+\.json")
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -191,8 +191,8 @@ def load_answer(o: AnswerOptions | FaultOptions | SimulateOptions, memory: str |
     require_one_run(folder, _siblings(path))
     content = report = None
     inputs = Inputs()
-    beside = folder / ("pareto.json" if _POINT.fullmatch(path.name) else "report.json")
-    if (path.name == "mapping.json" or _POINT.fullmatch(path.name)) and beside.exists():
+    beside = folder / ("pareto.json" if POINT.fullmatch(path.name) else "report.json")
+    if (path.name == "mapping.json" or POINT.fullmatch(path.name)) and beside.exists():
         content = read_object(beside)
         inputs = _checked_inputs(content, beside)
         report = content if beside.name == "report.json" else None
@@ -213,7 +213,7 @@ def _siblings(path: Path) -> tuple[str, ...]:
     """Return the files beside a mapping that are believed to be of its run."""
     if path.name == "mapping.json":
         return ("mapping.json", "report.json", "certificates.json", "routes.json", "reference.json")
-    return (path.name, "pareto.json") if _POINT.fullmatch(path.name) else ()
+    return (path.name, "pareto.json") if POINT.fullmatch(path.name) else ()
 
 
 def load_certificates(path: Path) -> tuple[str, list[Bound]]:
@@ -283,7 +283,7 @@ def read_object(path: Path) -> dict[str, Any]:
         return content
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"not a JSON object ({error})", str(path), "an object as `nmsolve map` writes it"
+            f"not a JSON object ({error})", str(path), "an object as nmsolve writes it"
         ) from None
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmsolve.cli import clock, pictures
 from nmsolve.cli.answer import OK, Answer
-from nmsolve.cli.front_kinds import FORMAT, PROOFS
+from nmsolve.cli.front_kinds import FORMAT, PLAIN, PROOFS
 from nmsolve.cli.page import fill
 from nmsolve.cli.patience import search_time
-from nmsolve.cli.progress import number
+from nmsolve.cli.progress import DIGITS, amount
 from nmsolve.model.errors import InputError
 from nmsolve.model.files import write_atomic
 
@@ -32,9 +34,9 @@ FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "re
 MOST_POINTS = 1000
 
 
-def tell_stage(name: str, ceilings: Ceilings, seconds: float) -> None:
-    """Say on standard error which problem is being solved."""
-    held = ", ".join(f"{other} at most {number(most)}" for other, most in ceilings)
+def tell_stage(name: str, ceilings: Ceilings, seconds: float, units: Mapping[str, str] = PLAIN) -> None:
+    """Say on standard error which problem is being solved; ``units`` of objectives, where they have any."""
+    held = ", ".join(f"{other} at most {amount(most, units.get(other, ''))}" for other, most in ceilings)
     print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
 
 
@@ -67,12 +69,14 @@ def run_front(
     """Search within ``limit`` seconds of the command, write the front and say it; returns the exit code."""
     from nmsolve.solvers.multi_objective import pareto_front
 
-    front = pareto_front(objectives, names, o.points, clock.left(search_time(limit)), tell_stage)
+    front = pareto_front(
+        objectives, names, o.points, clock.left(search_time(limit)), partial(tell_stage, units=kind.units)
+    )
     write_front(o.out, kind, front, inputs, patience)
     if o.json:
         print((o.out / "pareto.json").read_text())
     else:
-        say_front(front, o.out)
+        say_front(front, o.out, kind.units)
     return OK
 
 
@@ -103,8 +107,8 @@ def write_front(
         write_atomic(folder / PROOFS, stages_to_json(front.stages, kind.free))
         write_atomic(folder / "pareto.json", json.dumps(content, indent=2) + "\n")
     with answer.added() as files, patience.optional():
-        picture = draw_front(front)
-        files |= {"pareto.svg": picture, "pareto.html": _page(front, picture, kind.title)}
+        picture = draw_front(front, kind.units)
+        files |= {"pareto.svg": picture, "pareto.html": _page(front, picture, kind.title, kind.units)}
 
 
 def _values(front: Front[Any], point: Point[Any]) -> dict[str, float]:
@@ -127,7 +131,7 @@ def _proof(point: Point[Any]) -> str:
     return f"proved, on the word of {point.word}" if point.word else "proved"
 
 
-def draw_front(front: Front[Any]) -> str:
+def draw_front(front: Front[Any], units: Mapping[str, str]) -> str:
     """SVG: points (filled where proved), the staircase of what they dominate, dominated points, ideal point, bounds."""
     return pictures.pareto(
         front.names,
@@ -136,21 +140,34 @@ def draw_front(front: Front[Any]) -> str:
         [p.values for p in front.dominated],
         front.ideal,
         front.bounds,
+        (units.get(front.names[0], ""), units.get(front.names[1], "")),
     )
 
 
-def _page(front: Front[Any], picture: str, title: str) -> str:
+def _page(front: Front[Any], picture: str, title: str, units: Mapping[str, str]) -> str:
     """One file without network: the picture and a table."""
-    rows = [[*(number(v) for v in p.values), _proof(p)] for p in front.points]
+    rows = [[*_figures(front, p.values, units), _proof(p)] for p in front.points]
     return fill("pareto.html.j2", title=title, names=front.names, rows=rows, picture=picture)
 
 
-def say_front(front: Front[Any], out: Path) -> None:
+def _figures(front: Front[Any], values: Sequence[float | None], units: Mapping[str, str]) -> list[str]:
+    """Return both objectives as people read them."""
+    return [amount(v, units.get(name, ""), DIGITS) for name, v in zip(front.names, values, strict=True)]
+
+
+def say_front(front: Front[Any], out: Path, units: Mapping[str, str] = PLAIN) -> None:
     """Print the front as a table for people."""
     print(f"{'':10} {front.names[0]:>16} {front.names[1]:>16}")
     for k, p in enumerate(front.points, 1):
-        print(f"point-{k:<4} {number(p.values[0]):>16} {number(p.values[1]):>16}  {_proof(p)}")
-    low = ", ".join(f"{name} {number(b)}" for name, b in zip(front.names, front.bounds, strict=True) if b)
+        first, second = _figures(front, p.values, units)
+        print(f"point-{k:<4} {first:>16} {second:>16}  {_proof(p)}")
+    low = ", ".join(
+        f"{name} {shown}"
+        for name, b, shown in zip(
+            front.names, front.bounds, _figures(front, front.bounds, units), strict=True
+        )
+        if b
+    )
     if low:
         print(f"proved, nothing goes below: {low}")
     page = out / "pareto.html"

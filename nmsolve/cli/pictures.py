@@ -16,6 +16,7 @@ from nmsolve.cli.drawing import (
     draw_board,
     new_figure,
     new_panels,
+    scaled,
     svg_text,
 )
 from nmsolve.model.bound import Event
@@ -97,15 +98,14 @@ def link_loads(
     return svg_text(figure, "link loads")
 
 
-def convergence(events: Sequence[Event], end: float, scope: str) -> str:
-    """Incumbent (coloured by engine) and bound over time; the area between them is the gap."""
-    from matplotlib.ticker import EngFormatter
-
+def convergence(events: Sequence[Event], end: float, scope: str, unit: str = "") -> str:
+    """Incumbent (coloured by engine) and bound over time, in a ``unit``; the area between them is the gap."""
     figure, ax = new_figure(7.2, 3.2)
+    scale, labels = scaled(unit)
     found = [e for e in events if e.kind == "incumbent" and e.objective is not None]
     bounds = [e for e in events if e.kind == "bound" and e.bound is not None]
-    times, values = _steps([(e.seconds, e.objective) for e in found], end)
-    bound_times, bound_values = _steps([(e.seconds, e.bound) for e in bounds], end)
+    times, values = _steps([(e.seconds, scale * _number(e.objective)) for e in found], end)
+    bound_times, bound_values = _steps([(e.seconds, scale * _number(e.bound)) for e in bounds], end)
     if len(times) and len(bound_times):
         grid = np.unique(np.concatenate([times, bound_times]))
         grid = grid[grid >= max(times[0], bound_times[0])]
@@ -117,7 +117,7 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
     for i, name in enumerate(names):
         own = [e for e in found if e.engine == name]
         ax.scatter(
-            [e.seconds for e in own], [_number(e.objective) for e in own], s=14, color=PALETTE[i % len(PALETTE)],
+            [e.seconds for e in own], [scale * _number(e.objective) for e in own], s=14, color=PALETTE[i % len(PALETTE)],
             label=name, zorder=3, linewidths=0,
         )  # fmt: skip
     if len(bound_times):
@@ -128,7 +128,7 @@ def convergence(events: Sequence[Event], end: float, scope: str) -> str:
             ax.set_ylim(0, 2.2 * final)
     ax.set_ylim(bottom=0)
     ax.set(xlim=(0, max(end, 1e-9)), xlabel="seconds since start", ylabel="objective")
-    ax.yaxis.set_major_formatter(EngFormatter(sep=""))
+    ax.yaxis.set_major_formatter(labels)
     if found or bounds:
         ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
     return svg_text(figure, "incumbent and bound over time")
@@ -234,12 +234,15 @@ def pareto(
     dominated: Sequence[tuple[float, float]],
     ideal: tuple[float, float],
     bounds: tuple[float | None, float | None],
+    units: tuple[str, str] = ("", ""),
 ) -> str:
-    """Return the front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds."""
-    from matplotlib.ticker import EngFormatter
+    """Return the front of two objectives: points (filled where proved), the staircase they dominate, ideal point, bounds.
 
+    ``units`` : of the objectives, "" for plain figures
+    """
     figure, ax = new_figure(6.4, 4.2)
-    xs, ys = np.array([p[0] for p in points]), np.array([p[1] for p in points])
+    (across, x_labels), (up, y_labels) = scaled(units[0]), scaled(units[1])
+    xs, ys = across * np.array([p[0] for p in points]), up * np.array([p[1] for p in points])
     ax.step(xs, ys, where="post", color=FAINT, lw=1.2)
     sure = np.asarray(proven, bool)
     for chosen, face, label in ((sure, PALETTE[0], "proved"), (~sure, "white", "best found")):
@@ -248,13 +251,14 @@ def pareto(
                 xs[chosen], ys[chosen], s=36, facecolors=face, edgecolors=PALETTE[0], zorder=3, label=label
             )
     if dominated:
-        ax.scatter([p[0] for p in dominated], [p[1] for p in dominated], s=18, color=FAINT, label="dominated")
-    ax.scatter([ideal[0]], [ideal[1]], marker="x", color=PALETTE[1], label="ideal point")
-    for value, line in ((bounds[0], ax.axvline), (bounds[1], ax.axhline)):
+        worse = np.array(dominated)
+        ax.scatter(across * worse[:, 0], up * worse[:, 1], s=18, color=FAINT, label="dominated")
+    ax.scatter([across * ideal[0]], [up * ideal[1]], marker="x", color=PALETTE[1], label="ideal point")
+    for value, scale, line in ((bounds[0], across, ax.axvline), (bounds[1], up, ax.axhline)):
         if value:
-            line(value, color=INK, lw=1.0, ls=":")
+            line(scale * value, color=INK, lw=1.0, ls=":")
     ax.set(xlabel=names[0], ylabel=names[1])
-    for axis in (ax.xaxis, ax.yaxis):
-        axis.set_major_formatter(EngFormatter(sep=""))
+    ax.xaxis.set_major_formatter(x_labels)
+    ax.yaxis.set_major_formatter(y_labels)
     ax.legend(frameon=False, fontsize=8)
     return svg_text(figure, f"{names[0]} against {names[1]}")

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Nodes that get their type written beside them, and most bars of a schedule.
 NAMED, BARS = 60, 4000
+#: Most inches from one node of a layer to the next.
+HIGH = 0.5
 #: How far an edge over several layers rises, in heights of a node per layer.
 BENT = 0.16
 #: Seconds of a picosecond.
@@ -74,7 +76,8 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
     y = base[nodes.row] + nodes.heights[nodes.row] / 2 + nodes.place[:, 1]
     wide = max(float(x.max(initial=0.0)) + 1.0, 10.0)
     inch = 10.4 / wide
-    figure, (ax,) = new_panels(10.4, max(1.6, min(60.0, 0.6 + max(inch, 0.24) * float(base[-1]))), 1, 1)
+    high = min(max(inch, 0.24), HIGH) * float(base[-1])
+    figure, (ax,) = new_panels(10.4, max(1.6, min(60.0, 0.6 + high)), 1, 1)
     _edges(ax, nodes, x, y, wide)
     palette = colours(len(units))
     size = min(150.0, (0.62 * inch * 72) ** 2)
@@ -89,9 +92,10 @@ def graph_picture(nodes: Drawing, units: Sequence[str], kinds: Sequence[str]) ->
             ax.annotate(
                 kind,
                 (x[k], y[k]),
-                xytext=(0, -9),
+                xytext=(0, -2 - size**0.5 / 2),
                 textcoords="offset points",
                 ha="center",
+                va="top",
                 fontsize=5,
                 color=INK,
             )

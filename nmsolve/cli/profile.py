@@ -27,6 +27,7 @@ def run_profile(o: ProfileOptions) -> int:
     ------
     InputError : anything wrong with the model, the options or the library, or no onnxruntime
     """
+    from nmsolve.hw.assignment.flatten import program_of
     from nmsolve.hw.assignment.library import Library
     from nmsolve.hw.assignment.profile import Profiling, profile
     from nmsolve.hw.assignment.runtime import require_runtime
@@ -48,10 +49,11 @@ def run_profile(o: ProfileOptions) -> int:
     graph = load_onnx(o.model, o.strict)
     for warning in graph.warnings:
         print(f"warning: {warning}", file=sys.stderr)
+    program = program_of(graph, bindings)
     with Library(o.library, write=True) as library:
         started = time.monotonic()
         with _Bar() as bar:
-            done = profile(o.model, graph, bindings, library, how, bar)
+            done = profile(o.model, program, library, how, bar)
         seconds = time.monotonic() - started
         if o.json:
             print(json.dumps(_row(o, done, library, how, seconds)))

@@ -127,7 +127,10 @@ class ProgressTable:
         while not self._stop.wait(0.25):
             with self._lock:
                 now = self._now()
-                if (self._pending and now - self._last_line >= QUIET) or now - self._last_line >= HEARTBEAT:
+                quiet = now - max(
+                    self._last_line, 0.0
+                )  # nothing is said of the first seconds, in which engines load
+                if (self._pending and now - self._last_line >= QUIET) or quiet >= HEARTBEAT:
                     self._line(self._pending, now)
 
     def _now(self) -> float:

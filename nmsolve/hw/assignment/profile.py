@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from nmsolve.hw.assignment.estimates import work_of
-from nmsolve.hw.assignment.flatten import program_of
 from nmsolve.hw.assignment.fused_profile import Parts, added, whole_times
 from nmsolve.hw.assignment.fusion import groups_of
 from nmsolve.hw.assignment.keys import Key, key_of
@@ -31,7 +30,6 @@ from nmsolve.hw.assignment.steps import Program, Step
 from nmsolve.model.errors import BackendError, InputError
 from nmsolve.model.formats.onnx.values import DTYPES
 from nmsolve.model.operators.classes import CONTROL
-from nmsolve.model.operators.graph import OperatorGraph
 
 #: Operations faster than this (ps) are measured many at a time, so that the start of a session (about 2 us) does not count;
 #: slower ones are not, since many large results would not stay in the caches.
@@ -75,6 +73,10 @@ class Profiling:
             )
         if not 1 < self.most_spread < math.inf:
             raise InputError(f"the spread is {self.most_spread}", "--spread", "a number above 1")
+        if not self.processor:
+            raise InputError(
+                "no name of this host", "--processor", "the name that machine files use, e.g. host"
+            )
 
 
 @dataclass
@@ -104,8 +106,7 @@ class Profiled:
 
 def profile(
     path: str | Path,
-    graph: OperatorGraph,
-    bindings: dict[str, int],
+    program: Program,
     library: Library,
     how: Profiling,
     progress: Progress | None = None,
@@ -116,12 +117,11 @@ def profile(
 
     Raises
     ------
-    InputError : a symbol without a value, a file that is no model, a library that cannot be written
+    InputError : a file that is no model, a library that cannot be written
     """
     from nmsolve.model.formats.onnx.parse import read_model
 
     proto = read_model(path)
-    program = program_of(graph, bindings)
     run = _Profiler(program, proto, library, how)
     jobs = run.jobs()
     for done, (label, job) in enumerate(jobs):

@@ -23,7 +23,7 @@ from nmsolve.hw.assignment.library import Library
 from nmsolve.hw.assignment.machine import ProcessorMachine
 from nmsolve.hw.assignment.roofline import Work, why_not
 from nmsolve.hw.assignment.steps import Path, Program, Step
-from nmsolve.model.assignment.problem import AssignProblem, Flows, Groups, Units
+from nmsolve.model.assignment.problem import MOST, AssignProblem, Flows, Groups, Units
 from nmsolve.model.bound import Ceilings
 from nmsolve.model.errors import DoesNotFitError, InputError
 from nmsolve.model.operators.classes import CONTROL, operator_class
@@ -303,6 +303,13 @@ def flows_of(program: Program, machine: ProcessorMachine) -> Flows:
     there and back and the interruption of what runs there; what stands is brought before the run, for nothing.
     """
     ways, sites = machine.ways, machine.units.sites
+    held = sum(f.held for f in program.flows)
+    if held >= MOST:
+        raise InputError(
+            f"the tensors are {held:.3g} bytes",
+            program.name,
+            f"less than {MOST:.3g}: smaller numbers in --bind",
+        )
     runs = np.array([0.0 if f.kept else f.runs for f in program.flows])[:, None, None]
     moved = np.array([f.moved for f in program.flows], np.float64)[:, None, None]
     control = np.array([f.control for f in program.flows], bool)[:, None, None]
@@ -361,5 +368,5 @@ def _is_scalar(step: Step, work: Work | None, machine: ProcessorMachine) -> bool
 
 
 def _whole(costs: FloatArray) -> IntArray:
-    """Return whole ps or pJ, to the nearest."""
-    return np.rint(costs).astype(np.int64)
+    """Return whole ps or pJ, to the nearest; those that a problem refuses as too large stay so."""
+    return np.rint(np.minimum(costs, MOST)).astype(np.int64)

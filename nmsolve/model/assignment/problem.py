@@ -173,6 +173,11 @@ class AssignProblem:
             raise InputError(
                 f"unknown objective {self.objective!r}", where, "one of " + ", ".join(OBJECTIVES)
             )
+        for name, most in self.ceilings:
+            if name not in OBJECTIVES or not most >= 0:
+                raise InputError(
+                    f"{name!r} held at {most}", where, "one of " + ", ".join(OBJECTIVES) + ", at 0 or more"
+                )
         if self.count == 0 or self.units.count == 0:
             raise InputError(
                 f"{self.count} operators on {self.units.count} units", where, "at least one of each"
@@ -200,15 +205,20 @@ class AssignProblem:
             raise InputError(f"earlier runs of shape {self.earlier.shape}", where, f"{shape}")
         self._require_units()
         self._require_flows()
-        self._require_groups()
         flows, groups = self.flows, self.groups
+        for run, moved in ((self.time, flows.time), (self.energy, flows.energy)):
+            self._require_sum(run.max(axis=1), moved)
+        self._require_groups()
         for run, moved, gain in (
             (self.time, flows.time, groups.time),
             (self.energy, flows.energy, groups.energy),
         ):
-            most = sum(float(x.astype(float).sum()) for x in (run.max(axis=1), moved, gain.max(axis=1)))
-            if most >= MOST:
-                raise InputError(f"costs add up to {most:.3g}", where, f"less than {MOST:.3g} ps or pJ")
+            self._require_sum(run.max(axis=1), moved, gain.max(axis=1))
+
+    def _require_sum(self, *parts: IntArray) -> None:
+        most = sum(float(x.astype(float).sum()) for x in parts)
+        if most >= MOST:
+            raise InputError(f"costs add up to {most:.3g}", self.name, f"less than {MOST:.3g} ps or pJ")
 
     def _require_units(self) -> None:
         u = self.units

@@ -15,6 +15,9 @@ from nmsolve.model.operators.trips import trips_of
 if TYPE_CHECKING:
     from nmsolve.model.operators.sizes import Count
 
+#: Figures of operators and tensors stay below this, so that arrays can hold them.
+MOST = 2**62
+
 
 def parse_bindings(text: str | None) -> dict[str, int]:
     """Return ``"batch=8,seq=128"`` as a dictionary.
@@ -65,7 +68,7 @@ def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where
 
     Raises
     ------
-    InputError : a symbol is not bound, nothing is known, or the result is not a whole number >= 0
+    InputError : a symbol is not bound, nothing is known, or the result is not a whole number from 0 to below :data:`MOST`
     """
     what = what or "a number"
     if count is None:
@@ -74,6 +77,10 @@ def bind(count: Count | None, bindings: Mapping[str, int], what: str = "", where
         )  # fmt: skip
     value = partly_bound(count, bindings)
     if isinstance(value, int):
+        if value >= MOST:
+            raise InputError(
+                f"{what} is {value:.3g}", where, f"less than {MOST:.3g}: smaller numbers in --bind"
+            )
         return value
     missing = sorted(str(s) for s in value.free_symbols)
     names = ", ".join(repr(s) for s in missing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -132,7 +133,8 @@ def _split(
         return 1, 1
     axis = 1 if operator.kind in CHANNELS_FIRST and len(dims) > 1 else len(dims) - 1
     channels = max(1, int(dims[axis]))
-    return channels, max(1, int(np.prod([int(d) for k, d in enumerate(dims) if k != axis], dtype=np.int64)))
+    rows = math.prod(int(d) for k, d in enumerate(dims) if k != axis)
+    return channels, max(1, bind(rows * channels, {}, "the number of results", operator.name) // channels)
 
 
 def _tensors(
