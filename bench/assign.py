@@ -212,7 +212,8 @@ def filled(path: Path, folder: Path) -> Path:
     from nmsolve.hw.assignment.fused_profile import filled as with_weights
 
     graph = load_onnx(path)
-    model, _ = with_weights(onnx.load(path), graph, BINDINGS.get(path.stem, {}))
+    bindings = BINDINGS.get(path.stem, {})
+    model, _ = with_weights(onnx.load(path), graph, {**bindings, **INPUTS.get(path.stem, {})})
     onnx.save(model, folder / path.name)
     return folder / path.name
 

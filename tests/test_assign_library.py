@@ -450,3 +450,29 @@ def test_a_node_that_is_too_large_to_be_measured_is_named(tmp_path: Path, call: 
     assert code == 0 and row["failed"].keys() >= {"MatMul_0", "MatMul_0 in integers", "Relu_2"}
     assert all("too large to be measured" in why for why in row["failed"].values())
     assert row["measured"] >= 1
+
+
+def test_a_filled_model_has_weights_inputs_and_its_own_names(tmp_path: Path) -> None:
+    """Names make symbols, of trip counts for one: a model with weights takes the same bindings."""
+    import onnx
+
+    from nmsolve.hw.assignment.fused_profile import filled
+    from nmsolve.model.formats.onnx import load_onnx
+
+    path = tiny(tmp_path)
+    proto = onnx.load(path)
+    stripped = onnx.load(path)
+    weights = {t.name: t.dims for t in stripped.graph.initializer if t.name in ("w", "b")}
+    for name, dims in weights.items():
+        stripped.graph.input.append(value(name, *dims))
+    kept = [t for t in stripped.graph.initializer if t.name not in weights]
+    del stripped.graph.initializer[:]
+    stripped.graph.initializer.extend(kept)
+    stripped.metadata_props.add(key="stripped_initializers", value="|".join(weights))
+    onnx.save(stripped, tmp_path / "stripped.onnx")
+    model, feeds = filled(stripped, load_onnx(tmp_path / "stripped.onnx"), {"n": 3})
+    assert {t.name: t.dims for t in model.graph.initializer} == {
+        t.name: t.dims for t in proto.graph.initializer
+    }
+    assert [n.name for n in model.graph.node] == [n.name for n in proto.graph.node]
+    assert {name: a.shape for name, a in feeds.items()} == {"x": (3, 8)}

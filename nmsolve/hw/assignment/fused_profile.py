@@ -69,6 +69,8 @@ def whole_times(
     InputError : its inputs or weights cannot be made up
     """
     model, feeds = filled(proto, graph, bindings)
+    for k, node in enumerate(model.graph.node):
+        node.name = f"nmsolve-{k}"
     outputs = tuple(o.name for o in model.graph.output)
     with tempfile.TemporaryDirectory(prefix="nmsolve-") as name:
         folder = Path(name)
@@ -100,7 +102,7 @@ def added(parts: Iterable[Took]) -> Took:
 
 
 def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tuple[Any, dict[str, AnyArray]]:
-    """Return the model with random weights where they are missing and a name for every node, and random inputs.
+    """Return the model with random weights where they are missing, and random inputs.
 
     Raises
     ------
@@ -131,8 +133,6 @@ def filled(proto: Any, graph: OperatorGraph, bindings: Mapping[str, int]) -> tup
     inputs = [i for i in model.graph.input if i.name not in names]
     del model.graph.input[:]
     model.graph.input.extend(inputs)
-    for k, node in enumerate(model.graph.node):
-        node.name = f"nmsolve-{k}"
     return model, {i.name: random_input(i, tensors[i.name].shape or (), bindings, roles, 0) for i in inputs}
 
 
