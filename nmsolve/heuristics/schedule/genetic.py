@@ -71,9 +71,9 @@ class Search:
         self._forward, self._backward = projects_of(problem, self._order)
         n = problem.count
         self._work: Work = new_work(self._forward, problem.horizon + 2)
-        self._lists = Population(
-            np.zeros((LISTS, n), np.int64), np.full(LISTS, LATE), np.zeros(LISTS, np.int64)
-        )
+        # a place stays empty where two lists make one schedule; its list can be a parent all the same, so it must be a list
+        some = np.tile(np.arange(n), (LISTS, 1))
+        self._lists = Population(some, np.full(LISTS, LATE), np.zeros(LISTS, np.int64))
         self._children, self._offered = 16, LATE
 
     def populate(self, context: Context) -> None:

@@ -34,26 +34,42 @@ class Windows(NamedTuple):
         return int(np.minimum.reduceat(through, problem.modes.first[:-1]).max())
 
 
+class _Ways(NamedTuple):
+    """Modes and dependencies: a mode's ``span`` and ``unit_set``, ``hops`` of sets, an edge's ``moved`` bytes, ticks ``sent``
+    once they travel, and ``convert``."""
+
+    first: IntArray
+    span: IntArray
+    unit_set: IntArray
+    hops: IntArray
+    moved: IntArray
+    sent: IntArray
+    convert: IntArray
+    hop_time: int
+
+
 @plain
 def _longest(
-    value: IntArray, order: IntArray, indptr: IntArray, edges: IntArray, other: IntArray, first: IntArray, span: IntArray,
-    unit_set: IntArray, hops: IntArray, moved: IntArray, sent: IntArray, convert: IntArray, hop_time: int,
-) -> None:  # fmt: skip
-    """Raise ``value`` (M,) along the edges: of a mode to the least value, span and delay of a mode of every neighbour."""
+    ways: _Ways, value: IntArray, order: IntArray, indptr: IntArray, edges: IntArray, other: IntArray
+) -> None:
+    """Raise ``value`` (M,) along the edges: of a mode to the least value, span and delay of a mode of every neighbour.
+
+    ``order``, ``indptr``, ``edges`` : processes after their neighbours, and the edges to these; ``other`` (E,) the neighbour.
+    """
     for i in range(len(order)):
         p = order[i]
         for k in range(indptr[p], indptr[p + 1]):
             e = edges[k]
             q = other[e]
-            for m in range(first[p], first[p + 1]):
+            for m in range(ways.first[p], ways.first[p + 1]):
                 least = NEVER
-                for n in range(first[q], first[q + 1]):
-                    delay = convert[e]
-                    if moved[e] > 0 and unit_set[m] >= 0 and unit_set[n] >= 0:
-                        far = hops[unit_set[m], unit_set[n]]
+                for n in range(ways.first[q], ways.first[q + 1]):
+                    delay = ways.convert[e]
+                    if ways.moved[e] > 0 and ways.unit_set[m] >= 0 and ways.unit_set[n] >= 0:
+                        far = ways.hops[ways.unit_set[m], ways.unit_set[n]]
                         if far > 0:
-                            delay += far * hop_time + sent[e]
-                    least = min(least, value[n] + span[n] + delay)
+                            delay += far * ways.hop_time + ways.sent[e]
+                    least = min(least, value[n] + ways.span[n] + delay)
                 value[m] = max(value[m], least)
 
 
@@ -69,11 +85,11 @@ def windows(problem: ScheduleProblem) -> Windows:
     sent = -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count, np.int64)
     hops = problem.sets.hops if problem.sets.count else np.zeros((1, 1), np.int64)
     order = problem.order
-    rest = (m.first, m.span, m.unit_set, hops, e.bytes, sent, e.convert, n.hop_time)
+    ways = _Ways(m.first, m.span, m.unit_set, hops, e.bytes, sent, e.convert, n.hop_time)
     for value, turn, (indptr, edges), other in (
         (head, order, problem.before, e.source),
         (tail, order[::-1].copy(), problem.after, e.target),
     ):
-        _longest(value, turn, indptr, edges, other, *rest)
+        _longest(ways, value, turn, indptr, edges, other)
     head[head + m.span > problem.deadline[m.process]] = NEVER
     return Windows(head, tail)
