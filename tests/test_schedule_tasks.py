@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import Called
 from schedule_support import random_schedule
 
 from nmsolve.hw.machines import load_machine
@@ -15,7 +16,7 @@ from nmsolve.hw.schedule.component import component
 from nmsolve.hw.schedule.evaluate import energies
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
-from nmsolve.model.schedule.generate import SHAPES, generate_problem, generate_tasks
+from nmsolve.model.schedule.generate import generate_problem, generate_tasks
 from nmsolve.model.schedule.problem import NEVER
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.schedule.tasks import load_tasks
@@ -203,13 +204,13 @@ def test_objectives_and_what_a_tick_is(tmp_path: Path) -> None:
     assert (found.tick, found.joule) == (1e-6, 1e-9)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-def test_generated_networks_are_the_same_again_and_can_run(tmp_path: Path, shape: str) -> None:
-    file = generate_tasks(4, 7, 6, seed=3, shape=shape, meet=1.0)
+@pytest.mark.parametrize("chains", [0.0, 0.5, 1.0])
+def test_generated_networks_are_the_same_again_and_can_run(tmp_path: Path, chains: float) -> None:
+    file = generate_tasks(4, 7, 6, seed=3, chains=chains, meet=1.0)
     write_tasks(tmp_path / "t.json", file)
-    assert read_tasks(tmp_path / "t.json") == file == generate_tasks(4, 7, 6, seed=3, shape=shape, meet=1.0)
+    assert read_tasks(tmp_path / "t.json") == file == generate_tasks(4, 7, 6, seed=3, chains=chains, meet=1.0)
     p = load_tasks(tmp_path / "t.json").problem
-    assert p.content_hash == generate_problem(4, 7, 6, seed=3, shape=shape, meet=1.0).problem.content_hash
+    assert p.content_hash == generate_problem(4, 7, 6, seed=3, chains=chains, meet=1.0).problem.content_hash
     assert (p.partner >= 0).sum() == len(file.interactions) > 0
     answer = random_schedule(p, 1)
     assert schedule_complaint(p, answer) is None
@@ -223,5 +224,26 @@ def test_generated_networks_are_the_same_again_and_can_run(tmp_path: Path, shape
 def test_generated_families_without_memory_and_gating() -> None:
     p = generate_problem(2, 5, 4, memory=0, gating=0).problem
     assert p.items.count == 0 and not p.units.idle.any() and (p.units.memory == NEVER).all()
-    with pytest.raises(InputError, match="shape 'ring'"):
-        generate_tasks(2, 5, 4, shape="ring")
+
+
+def test_generate_writes_tasks(tmp_path: Path, call: Called) -> None:
+    path = tmp_path / "t.json"
+    words = ("--networks", 3, "--processes=5", "--units", 6, "--seed", 2, "--out", path)
+    code, said, _ = call("generate", "tasks", *words)
+    assert code == 0 and "3 networks, 16 processes" in said
+    assert read_tasks(path) == generate_tasks(3, 5, 6, seed=2)
+    assert "--chains (0.5)" in call("generate", "list")[1]
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (("--networks", 0), "networks is 0; expected a whole number from 1"),
+        (("--unit", 3), "no parameter 'unit' (did you mean units?)"),
+        (("--networks", 10**5), "3,100,000 processes; expected at most 262,144"),
+        (("--out", "t.txt"), "a name that ends in .json"),
+    ],
+)
+def test_generate_refuses_what_it_cannot_make(words: tuple[object, ...], line: str, call: Called) -> None:
+    code, _, complaint = call("generate", "tasks", *words)
+    assert code == 2 and line in complaint

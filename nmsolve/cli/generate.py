@@ -21,8 +21,20 @@ def run_generate(o: GenerateOptions) -> int:
     if o.kind == "list":
         return _list()
     path = o.out or Path(f"{o.kind}.json")
+    if o.kind == "tasks":
+        return _tasks(path, {"seed": str(o.seed), **_parameters(o.context.args)})
     name, nodes, edges = generate_file(o.kind, path, cores(), seed=o.seed, **_parameters(o.context.args))
     typer.echo(f"{path}: {name}, {nodes:,} nodes, {edges:,} edges")
+    return 0
+
+
+def _tasks(path: Path, options: dict[str, str]) -> int:
+    """Write networks that share units over time, for ``nmsolve schedule``."""
+    from nmsolve.model.schedule.generate import generate_tasks_file
+
+    made = generate_tasks_file(path, options)
+    count = sum(len(t.processes) for t in made.tasks) + len(made.interactions)
+    typer.echo(f"{path}: {made.name}, {len(made.tasks):,} networks, {count:,} processes")
     return 0
 
 
@@ -45,9 +57,15 @@ def _parameters(words: list[str]) -> dict[str, str]:
 def _list() -> int:
     """Return all kinds with their parameters."""
     from nmsolve.model.generators import GENERATORS
+    from nmsolve.model.schedule.generate import PARAMETERS
 
-    for kind, generator in GENERATORS.items():
-        typer.echo(f"{kind}: {generator.text}")
-        for p in generator.parameters:
+    kinds = {kind: (generator.text, generator.parameters) for kind, generator in GENERATORS.items()}
+    kinds["tasks"] = (
+        "networks on execution units over time, for nmsolve schedule (a tasks.json)",
+        PARAMETERS,
+    )
+    for kind, (text, parameters) in kinds.items():
+        typer.echo(f"{kind}: {text}")
+        for p in parameters:
             typer.echo(f"    --{p.name} ({p.default:g})  {p.text}")
     return 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -161,11 +161,22 @@ def _make(kind: str, options: dict[str, int | float | str]) -> LogicGraph | Netw
     """Return the network of the generator ``kind``, its parameters checked."""
     _require("unknown kind", kind, list(GENERATORS))
     generator = GENERATORS[kind]
-    known = {p.name: p for p in generator.parameters}
+    return generator.load()(**checked_values(kind, generator.parameters, options))
+
+
+def checked_values(
+    kind: str, parameters: Sequence[Parameter], options: Mapping[str, int | float | str]
+) -> dict[str, int | float]:
+    """Return the values of all parameters of a kind: those given, converted and checked, and defaults.
+
+    Raises
+    ------
+    InputError : an unknown parameter, a value of the wrong type or out of its range
+    """
+    known = {p.name: p for p in parameters}
     for name in options:
         _require(f"{kind} has no parameter", name, list(known))
-    values = {name: _value(kind, p, options.get(name, p.default)) for name, p in known.items()}
-    return generator.load()(**values)
+    return {name: _value(kind, p, options.get(name, p.default)) for name, p in known.items()}
 
 
 def _value(kind: str, parameter: Parameter, given: int | float | str) -> int | float:

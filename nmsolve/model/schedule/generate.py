@@ -8,10 +8,13 @@ runs frame by frame does, and memories are too small for the weights of all netw
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
 from nmsolve.model.errors import InputError
+from nmsolve.model.generators import Parameter, checked_values
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.schedule.tasks import stated
 from nmsolve.model.schedule.tasks_file import (
@@ -26,10 +29,28 @@ from nmsolve.model.schedule.tasks_file import (
     UnitSet,
     Weights,
     require_count,
+    write_tasks,
 )
 
-#: Shapes of networks: a chain, layers with edges to the next ones, or one after the other of both.
-SHAPES = ("chain", "layers", "mixed")
+#: What ``nmsolve generate tasks`` can be told.
+PARAMETERS = (
+    Parameter("networks", 20, "number of networks", 1, 10**5),
+    Parameter("processes", 30, "processes of each network", 1, 10**5),
+    Parameter("units", 64, "execution units, in the squarest mesh", 1, 4096),
+    Parameter(
+        "chains",
+        0.5,
+        "fraction of networks that are chains; the others have layers of one to three processes",
+        0,
+        1,
+    ),
+    Parameter("layers", 10, "different weights per network, used in turn", 1, 10**5),
+    Parameter("sets", 6, "unit sets per process", 1, 64),
+    Parameter("memory", 3.0, "average weights that a unit can hold; 0: no weights, no limit", 0, 10**6),
+    Parameter("gating", 1, "1: units take energy while they idle and may be switched off; 0: neither", 0, 1),
+    Parameter("meet", 0.25, "interactions of two networks per network", 0, 10),
+    Parameter("seed", 1, "seed of the random numbers", 0),
+)
 #: Ticks of a process on two and on four units, in parts of those on one.
 FASTER = {1: 1.0, 2: 0.56, 4: 0.32}
 #: Bytes of an average layer's weights.
@@ -42,11 +63,11 @@ def generate_tasks(
     units: int = 64,
     *,
     seed: int = 1,
-    shape: str = "mixed",
-    memory: float = 3.0,
-    gating: int = 1,
+    chains: float = 0.5,
     layers: int = 10,
     sets: int = 6,
+    memory: float = 3.0,
+    gating: int = 1,
     meet: float = 0.25,
     objective: str = "makespan",
 ) -> TasksFile:
@@ -56,30 +77,22 @@ def generate_tasks(
     ----------
     networks, processes : how many, and of each how many steps
     units : execution units, in the squarest mesh
-    shape : one of :data:`SHAPES`
-    memory : average layers whose weights a unit can hold, 0: no weights and no limit
-    gating : 1: units need energy while they idle, and may be switched off
-    layers : different weights per network
-    sets : unit sets per process
-    meet : interactions per network
+    chains, layers, sets, memory, gating, meet : as in :data:`PARAMETERS`
     objective : of the file
 
     Raises
     ------
-    InputError : a number or a word that means nothing
+    InputError : too many processes
     """
     require_count(networks * (processes + 1), "generate tasks")
-    if shape not in SHAPES:
-        raise InputError(f"shape {shape!r}", "generate tasks", " or ".join(SHAPES))
     rng = np.random.default_rng(seed)
     rows = next(r for r in range(math.isqrt(units), 0, -1) if units % r == 0)
     mesh = _Mesh(rows, units // rows)
     tasks, regions = [], []
     for k in range(networks):
-        kind = shape if shape != "mixed" else SHAPES[int(rng.integers(2))]
         region = mesh.region(rng, 3 if units >= 16 else 2)
         regions.append(region)
-        after = _chain(processes) if kind == "chain" else _layered(rng, processes)
+        after = _chain(processes) if rng.random() < chains else _layered(rng, processes)
         tasks.append(_task(rng, f"n{k}", after, mesh, region, min(layers, processes), sets, memory > 0))
     pairs = [
         pair
@@ -99,6 +112,21 @@ def generate_tasks(
 def generate_problem(networks: int, processes: int, units: int, **options: int | float | str) -> Stated:
     """Return the problem of :func:`generate_tasks` with the same arguments."""
     return stated(generate_tasks(networks, processes, units, **options), "generated")  # type: ignore[arg-type]
+
+
+def generate_tasks_file(path: Path, options: Mapping[str, int | float | str]) -> TasksFile:
+    """Write random networks to a file, as the command line asks for them; return what was written.
+
+    Raises
+    ------
+    InputError : an unknown parameter, a value out of its range, a name that does not end in ``.json``, no such folder
+    """
+    if path.suffix.lower() != ".json":
+        raise InputError(f"the file is called {path.name!r}", str(path), "a name that ends in .json")
+    values = checked_values("tasks", PARAMETERS, options)
+    made = generate_tasks(**values)  # type: ignore[arg-type]
+    write_tasks(path, made)
+    return made
 
 
 class _Mesh:
