@@ -16,6 +16,21 @@ from nmsolve.model.generators import GENERATORS
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints_file import load_constraints
 from nmsolve.model.mapping.files import read_mapping
+from nmsolve.model.schedule.answer_file import ScheduleFile
+from nmsolve.model.schedule.files import load_schedule
+from nmsolve.model.schedule.generate import PARAMETERS
+from nmsolve.model.schedule.tasks_file import (
+    After,
+    Alternative,
+    Interaction,
+    Links,
+    Power,
+    Process,
+    Task,
+    TasksFile,
+    Unit,
+    Weights,
+)
 
 TEXT = (Path(__file__).parent.parent / "docs" / "files.md").read_text()
 EXAMPLES = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
@@ -45,7 +60,28 @@ def test_constraint_and_mapping_examples_load(tmp_path: Path) -> None:
     assert np.array_equal(core, [0, 3])
 
 
+def test_the_example_of_tasks_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "tasks.json").write_text(next(text for text in EXAMPLES if '"tasks"' in text))
+    stated = load_schedule(tmp_path / "tasks.json")
+    assert stated.problem.labels == (
+        "camera/conv@0", "camera/pool@0", "radar/fft@0", "radar/track@0", "camera+radar/fuse@0",
+    )  # fmt: skip
+    fuse = stated.table()[-1]
+    assert (fuse.task, fuse.partner, fuse.modes, fuse.span) == ("camera", "radar", 2, (4, 5))
+
+
+def test_every_key_of_tasks_is_described() -> None:
+    section = TEXT[TEXT.index("## Tasks") : TEXT.index("## Schedules")]
+    for part in (TasksFile, Unit, Power, Links, Task, Process, Interaction, Alternative, After, Weights):
+        for key in part.__struct_fields__:
+            assert f"`{key}`" in section, f"{part.__name__}.{key}"
+    for key in ScheduleFile.__struct_fields__:
+        assert f"`{key}`" in TEXT[TEXT.index("## Schedules") :]
+
+
 def test_every_format_and_generator_is_described() -> None:
+    for p in PARAMETERS:
+        assert f"`{p.name}` ({p.default}): {p.text}" in TEXT
     for extension in FORMATS:
         assert f"`{extension}`" in TEXT
     for kind, generator in GENERATORS.items():

@@ -182,7 +182,6 @@ class TasksFile(_Strict):
     ceilings: dict[str, Annotated[int, msgspec.Meta(ge=0, le=2**60)]] = {}
     tick: Positive | None = None
     joule: Positive | None = None
-    nmsolve: int = 1
 
 
 class _Counted(msgspec.Struct):
