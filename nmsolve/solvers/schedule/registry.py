@@ -13,6 +13,15 @@ RULES = ("m4", "heft", "peft")
 
 #: Every engine; those that refuse a problem are left out of its run.
 REGISTRY: dict[str, Entry] = {
+    "m4": Entry(
+        "heuristics.schedule.rules:PublishedRule", "the published choice of units", share=0.02, quick=True
+    ),
+    "heft": Entry(
+        "heuristics.schedule.rules:Heft", "earliest finish times, with insertion", share=0.02, quick=True
+    ),
+    "peft": Entry(
+        "heuristics.schedule.rules:Peft", "predicted finish times, with insertion", share=0.02, quick=True
+    ),
     "schedule-counting": Entry(
         "solvers.schedule.bounds:ScheduleCounting", "longest paths, and prices of units and loads", share=0.2
     ),
@@ -24,6 +33,11 @@ REGISTRY: dict[str, Entry] = {
     "tabu-blocks": Entry(
         "heuristics.schedule.tabu:TabuBlocks",
         "tabu search on critical processes, each on one of several units",
+        repeat=True,
+    ),
+    "schedule-search": Entry(
+        "heuristics.schedule.search:ScheduleSearch",
+        "annealing of orders and modes, for every objective",
         repeat=True,
     ),
 }

@@ -1,0 +1,79 @@
+"""Processes put into the first gap that holds them, in the mode that ends first, compiled: how HEFT and PEFT build schedules.
+
+Every process loads its item here, as if loading were part of its span: so a gap is long enough whatever else uses the item. The
+decoder then plays the queues, and what can stay in memory stays.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.schedule.decode import Ground, Work, begin_play, delay_of
+from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.model.types import FloatArray, IntArray
+
+
+@plain
+def insert_all(
+    g: Ground, order: IntArray, ahead: FloatArray, begins: IntArray, ends: IntArray, w: Work
+) -> None:
+    """Write ``w.mode`` and ``w.start``; needs a problem without resources.
+
+    Parameters
+    ----------
+    order : (P,) processes in the order in which they are put
+    ahead : (M,) what follows at least after each mode: that with the least end and this together is taken
+    begins, ends : (lanes,) overwritten
+    """
+    begin_play(g, w)
+    for i in range(len(order)):
+        p = order[i]
+        best, least, at = g.first[p], np.inf, 0
+        for m in range(g.first[p], g.first[p + 1]):
+            start = _first_gap(g, w, p, m, begins, ends)
+            if start + g.span[m] + ahead[m] < least:
+                best, least, at = m, start + g.span[m] + ahead[m], start
+        w.mode[p], w.start[p] = best, at
+        k, d = g.unit_set[best], g.item[best]
+        if k >= 0:
+            for j in range(g.members_at[k], g.members_at[k + 1]):
+                u = g.members[j]
+                x = g.lane[u] + w.used[u]
+                while x > g.lane[u] and begins[x - 1] > at:
+                    begins[x], ends[x] = begins[x - 1], ends[x - 1]
+                    x -= 1
+                begins[x], ends[x] = at - (g.load[d] if d >= 0 else 0), at + g.span[best]
+                w.used[u] += 1
+
+
+@embedded_callee
+def _first_gap(g: Ground, w: Work, p: int, m: int, begins: IntArray, ends: IntArray) -> int:
+    """Return the earliest start with all units of the mode free from the load to the end."""
+    k, d = g.unit_set[m], g.item[m]
+    load = g.load[d] if d >= 0 else 0
+    start = max(g.release[p], g.earliest[p] + load)
+    for j in range(g.into_at[p], g.into_at[p + 1]):
+        e = g.into[j]
+        q = g.source[e]
+        delay, _ = delay_of(g, e, w.mode[q], m)
+        start = max(start, w.start[q] + g.span[w.mode[q]] + delay)
+    if k < 0:
+        return int(start)
+    size = g.members_at[k + 1] - g.members_at[k]
+    fits, j = 0, 0
+    while fits < size:
+        u = g.members[g.members_at[k] + j]
+        low, high = g.lane[u], g.lane[u] + w.used[u]
+        while low < high:
+            middle = (low + high) // 2
+            if ends[middle] <= start - load:
+                low = middle + 1
+            else:
+                high = middle
+        moved, x = False, low
+        while x < g.lane[u] + w.used[u] and begins[x] < start + g.span[m]:
+            start, moved = ends[x] + load, True
+            x += 1
+        fits = 1 if moved else fits + 1
+        j = (j + 1) % size
+    return int(start)

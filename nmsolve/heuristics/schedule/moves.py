@@ -1,0 +1,253 @@
+"""Annealing of orders and modes of schedules by the evaluator's own figures, compiled."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from nmsolve.heuristics.rng import below, uniform
+from nmsolve.heuristics.schedule.decode import (
+    BUSY,
+    FREE,
+    LATE,
+    MAKESPAN,
+    Ground,
+    State,
+    Work,
+    play,
+)
+from nmsolve.heuristics.schedule.settle import settle
+from nmsolve.model.compiled import plain, plain_callee
+from nmsolve.model.types import AnyArray, FloatArray, IntArray
+
+#: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a stretch of a network; the
+#: decoder chooses anew for such a stretch, or for what a unit does for a while; loads where nothing must be loaded, or not.
+MODE, PLACE, BOTH, NEAR, STRETCH, UNIT, LOAD = range(7)
+
+
+@plain
+def cost_of(g: Ground, w: Work, worth: float) -> float:
+    """Return what a schedule costs: its objective, and more where deadlines or ceilings are broken."""
+    cost = float(w.value[g.goal])
+    if g.goal == MAKESPAN:
+        cost += 0.05 * w.value[BUSY] / max(1, len(w.free))
+    excess = 0.0
+    if w.value[LATE] > 0:
+        excess += 0.01 + w.value[LATE] / (1.0 + w.value[MAKESPAN])
+    for k in range(len(g.limit)):
+        if w.value[k] > g.limit[k]:
+            excess += 0.01 + (w.value[k] - g.limit[k]) / (1.0 + g.limit[k])
+    return cost + 4.0 * worth * excess
+
+
+@plain
+def legal(g: Ground, w: Work) -> bool:
+    """Return whether deadlines and ceilings are kept."""
+    fine = w.value[LATE] == 0
+    for k in range(len(g.limit)):
+        fine = fine and w.value[k] <= g.limit[k]
+    return bool(fine)
+
+
+class Walk(NamedTuple):
+    """Where a search is.
+
+    ``now``, ``best``, ``trial``: states, the last overwritten; ``at`` (2, P): start of every process in ``now``, and what it
+    waits for; ``level`` (4,): costs of ``now`` and ``best``, sum and number of what worse, but legal moves cost; ``tally`` (7,
+    2): tries and gains of every kind of move; ``rng``: random numbers.
+    """
+
+    now: State
+    best: State
+    trial: State
+    at: IntArray
+    level: FloatArray
+    tally: FloatArray
+    rng: AnyArray
+
+
+class Manner(NamedTuple):
+    """How a search goes on.
+
+    ``odds`` (7,): how likely each kind of move is, summed up; ``price`` (5,), ``taste``: what modes cost that the decoder
+    chooses; ``worth``: scale of the cost of broken rules; ``rounds`` of moving starts about.
+    """
+
+    odds: FloatArray
+    price: FloatArray
+    taste: FloatArray
+    worth: float
+    rounds: int
+
+
+@plain
+def anneal(g: Ground, x: Walk, w: Work, how: Manner, steps: int, hot: float, cold: float) -> None:
+    """Try ``steps`` moves; costs of ``hot`` at the beginning and ``cold`` at the end are accepted with probability 1/e."""
+    copy(x.now, x.trial)
+    for step in range(steps):
+        heat = hot * (cold / hot) ** (step / steps)
+        draw, kind = uniform(x.rng), 0
+        while kind < len(how.odds) - 1 and draw >= how.odds[kind]:
+            kind += 1
+        if not _move(g, x.trial, x.at, x.rng, kind):
+            continue
+        play(g, x.trial, w, how.price, how.taste)
+        if how.rounds > 0:
+            settle(g, x.trial.order, w, how.rounds)
+        cost = cost_of(g, w, how.worth)
+        x.tally[kind, 0] += 1
+        worse, fine = cost - x.level[0], legal(g, w)
+        if fine and worse > 0.0:
+            x.level[2] += worse
+            x.level[3] += 1.0
+        if worse <= 0.0 or uniform(x.rng) < np.exp(-worse / heat):
+            x.tally[kind, 1] += worse < 0.0
+            for p in range(len(w.mode)):
+                x.trial.mode[p] = w.mode[p]
+                x.at[0, p], x.at[1, p] = w.start[p], w.why[p]
+            copy(x.trial, x.now)
+            x.level[0] = cost
+            if fine and cost < x.level[1]:
+                x.level[1] = cost
+                copy(x.trial, x.best)
+        else:
+            copy(x.now, x.trial)
+
+
+@plain
+def copy(a: State, b: State) -> None:
+    """Make ``b`` equal to ``a``."""
+    for i in range(len(a.order)):
+        b.order[i], b.rank[i], b.mode[i], b.fresh[i] = (
+            a.order[i], a.rank[i], a.mode[i], a.fresh[i],
+        )  # fmt: skip
+
+
+@plain_callee
+def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int) -> bool:
+    """Change something; False if nothing changed."""
+    p = below(rng, len(s.order))
+    if g.goal == MAKESPAN and uniform(rng) < 0.8:
+        p = _critical(g, s, at, rng)
+    if kind == MODE:
+        return bool(_other_mode(g, s, p, rng))
+    if kind == PLACE:
+        return bool(_shift(g, s, p, rng))
+    if kind == BOTH:
+        changed = bool(_other_mode(g, s, p, rng))
+        return bool(_shift(g, s, p, rng)) or changed
+    if kind == LOAD:
+        if g.item[s.mode[p]] < 0:
+            return False
+        s.fresh[p] = 1 - s.fresh[p]
+        return True
+    length = 1 + below(rng, 2 << below(rng, 4))
+    if kind == UNIT:
+        k = g.unit_set[s.mode[p]]
+        if k < 0:
+            return False
+        u, left = g.members[g.members_at[k] + below(rng, g.members_at[k + 1] - g.members_at[k])], length
+        for i in range(s.rank[p], len(s.order)):
+            q = s.order[i]
+            if left > 0 and g.first[q + 1] - g.first[q] > 1 and _on(g, s.mode[q], u):
+                s.mode[q] = FREE
+                left -= 1
+        return True
+    changed = False
+    for _ in range(length):
+        if kind == NEAR:
+            changed = bool(_nearest(g, s, p)) or changed
+        else:
+            s.mode[p] = FREE
+            changed = True
+        outs = g.out_at[p + 1] - g.out_at[p]
+        if outs == 0:
+            break
+        p = g.target[g.out[g.out_at[p] + below(rng, outs)]]
+    return changed
+
+
+@plain_callee
+def _critical(g: Ground, s: State, at: IntArray, rng: AnyArray) -> int:
+    """Return a process on a way that makes the makespan."""
+    last, end = 0, -1
+    for p in range(len(s.order)):
+        if at[0, p] + g.span[s.mode[p]] > end:
+            last, end = p, at[0, p] + g.span[s.mode[p]]
+    chosen, seen, p = last, 0, last
+    while p >= 0:
+        seen += 1
+        if below(rng, seen) == 0:
+            chosen = p
+        p = at[1, p]
+    return int(chosen)
+
+
+@plain_callee
+def _on(g: Ground, m: int, u: int) -> bool:
+    """Return whether a mode takes a unit."""
+    if m < 0 or g.unit_set[m] < 0:
+        return False
+    found = False
+    for j in range(g.members_at[g.unit_set[m]], g.members_at[g.unit_set[m] + 1]):
+        found = found or g.members[j] == u
+    return bool(found)
+
+
+@plain_callee
+def _other_mode(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
+    """Choose another mode at random."""
+    count = g.first[p + 1] - g.first[p]
+    if count < 2:
+        return False
+    m = g.first[p] + below(rng, count - 1)
+    if m >= s.mode[p]:
+        m += 1
+    s.mode[p] = m
+    s.fresh[p] = 0
+    return True
+
+
+@plain_callee
+def _nearest(g: Ground, s: State, p: int) -> bool:
+    """Choose the mode whose units are nearest to those of the first source, the one with least energy among these."""
+    if g.into_at[p + 1] == g.into_at[p]:
+        return False
+    source = g.unit_set[s.mode[g.source[g.into[g.into_at[p]]]]]
+    if source < 0:
+        return False
+    best, hops = -1, 0
+    for m in range(g.first[p], g.first[p + 1]):
+        k = g.unit_set[m]
+        if k < 0:
+            continue
+        far = g.hops[source, k]
+        if best < 0 or far < hops or (far == hops and g.energy[m] < g.energy[best]):
+            best, hops = m, far
+    if best < 0 or best == s.mode[p]:
+        return False
+    s.mode[p] = best
+    s.fresh[p] = 0
+    return True
+
+
+@plain_callee
+def _shift(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
+    """Move a process to another place in the order, after all that it needs and before all that need it."""
+    low, high, place = 0, len(s.order) - 1, s.rank[p]
+    for j in range(g.into_at[p], g.into_at[p + 1]):
+        low = max(low, s.rank[g.source[g.into[j]]] + 1)
+    for j in range(g.out_at[p], g.out_at[p + 1]):
+        high = min(high, s.rank[g.target[g.out[j]]] - 1)
+    if high <= low:
+        return False
+    far = 1 + below(rng, 2 << below(rng, 10))
+    to = min(high, place + far) if below(rng, 2) == 0 else max(low, place - far)
+    step = 1 if to > place else -1
+    for r in range(place, to, step):
+        s.order[r] = s.order[r + step]
+        s.rank[s.order[r]] = r
+    s.order[to] = p
+    s.rank[p] = to
+    return bool(to != place)

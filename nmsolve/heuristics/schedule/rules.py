@@ -1,0 +1,146 @@
+"""Schedules by rules: the published one (``m4``), ``heft``, ``peft`` and random choices around earliest ends (``sampling``)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmsolve.heuristics.schedule import dispatch as m4
+from nmsolve.heuristics.schedule.decode import (
+    EARLIEST,
+    FREE,
+    Ground,
+    Work,
+    ground_of,
+    play,
+    schedule_of,
+    state_from,
+    state_of,
+    work_of,
+)
+from nmsolve.heuristics.schedule.insertion import insert_all
+from nmsolve.heuristics.schedule.ranks import by_priority, optimistic, upward
+from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.model.engine import Context
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.types import FloatArray
+
+#: Criteria by name.
+CRITERIA = {"idle": m4.IDLE_TICKS, "utilisation": m4.UTILISATION, "reuse": m4.REUSE, "exchange": m4.EXCHANGE}
+#: The order in which M4.5 names them.
+M4_ORDER = ("idle", "utilisation", "reuse", "exchange")
+#: Nothing is preferred.
+NO_TASTE = np.zeros(0)
+
+
+class PublishedRule:
+    """M4.5 and M4.6 as published. What is off when follows from the gaps (:mod:`nmsolve.hw.schedule.power`)."""
+
+    name = "m4"
+    finds = "mappings"
+
+    def refuses(self, problem: ScheduleProblem) -> str | None:
+        """Nothing."""
+        return None
+
+    def run(self, problem: ScheduleProblem, context: Context) -> None:
+        """Offer its schedule."""
+        tell(problem, published(problem), context, "published rule")
+
+
+class Heft:
+    """Heterogeneous earliest finish time, with insertion."""
+
+    name = "heft"
+    finds = "mappings"
+
+    def refuses(self, problem: ScheduleProblem) -> str | None:
+        """Nothing."""
+        return None
+
+    def run(self, problem: ScheduleProblem, context: Context) -> None:
+        """Offer its schedule."""
+        tell(problem, heft(problem), context, "earliest finish")
+
+
+class Peft:
+    """Predicted earliest finish time, with insertion."""
+
+    name = "peft"
+    finds = "mappings"
+
+    def refuses(self, problem: ScheduleProblem) -> str | None:
+        """Nothing."""
+        return None
+
+    def run(self, problem: ScheduleProblem, context: Context) -> None:
+        """Offer its schedule."""
+        tell(problem, peft(problem), context, "predicted finish")
+
+
+def tell(problem: ScheduleProblem, answer: Schedule, context: Context, move: str) -> None:
+    """Offer a schedule if it keeps deadlines and ceilings; no rule looks at them."""
+    if (answer.end(problem) > problem.deadline).any():
+        context.note("its schedule breaks a deadline")
+        return
+    if problem.ceilings:
+        values = all_objectives(problem, answer)
+        if any(values[name] > most for name, most in problem.ceilings):
+            context.note("its schedule is above a ceiling")
+            return
+    context.offer(answer.packed(), move)
+
+
+def published(problem: ScheduleProblem, criteria: tuple[str, ...] = M4_ORDER) -> Schedule:
+    """Return the schedule of M4.5 with these of its criteria in this order."""
+    g, w = grounded(problem)
+    waits = np.bincount(problem.edges.target, minlength=problem.count).astype(np.int64)
+    places = np.array([CRITERIA[name] for name in criteria], np.int64)
+    m4.dispatch(
+        g, w, places, np.zeros((problem.count, 2), np.int64), waits, np.zeros(problem.units.count, np.int64),
+        np.zeros((2, len(places) + 1)),
+    )  # fmt: skip
+    return schedule_of(w)
+
+
+def heft(problem: ScheduleProblem) -> Schedule:
+    """Return the schedule of HEFT: by upward rank, each where it ends first."""
+    g, w = grounded(problem)
+    return inserted(problem, g, w, ranks_of(problem, g), np.zeros(problem.modes.count))
+
+
+def peft(problem: ScheduleProblem) -> Schedule:
+    """Return the schedule of PEFT: by what follows at least, each where its end and that are least."""
+    g, w = grounded(problem)
+    table = np.zeros(problem.modes.count)
+    optimistic(g, problem.order, table)
+    sizes = np.diff(problem.modes.first)
+    return inserted(problem, g, w, np.add.reduceat(table, problem.modes.first[:-1]) / sizes, table)
+
+
+def grounded(problem: ScheduleProblem) -> tuple[Ground, Work]:
+    """Return the arrays of a problem, and those that are written."""
+    g = ground_of(problem)
+    return g, work_of(g)
+
+
+def ranks_of(problem: ScheduleProblem, g: Ground) -> FloatArray:
+    """(P,) mean lengths of the ways to the end."""
+    rank = np.zeros(problem.count)
+    upward(g, problem.order, rank)
+    return rank
+
+
+def inserted(
+    problem: ScheduleProblem, g: Ground, w: Work, priority: FloatArray, ahead: FloatArray
+) -> Schedule:
+    """Return a schedule by gaps; with resources, which have no gaps, one by the order alone."""
+    order = by_priority(problem, priority)
+    if len(problem.resources):
+        play(g, state_of(order, np.full(problem.count, FREE)), w, EARLIEST, ahead)
+        return schedule_of(w)
+    lanes = int(g.lane[-1])
+    insert_all(g, order, ahead, np.zeros(lanes, np.int64), np.zeros(lanes, np.int64), w)
+    none = np.zeros(problem.count, bool)
+    play(g, state_from(problem, Schedule(w.mode.copy(), w.start.copy(), none)), w, EARLIEST, NO_TASTE)
+    return schedule_of(w)

@@ -1,0 +1,88 @@
+"""The search for schedules: legal, never below the best there is, the same for equal seeds, with ceilings kept."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from schedule_reference import optimum
+
+from nmsolve.heuristics.schedule import search as module
+from nmsolve.heuristics.schedule.rules import published
+from nmsolve.heuristics.schedule.search import ScheduleSearch
+from nmsolve.hw.schedule.evaluate import all_objectives
+from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
+from nmsolve.solvers.schedule.referee import ScheduleReferee
+from tests.schedule_support import random_problem
+from tests.strength.counted import Counted
+
+NAMES = [name for name in OBJECTIVES if name != "weighted"]
+
+
+def searched(problem: ScheduleProblem, seed: int = 1, stops: float = 40) -> Counted:
+    """The context after a run; every offer is checked as the run of a search checks it."""
+    referee = ScheduleReferee(problem)
+
+    def value(packed: np.ndarray) -> float:
+        assert referee.complaint(packed) is None, referee.complaint(packed)
+        return referee.score(packed)
+
+    context = Counted(value, seed=seed, stops=stops)
+    assert ScheduleSearch().refuses(problem) is None
+    ScheduleSearch().run(problem, context)
+    return context
+
+
+@pytest.fixture(autouse=True)
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "IDLE_ROUNDS", 2)
+    monkeypatch.setattr(module, "MOST_STEPS", 200)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(1, 14),
+    st.integers(1, 5),
+    st.integers(0, 2),
+    st.sampled_from(list(OBJECTIVES)),
+)
+def test_answers_are_legal(seed: int, processes: int, units: int, resources: int, objective: str) -> None:
+    weights = (("makespan", 3), ("energy", 2)) if objective == "weighted" else ()
+    problem = random_problem(seed, processes, units, resources, objective=objective, weights=weights)
+    found = searched(problem, seed).best
+    assert found is not None
+    end = int(found[problem.count : 2 * problem.count].max()) + 5
+    never = replace(problem, deadline=np.full(problem.count, end))
+    assert searched(never, seed).best is not None
+
+
+@pytest.mark.parametrize("objective", NAMES)
+def test_nothing_is_below_the_best_there_is(objective: str) -> None:
+    """Equal to it on nearly all: what waits without need is not searched beyond gaps."""
+    equal = 0
+    for seed in range(4):
+        problem = random_problem(seed, 3, 2, 1, objective=objective)
+        best, found = optimum(problem, 20), searched(problem).value
+        assert found >= best
+        equal += found == best
+    assert equal >= 3
+
+
+def test_equal_seeds_give_equal_answers() -> None:
+    problem = random_problem(4, 30, 5, 0, objective="energy")
+    one, two, other = (searched(problem, seed, stops=400) for seed in (1, 1, 2))
+    assert (one.best == two.best).all() and not (one.best == other.best).all()
+
+
+def test_ceilings_are_kept() -> None:
+    problem = random_problem(7, 30, 5, 0, objective="makespan")
+    values = all_objectives(problem, published(problem))
+    limited = replace(problem, objective="energy", ceilings=(("makespan", values["makespan"]),))
+    found = searched(limited, stops=400)
+    assert found.value < values["energy"]
+    hopeless = replace(limited, ceilings=(("makespan", 1.0),))
+    assert searched(hopeless).best is None
