@@ -190,7 +190,7 @@ def test_a_gap_of_a_few_units_in_billions_is_a_gap() -> None:
         "n", np.array([0, 1]), np.array([6_500_000_026]), none, np.array([0]), np.zeros(0, np.int64),
         np.zeros((0, 5), np.int64), np.zeros(0),
     )  # fmt: skip
-    incumbent = Incumbent(NetworkReferee(network), Budget(1.0))
+    incumbent = Incumbent(NetworkReferee(network), Budget(1.0), exact=NetworkTask(network).exact)
     incumbent.offer("a", np.array([0]), "")
     incumbent.raise_bound("b", Bound(6_500_000_000.0, "b"))
     assert not incumbent.optimal and incumbent.bound == 6_500_000_000

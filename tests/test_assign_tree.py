@@ -140,6 +140,14 @@ def test_that_nothing_fits_is_proved_by_multipliers_without_end() -> None:
     ).ok
 
 
+def test_a_relaxation_that_takes_long_ends_with_the_time():
+    """Its orders of elimination took a minute on large networks, whatever the time limit was."""
+    made, asked = reduced(random_problem(5, 12, 3, 3, memories=2)), []
+    assert relaxation_of(made, lambda: True) == "time is up"
+    assert not isinstance(relaxation_of(made, lambda: bool(asked.append(1))), str)
+    assert asked
+
+
 @settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.integers(0, 2))
 def test_what_is_too_wide_is_taken_apart_and_proved_all_the_same(

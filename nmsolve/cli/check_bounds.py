@@ -88,6 +88,10 @@ class BoundChecks(Protocol):
     """How the bounds of one kind of problem are re-checked."""
 
     @property
+    def exact(self) -> bool:
+        """Whether objectives and bounds are computed without rounding."""
+
+    @property
     def free(self) -> Collection[str]:
         """Methods whose bounds use no ceilings where they are recomputed, so that they hold under any."""
 
@@ -106,6 +110,8 @@ class MappingBounds:
     problem : what the problems have in common
     free_routes : routes were chosen, too
     """
+
+    exact = False
 
     def __init__(self, problem: MappingProblem, free_routes: bool = False) -> None:
         self.problem, self._free_routes = problem, free_routes
@@ -142,6 +148,7 @@ class RouteBounds:
     """Bounds of routes."""
 
     problem: RoutingProblem
+    exact = False
 
     @property
     def free(self) -> Collection[str]:
@@ -218,8 +225,7 @@ class Proofs:
                 proved.add(p.value, p.word)
         if objective not in self._steps:
             self._steps[objective] = self._checks.step(objective)
-        exact = getattr(self._checks, "exact", False)
-        return proved.claim(name, said, value, self._steps[objective], exact)
+        return proved.claim(name, said, value, self._steps[objective], self._checks.exact)
 
 
 def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:

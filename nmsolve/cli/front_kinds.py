@@ -172,6 +172,7 @@ class PlanFront:
     """Points are plans of a pipeline."""
 
     problem: PipelineProblem
+    exact = False
     command, key, units = "pipeline", "plan", PLAIN
     free: Collection[str] = ()
 

@@ -117,12 +117,14 @@ class Task(ABC, Generic[S]):
     referee : checks and scores solutions; it holds the problem that engines get
     first : a solution in the user's terms to start from, or None
     registry : all engines by name; empty where none can bound a given answer
+    exact : objectives and bounds are whole numbers without rounding, so that a gap of one is a gap; most are sums of floats
     """
 
     objective: str
     referee: Referee
     first: IntArray | None = None
     registry: Mapping[str, Entry] = MappingProxyType({})
+    exact: bool = False
 
     @abstractmethod
     def words(self, seed: int) -> str:
@@ -181,7 +183,9 @@ def solve(task: Task[S], options: Options) -> Result[S]:
     reserve = max(min(RESERVE, RESERVE_PART * limit), task.reserve(limit))
     budget = Budget(limit, started=options.started, reserve=reserve)
     with budget.ctrl_c(), memory.watched(budget.starve):
-        incumbent = Incumbent(task.referee, budget, options.observers, options.gap, options.enough)
+        incumbent = Incumbent(
+            task.referee, budget, options.observers, options.gap, options.enough, task.exact
+        )
         incumbent.record("start", "", task.words(options.seed))
         run = Run(options, budget, memory, incumbent)
         run.steps = task.start(run)

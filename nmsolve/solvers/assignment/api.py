@@ -121,7 +121,7 @@ def bound_strategies(network: CostNetwork, given: IntArray, options: Options) ->
 class AssignTask(Task[Assignment]):
     """Solutions are assignments."""
 
-    registry = REGISTRY
+    registry, exact = REGISTRY, True
 
     def __init__(self, problem: AssignProblem, warm_start: Assignment | None = None) -> None:
         self.problem, self.referee, self.objective = problem, AssignReferee(problem), problem.objective
@@ -169,7 +169,7 @@ class AssignTask(Task[Assignment]):
 class NetworkTask(Task[IntArray]):
     """Solutions are the strategies of a cost network."""
 
-    registry, objective = REGISTRY, "cost"
+    registry, objective, exact = REGISTRY, "cost", True
 
     def __init__(self, network: CostNetwork, warm_start: IntArray | None = None) -> None:
         self.problem, self.referee = network, NetworkReferee(network)

@@ -20,6 +20,8 @@ from nmsolve.solvers.assignment.elimination_kernels import NEVER, Buckets, Room,
 
 #: Most entries of all tables together.
 LARGEST = 1 << 24
+#: Nodes between two questions whether time is up.
+STEPS = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,12 +100,20 @@ def possible_choices(network: CostNetwork) -> BoolArray:
             return allowed
 
 
-def elimination_of(network: CostNetwork, factor: int = 1, most: int = LARGEST) -> Elimination | str:
+def never() -> bool:
+    """Time is never up."""
+    return False
+
+
+def elimination_of(
+    network: CostNetwork, factor: int = 1, most: int = LARGEST, stop: Callable[[], bool] = never
+) -> Elimination | str:
     """Return a network ready for elimination, or why its tables would be too large (more than ``most`` entries together).
 
     Parameters
     ----------
     factor : all costs are multiplied by this
+    stop : whether time is up; then no order is found
     """
     allowed = possible_choices(network)
     left = np.add.reduceat(allowed.astype(np.int64), network.ptr[:-1])
@@ -125,9 +135,9 @@ def elimination_of(network: CostNetwork, factor: int = 1, most: int = LARGEST) -
     strategy[owner[single[owner]]] = (at - network.ptr[owner])[single[owner]]
     tables = _tables(network, value, allowed, single)
     sizes = {int(i): int(left[i]) for i in np.flatnonzero(~single)}
-    order = _order(sizes, tables, most)
+    order = _order(sizes, tables, most, stop)
     if order is None:
-        return f"tables of more than {most:,} entries"
+        return "time is up" if stop() else f"tables of more than {most:,} entries"
     buckets, room = _buckets(network, order, sizes, tables, allowed)
     return Elimination(network, cost, constant, strategy, np.array(order, np.int64), buckets, room)
 
@@ -150,8 +160,10 @@ def _tables(
     return {key: table for key, table in out.items() if table.any()}
 
 
-def _order(sizes: dict[int, int], tables: dict[tuple[int, int], IntArray], most: int) -> list[int] | None:
-    """Return the better of two orders of elimination, or None if both need more than ``most`` entries."""
+def _order(
+    sizes: dict[int, int], tables: dict[tuple[int, int], IntArray], most: int, stop: Callable[[], bool]
+) -> list[int] | None:
+    """Return the better of two orders of elimination, or None if both need more than ``most`` entries, or time."""
 
     def smallest(i: int, near: dict[int, set[int]]) -> tuple[float, float]:
         return float(prod(sizes[k] for k in near[i]) * sizes[i]), 0.0
@@ -163,7 +175,7 @@ def _order(sizes: dict[int, int], tables: dict[tuple[int, int], IntArray], most:
 
     best: list[int] | None = None
     for rule in (smallest, fewest):
-        found = _greedy(sizes, tables, rule, most)
+        found = _greedy(sizes, tables, rule, most, stop)
         if found is not None:
             best, most = found
     return best
@@ -174,8 +186,9 @@ def _greedy(
     tables: dict[tuple[int, int], IntArray],
     rule: Callable[[int, dict[int, set[int]]], tuple[float, float]],
     most: int,
+    stop: Callable[[], bool],
 ) -> tuple[list[int], int] | None:
-    """Return the order in which a rule's least node comes first, and its entries; None from ``most`` on."""
+    """Return the order in which a rule's least node comes first, and its entries; None from ``most`` on, or if time is up."""
     near: dict[int, set[int]] = {i: set() for i in sizes}
     for u, v in tables:
         near[u].add(v)
@@ -183,7 +196,7 @@ def _greedy(
     rank = {i: rule(i, near) for i in sizes}
     heap = [(*rank[i], i) for i in sizes]
     heapq.heapify(heap)
-    order, entries = [], 0
+    order, entries = list[int](), 0
     while heap:
         *worth, i = heapq.heappop(heap)
         if i not in rank or tuple(worth) != rank[i]:
@@ -191,7 +204,7 @@ def _greedy(
         del rank[i]
         around = near.pop(i)
         entries += prod(sizes[k] for k in around) * sizes[i]
-        if entries >= most:
+        if entries >= most or (len(order) % STEPS == 0 and stop()):
             return None
         order.append(i)
         for k in around:
@@ -264,8 +277,10 @@ def _flat(parts: list[list[int]] | list[IntArray]) -> IntArray:
     return np.concatenate([*parts, np.zeros(0, np.int64)]).astype(np.int64)
 
 
-def apart_for(network: CostNetwork, removable: BoolArray, widest: int) -> BoolArray:
-    """Return (N,) some of the ``removable`` nodes without which tables have about ``widest`` entries at most.
+def apart_for(
+    network: CostNetwork, removable: BoolArray, widest: int, stop: Callable[[], bool] = never
+) -> BoolArray:
+    """Return (N,) some of the ``removable`` nodes without which tables have about ``widest`` entries at most, if time allows.
 
     Nodes are eliminated by smallest tables; where one is too large, the node with most neighbours is taken out of it.
     """
@@ -283,7 +298,7 @@ def apart_for(network: CostNetwork, removable: BoolArray, widest: int) -> BoolAr
     heap = [(rank[i], i) for i in sizes]
     heapq.heapify(heap)
     apart: BoolArray = np.zeros(network.count, bool)
-    while heap:
+    while heap and not (len(rank) % STEPS == 0 and stop()):
         worth, i = heapq.heappop(heap)
         if i not in rank or worth != rank[i]:
             continue

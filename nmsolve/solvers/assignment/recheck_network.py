@@ -14,6 +14,7 @@ objective and no memory overflows. So the network's least cost is a lower bound,
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from itertools import accumulate
 
 import numpy as np
@@ -178,10 +179,13 @@ class _Statement:
         """Not to fuse a group costs its gain, which the constant takes off; groups with a common operator exclude each other."""
         nodes_of = {k: sorted({self.node[i] for i in self.members[k]}) for k in self.useful}
         fused = dict[tuple[int, int], int]()
+        wanted = dict[int, list[int]]()  # by operator, the groups that it is in
         for k in self.useful:
-            nodes, own = nodes_of[k], set(self.members[k])
-            alone = not any(h != k and own & set(self.members[h]) for h in self.useful)
-            if alone and len(nodes) <= 2:
+            for i in self.members[k]:
+                wanted.setdefault(i, []).append(k)
+        for k in self.useful:
+            nodes, rivals = nodes_of[k], sorted({h for i in self.members[k] for h in wanted[i]} - {k})
+            if not rivals and len(nodes) <= 2:
                 self._simple(k, nodes)
                 continue
             for j in sorted(set[int].intersection(*(set(self.unit[n]) for n in nodes))):
@@ -191,10 +195,9 @@ class _Statement:
                 f = self._node([self.gain[k][j], 0])
                 for n in nodes:
                     self.tables.append((n, f, [[0, 0 if u == j else FORBIDDEN] for u in self.unit[n]]))
-                for (h, where), rival in fused.items():
-                    if where == j and own & set(self.members[h]):
-                        self.tables.append((rival, f, [[0, 0], [0, FORBIDDEN]]))
                 fused[k, j] = f
+                for rival in (fused[h, j] for h in rivals if h < k and (h, j) in fused):
+                    self.tables.append((rival, f, [[0, 0], [0, FORBIDDEN]]))
 
     def _simple(self, k: int, nodes: list[int]) -> None:
         """A group of one or two nodes that nobody else wants is fused wherever that can be."""
@@ -220,8 +223,10 @@ class _Statement:
         for t in sorted(stays):
             start, ends = stays[t]
             size = int(self.problem.flows.bytes[t])
-            last_full = {n: max((p for p in full if start <= p < end), default=-1) for n, end in ends.items()}
-            ends = {n: p + 1 for n, p in last_full.items() if p >= 0}
+            last_full = {
+                n: full[bisect_left(full, end) - 1] for n, end in ends.items() if full and full[0] < end
+            }
+            ends = {n: p + 1 for n, p in last_full.items() if p >= start}
             if len(ends) == 1:
                 ((n, end),) = ends.items()
                 inside = [s for s, place in enumerate(self.at[n]) if self.memory[place] == m]

@@ -11,12 +11,7 @@ from nmsolve.model.types import IntArray
 
 
 class AssignReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Assignment.packed`.
-
-    ``exact``: costs and bounds are whole numbers without rounding, so a gap of one is a gap.
-    """
-
-    exact = True
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Assignment.packed`."""
 
     def __init__(self, problem: AssignProblem) -> None:
         self.problem = problem
@@ -48,8 +43,6 @@ class AssignReferee:
 
 class NetworkReferee:
     """The same for cost networks; solutions are (N,) strategies."""
-
-    exact = True
 
     def __init__(self, network: CostNetwork) -> None:
         self.problem = network

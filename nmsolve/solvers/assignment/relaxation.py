@@ -10,7 +10,7 @@ All are whole numbers, in parts of a ps or pJ (``factor`` of them are one), so t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.reduction import Reduced
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.assignment.elimination import Elimination, apart_for, elimination_of
+from nmsolve.solvers.assignment.elimination import Elimination, apart_for, elimination_of, never
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 
 #: Parts of a ps or pJ, at most, and what sums of costs stay below.
@@ -172,12 +172,18 @@ class Relaxation:
 
 
 def relaxation_of(
-    reduced: Reduced, *, widest: int = WIDEST, entries: Sequence[int] = ENTRIES, once: int = ONCE
+    reduced: Reduced,
+    stop: Callable[[], bool] = never,
+    *,
+    widest: int = WIDEST,
+    entries: Sequence[int] = ENTRIES,
+    once: int = ONCE,
 ) -> Relaxation | str:
     """Return a relaxation whose tables are small enough, or why there is none.
 
     Parameters
     ----------
+    stop : whether time is up
     widest : entries of one table, about, that the first attempt to take nodes apart leaves
     entries : of all tables; the later numbers only if the earlier ones cannot be kept
     once : the same where memory has no limits, so that one elimination may be all
@@ -186,16 +192,16 @@ def relaxation_of(
     factor = _parts(network)
     small = _small(reduced)
     first = entries[0] if len(rows_of(network).memory) else max(once, entries[0])
-    found = elimination_of(_without(network, small), factor, first)
+    found = elimination_of(_without(network, small), factor, first, stop)
     if isinstance(found, Elimination):
         return _relaxed(reduced, small, factor, found)
     removable = np.zeros(network.count, bool)
     removable[reduced.presence[:, 0]] = removable[reduced.residency[:, 0]] = True
     for most in entries if removable.any() else ():
         apart, wide = small, widest
-        while wide >= LEAST:
-            apart = apart | apart_for(_without(network, apart), removable & ~apart, wide)
-            found = elimination_of(_without(network, apart), factor, most)
+        while wide >= LEAST and not stop():
+            apart = apart | apart_for(_without(network, apart), removable & ~apart, wide, stop)
+            found = elimination_of(_without(network, apart), factor, most, stop)
             if isinstance(found, Elimination):
                 return _relaxed(reduced, apart, factor, found)
             wide //= 4

@@ -82,7 +82,7 @@ class TreeDecomposition:
 
     def run(self, problem: AssignProblem | CostNetwork, context: Context) -> None:
         """Until the bound meets the best solution, or time is up."""
-        relaxation = relaxation_of(reduced(problem))
+        relaxation = relaxation_of(reduced(problem), context.should_stop)
         if isinstance(relaxation, str):
             context.note(relaxation)
             return

@@ -67,7 +67,7 @@ def bound_schedule(problem: ScheduleProblem, given: Schedule, options: Options) 
 class ScheduleTask(Task[Schedule]):
     """Solutions are schedules."""
 
-    registry = REGISTRY
+    registry, exact = REGISTRY, True
 
     def __init__(self, problem: ScheduleProblem, warm_start: Schedule | None = None) -> None:
         self.problem, self.referee, self.objective = problem, ScheduleReferee(problem), problem.objective

@@ -10,12 +10,7 @@ from nmsolve.model.types import IntArray
 
 
 class ScheduleReferee:
-    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Schedule.packed`.
-
-    ``exact``: objectives and bounds are whole numbers without rounding, so a gap of one is a gap.
-    """
-
-    exact = True
+    """Implements :class:`nmsolve.solvers.search.referee.Referee`; solutions are :meth:`Schedule.packed`."""
 
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem

@@ -47,6 +47,7 @@ class Incumbent:
     observers : called with every event, in order; they never steer, and one that fails is dropped
     target_gap : :attr:`reached` becomes true at this proven gap
     enough : and once it is known whether the objective can be as low as this
+    exact : objectives and bounds are computed without rounding
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class Incumbent:
         observers: Sequence[Observer] = (),
         target_gap: float = 0.0,
         enough: float | None = None,
+        exact: bool = False,
     ) -> None:
+        self._exact = exact
         self._referee, self._budget, self._target, self._enough = referee, budget, target_gap, enough
         self._observers = list(observers)
         self._lock = threading.RLock()
@@ -228,8 +231,7 @@ class Incumbent:
         """Return True if no better objective is between ``bound`` and the incumbent's."""
         if not math.isfinite(self._objective) or not self.has_bound:
             return False
-        exact = getattr(self._referee, "exact", False)  # most judges add up floats
-        return meets(bound, self._objective, self._referee.lattice, exact)
+        return meets(bound, self._objective, self._referee.lattice, self._exact)
 
     def _contradiction(self, bound: Bound) -> str | None:
         """Return why a bound cannot be true, or None."""
