@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from assignments_support import pair_machine, small_model
 
+from nmsolve.cli.assign import PARTS
 from nmsolve.cli.report import Report
 
 pytest.importorskip("onnx")
@@ -343,10 +344,14 @@ def test_the_programs_run_and_give_the_numbers_of_the_model(
     out = tmp_path / "out"
     (out / "programs").mkdir(parents=True)
     (out / "programs" / "00099-old.onnx").write_bytes(b"old")
+    (out / "programs" / "mine.txt").write_text("of somebody else")
     told = ("-m", answered / "pair.toml", "--bind", "batch=32", "--run", "-t", LONG, "-o", out)
     code, text, _ = call("assign", answered / "m.onnx", *told)
     others = {"marked.onnx", "onnxruntime.txt", "onnx-mlir.json"}
     assert others <= {p.name for p in (out / "programs").iterdir()}
+    assert (out / "programs" / "mine.txt").read_text() == "of somebody else"
+    strange = [p.name for p in (out / "programs").iterdir() if not any(map(p.match, PARTS))]
+    assert strange == ["mine.txt"]  # all others vanish with the next answer
     report = json.loads((out / "report.json").read_text())
     assert code == 0 and report["programs"]["pieces"] >= 2 and "Executed with batch=" in text
     assert report["programs"]["run"]["equal"] and len(report["programs"]["run"]["cases"]) == 3

@@ -43,8 +43,19 @@ if TYPE_CHECKING:
     from nmsolve.model.bound import Bound, Result, Stage
 
 PAGE, PROGRAMS, SCALARS = "report.html", "programs", "scalars.json"
-#: Possible file names of an assignment.
-FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, f"{PROGRAMS}/*")
+#: Names of what is written beside the programs, and of these.
+PARTS = (
+    "[0-9][0-9][0-9][0-9][0-9]-*.onnx",
+    "manifest.json",
+    "marked.onnx",
+    "onnxruntime.txt",
+    "onnx-mlir.json",
+    SCALARS,
+)
+#: Possible file names of an assignment; other files in its folders are never touched.
+FILES = (
+    ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, *(f"{PROGRAMS}/{name}" for name in PARTS),
+)  # fmt: skip
 #: Seconds of the limit that searches leave to checks and the page, and most of it.
 PAGE_TIME, PAGE_PART = 2.5, 0.1
 #: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
