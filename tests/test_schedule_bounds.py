@@ -107,6 +107,18 @@ def test_prices_share_work_between_units() -> None:
     assert [b.value for b in found(problem)] == [6.0, 20.0]
 
 
+@settings(deadline=None)
+@given(st.integers(0, 10**6))
+def test_evenly_shared_loads_are_valid_and_no_better_than_the_program(seed: int) -> None:
+    problem = random_problem(seed, 9, 3)
+    best = found(problem)[-1].value
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmsolve.solvers.schedule.bounds.MOST_SHARES", -1)
+        even = found(problem)[-1]
+    assert even.value <= best
+    assert check(problem, even, 1.0).ok
+
+
 @pytest.mark.parametrize("name", ["idle", "waste"])
 def test_nothing_is_claimed_where_nothing_is_counted(name: str) -> None:
     assert not found(random_problem(1, objective=name))

@@ -9,9 +9,11 @@ from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.solvers.schedule.prices import (
+    MOST_SHARES,
     PRICED,
     best_prices,
     claim_of,
+    evenly_shared,
     factors,
     program_of,
     shape_of,
@@ -42,10 +44,17 @@ class ScheduleCounting:
         if not set(factors(problem)) & set(PRICED):
             return
         shape = shape_of(problem, program)
-        if (prices := best_prices(problem, program, shape, context.time_left())) is None:
-            context.note("the linear program has no solution, or there was no time for it")
-            return
-        if (claim := claim_of(problem, program, shape, prices)) is not None:
+        if problem.objective == "makespan" and len(shape.owner) > MOST_SHARES:
+            alone = best_prices(
+                problem, program, shape_of(problem, program, shared=False), context.time_left()
+            )
+            prices = None if alone is None else evenly_shared(program, shape, alone)
+        else:
+            prices = best_prices(problem, program, shape, context.time_left())
+        claim = None if prices is None else claim_of(problem, program, shape, prices)
+        if claim is None:
+            context.note("prices prove nothing: no time for the linear program, or too large numbers")
+        else:
             context.raise_bound(_bound("prices", claim[0], **claim[1]))
 
 

@@ -25,6 +25,8 @@ from nmsolve.model.types import BoolArray, FloatArray, IntArray
 PARTS = 2**24
 #: Sums of whole parts stay below this.
 LARGEST = 2.0**60
+#: Charges are shared evenly where there are more shares.
+MOST_SHARES = 20_000
 #: Dependencies are left out of the program, but for their least cost, where their tables have more entries together.
 MOST_ENTRIES = 150_000
 #: Objectives that prices bound; the others count as 0 in a weighted sum.
@@ -157,8 +159,11 @@ class Shape(NamedTuple):
     pair: IntArray
 
 
-def shape_of(problem: ScheduleProblem, program: Program) -> Shape:
-    """Return the shares and pairs of a program; tables are left out where they are too large."""
+def shape_of(problem: ScheduleProblem, program: Program, shared: bool = True) -> Shape:
+    """Return the shares and pairs of a program; tables are left out where they are too large.
+
+    ``shared`` : False leaves charges out, which takes a tenth of the time
+    """
     m, items = problem.modes, problem.items
     own = np.flatnonzero(program.allowed & (m.item >= 0))
     mode, unit = on_units(problem, np.arange(m.count))
@@ -167,6 +172,7 @@ def shape_of(problem: ScheduleProblem, program: Program) -> Shape:
     taken = np.concatenate([m.item[own], items.count + unit[fine]])
     worth = program.charge > 0
     worth[program.item[program.use2 > 0]] = True
+    worth &= shared
     taker, taken = taker[worth[taken]], taken[worth[taken]]
     key = m.process[taker] * max(1, len(program.charge)) + taken
     named, share = np.unique(key, return_inverse=True)
@@ -245,6 +251,15 @@ def best_prices(problem: ScheduleProblem, program: Program, shape: Shape, second
         np.maximum(0, ub[:rows]) / scale,
         np.maximum(0, ub[rows:]),
         np.split(eq, np.cumsum(lengths)[:-1]) if chosen else [],
+    )
+
+
+def evenly_shared(program: Program, shape: Shape, prices: Prices) -> Prices:
+    """Return the same prices of rows, with every charge shared evenly by those that may take it."""
+    due = program.charge.astype(float)
+    np.add.at(due, program.item, prices.row[program.row2] * program.use2)
+    return prices._replace(
+        share=(due / np.maximum(1, np.bincount(shape.owner, minlength=len(due))))[shape.owner]
     )
 
 

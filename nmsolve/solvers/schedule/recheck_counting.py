@@ -199,7 +199,10 @@ def _priced(paths: _Paths, certificate: Any) -> int:
         ]:
             if c in active:
                 takes[paths.process[k], c].append(k)
-    shares = _numbers(certificate.get("shares"), "shares", len(takes))
+    given = certificate.get("shares")
+    shares = (
+        [0] * len(takes) if isinstance(given, list) and not given else _numbers(given, "shares", len(takes))
+    )
     for (place, c), share in zip(sorted(takes), shares, strict=True):
         charge[c] -= share
         for k in takes[place, c]:
