@@ -53,6 +53,7 @@ def make_seeds(folder: Path) -> None:
     _library(folder)
     _models(folder)
     _answers(folder)
+    _schedules(folder)
     (folder / "complete").touch()
 
 
@@ -271,6 +272,58 @@ def _answers(folder: Path) -> None:
     (folder / "g.sln").write_text("12 342\n" + " ".join(str(k + 1) for k in range(12)))
 
 
+def _schedules(folder: Path) -> None:
+    """Networks on units over time in every form, and a schedule of one."""
+    from nmsolve.hw.schedule.simulator import queues_of
+    from nmsolve.model.schedule.answer_file import write_schedule
+    from nmsolve.model.schedule.files import load_schedule
+    from nmsolve.model.schedule.schedule import Schedule
+
+    tasks = {
+        "tick": 1e-6, "units": [{"name": "u", "at": [0, 0]}, {"name": "v", "at": [0, 2], "memory": 90, "power": {"idle": 3}}],
+        "memory": 100, "power": {"on": 2, "idle": 1, "off_time": 1, "wake_time": 2, "switch_energy": 9},
+        "network": {"hop_time": 1, "bandwidth": 4, "hop_energy": 1, "load_bandwidth": 8, "load_energy": 1},
+        "unit_sets": {"both": ["u", "v"]}, "objective": "energy", "ceilings": {"makespan": 90},
+        "tasks": [
+            {"name": "a", "period": 40, "frames": 2, "sets": ["u", "both"], "processes": [
+                {"name": "x", "span": {"1": 5, "2": 3}, "weights": {"name": "w", "bytes": 60}, "working": {"1": 9, "2": 5}},
+                {"name": "y", "sets": "each", "span": 2, "after": [{"of": "x", "bytes": 9, "convert": 1}], "due": 30}]},
+            {"name": "b", "period": 40, "frames": 2, "due": 35, "priority": 2, "processes": [
+                {"name": "z", "alternatives": [{"units": ["v"], "span": 2, "energy": 3}, {"units": "u", "span": 4}]}]}],
+        "interactions": [{"name": "m", "between": ["a", "b"], "span": 3, "sets": {"b": ["v"]}, "after": ["y", "z"]}],
+    }  # fmt: skip
+    (folder / "tasks.json").write_text(json.dumps(tasks))
+    problem = load_schedule(folder / "tasks.json").problem
+    mode = problem.modes.first[:-1]
+    answer = Schedule(mode, 10 + 20 * np.argsort(problem.order), problem.modes.item[mode] >= 0)
+    on = [[(0, 3), (9, 12)] for _ in problem.units.names]
+    write_schedule(folder / "schedule.json", problem, answer, queues_of(problem, answer), on)
+    stars = "*" * 20
+    (folder / "project.mm").write_text(
+        f"{stars}\nprojects : 1\njobs (incl. supersource/sink ): 4\nhorizon : 12\nRESOURCES\n  - renewable : 2 R\n"
+        f"  - nonrenewable : 0 N\n{stars}\nPRECEDENCE RELATIONS:\njobnr. #modes #successors successors\n1 1 2 2 3\n2 2 1 4\n"
+        f"3 1 1 4\n4 1 0\n{stars}\nREQUESTS/DURATIONS:\njobnr. mode duration R 1 R 2\n------\n1 1 0 0 0\n2 1 3 4 0\n  2 5 1 1\n"
+        f"3 1 4 0 2\n4 1 0 0 0\n{stars}\nRESOURCEAVAILABILITIES:\n  R 1 R 2\n  4 2\n{stars}\n"
+    )
+    (folder / "project.rcp").write_text("4 2\n4 2\n0 0 0 2 2 3\n3 4 0 1 4\n5 1 1 1 4\n0 0 0 0\n")
+    (folder / "projects.txt").write_text(
+        "2\n1\n3\n3 0\n1\n0 0 1 1:2\n4 2 2 1:3 2:2\n0 0 0\n2 5\n1\n0 0 1 2:2\n2 3 0\n"
+    )
+    (folder / "shop.fjs").write_text("2 3 1.5\n2 2 1 5 2 4 1 3 3\n1 3 1 5 2 4 3 2\n")
+    runs = [{"id": f"t{k}", "runtimeInSeconds": 1.5 + k, "machines": [f"m{k % 2}"]} for k in range(3)]
+    steps = [
+        {"name": "n", "id": f"t{k}", "parents": [f"t{k - 1}"] if k else [], "children": [f"t{k + 1}"] if k < 2 else [],
+         "inputFiles": [f"f{k}"], "outputFiles": [f"f{k + 1}"]}
+        for k in range(3)
+    ]  # fmt: skip
+    files = [{"id": f"f{k}", "sizeInBytes": 9 * k} for k in range(4)]
+    workflow = {
+        "specification": {"tasks": steps, "files": files},
+        "execution": {"makespanInSeconds": 9, "tasks": runs},
+    }
+    (folder / "workflow.json").write_text(json.dumps({"name": "w", "workflow": workflow}))
+
+
 def targets(folder: Path) -> list[Target]:
     """Everything that is fuzzed; the seeds are there."""
     return [
@@ -279,6 +332,7 @@ def targets(folder: Path) -> list[Target]:
         *_mapping_targets(folder),
         *_assignment_targets(folder),
         *_answer_targets(folder),
+        *_schedule_targets(folder),
     ]
 
 
@@ -404,3 +458,25 @@ def _answer_targets(folder: Path) -> list[Target]:
 
     answers = ("mapped", "placed", "joint", "front", "routed", "planned", "assigned", "network")
     return [Target(f"verify {name}", folder / name, verified) for name in answers]
+
+
+def _schedule_targets(folder: Path) -> list[Target]:
+    """Networks on units over time, and schedules."""
+    from nmsolve.model.schedule.answer_file import read_schedule
+    from nmsolve.model.schedule.check import schedule_complaint
+    from nmsolve.model.schedule.files import load_schedule
+
+    problem = load_schedule(folder / "tasks.json").problem
+
+    def stated(path: Path) -> object:
+        found = load_schedule(path)
+        return found.table(), found.problem.content_hash
+
+    def judged(path: Path) -> object:
+        return schedule_complaint(problem, read_schedule(path, problem).schedule)
+
+    forms = ("tasks.json", "project.mm", "project.rcp", "projects.txt", "shop.fjs", "workflow.json")
+    return [
+        *(Target(f"schedule of {name}", folder / name, stated) for name in forms),
+        Target("schedule.json", folder / "schedule.json", judged),
+    ]
