@@ -1,7 +1,7 @@
 """The engine ``subgraphs``: solutions of any sum of costs by block moves on random trees of the contracted network.
 
-It begins with the answer that messages and prices of memory suggest (:mod:`.ascent`), or with the best one known, and anneals
-from the best again and again (:mod:`.block_moves`).
+It begins with the answer that messages and prices of memory suggest (:mod:`.message_ascent`), or with the best one known, and
+anneals from the best again and again (:mod:`.block_moves`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import time
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.ascent import Ascent
 from nmsolve.heuristics.assignment.block_moves import Block, Needs, State, anneal, measure, round_messages
+from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.model.assignment.contract import Contracted, contracted
@@ -70,7 +70,7 @@ class _Search:
     def __init__(self, whole: Reduced, small: Contracted, tight: Tight, context: Context) -> None:
         self.whole, self.small, self.context = whole, small, context
         end = time.monotonic() + ASCENT * context.time_left()
-        ascent = Ascent(small.network, tight, lambda: context.should_stop() or time.monotonic() > end)
+        ascent = MessageAscent(small.network, tight, lambda: context.should_stop() or time.monotonic() > end)
         self.heat = ascent.hottest(context.incumbent()[1])
         ascent.cool(self.heat, COLD, SWEEPS)
         self.net = _finite(ascent.net)

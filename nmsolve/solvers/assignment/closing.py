@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.ascent import Ascent
+from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.model.assignment.contract import contracted, contraction_steps
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
 from nmsolve.model.assignment.tight import tight_positions
@@ -44,7 +44,7 @@ def _part(classes: Classes, below: int, stop: Callable[[], bool], depth: int) ->
     part: dict[str, Any] = {"parts": 1, "finer": 0, "prices": [], "messages": []}
     if small is not None:
         tight = tight_positions(small.network)
-        ascent = Ascent(small.network, tight, stop)
+        ascent = MessageAscent(small.network, tight, stop)
         if (tight.slack < 0).any():
             price = np.zeros(len(tight.slack))
             worst = int(tight.slack.argmin())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from nmsolve.heuristics.assignment.ascent import Ascent
+from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.model.assignment.contract import contracted
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
@@ -58,7 +58,7 @@ class DualAscent:
                 steps = {"method": "dual", "steps": small.steps}
                 context.raise_bound(Bound(float_below(value), "dual", "full", steps | claim))
 
-        ascent = Ascent(small.network, tight, context.should_stop, better)
+        ascent = MessageAscent(small.network, tight, context.should_stop, better)
         heat = ascent.hottest(context.incumbent()[1])
         for turn in range(ROUNDS):
             before = ascent.best

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from nmsolve.heuristics.assignment.ascent import Ascent
+from nmsolve.heuristics.assignment.message_ascent import MessageAscent
 from nmsolve.heuristics.assignment.messages import Network
 from nmsolve.model.assignment.contract import Contracted, contracted
 from nmsolve.model.assignment.network import FORBIDDEN, CostNetwork
@@ -44,7 +44,7 @@ def better_only(small: Contracted, known: float, stop: Callable[[], bool]) -> li
         tight = tight_positions(network)
         if (tight.slack < 0).any():
             return None
-        ascent = Ascent(network, tight, stop)
+        ascent = MessageAscent(network, tight, stop)
         ascent.cool(ascent.hottest(known), COLD, SWEEPS)
         if ascent.best > most:
             return None
@@ -76,7 +76,7 @@ def forbidden(
     Parameters
     ----------
     charge : (choices,) what memory costs
-    message : see :class:`~nmsolve.heuristics.assignment.ascent.Ascent`
+    message : see :class:`~nmsolve.heuristics.assignment.message_ascent.MessageAscent`
     """
     own = net.cost + charge
     rests = []

@@ -1,8 +1,8 @@
 """The engine ``tree``: sums of costs by tree decomposition; limits of memory and large width by Lagrangian bounds and branching.
 
 Without limits and with small tables one elimination is the optimum. Otherwise the relaxation (:mod:`.relaxation`) is raised by
-:mod:`.ascent`, its strategies are made to fit (:mod:`.fill`), and what is still open is divided into cases by the place of an
-operator: of places that nothing distinguishes, only the first is a case.
+:mod:`.subgradient`, its strategies are made to fit (:mod:`.fill`), and what is still open is divided into cases by the place of
+an operator: of places that nothing distinguishes, only the first is a case.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from nmsolve.model.assignment.reduction import SUMS, Reduced, reduced
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.types import BoolArray, IntArray
-from nmsolve.solvers.assignment.ascent import Ascent
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.fill import Filler
 from nmsolve.solvers.assignment.referee import AssignReferee, NetworkReferee
 from nmsolve.solvers.assignment.relaxation import Relaxation, relaxation_of
+from nmsolve.solvers.assignment.subgradient import SubgradientAscent
 from nmsolve.solvers.assignment.tree_certificate import certificate_of
 
 #: Most nodes, entries of tables and demands of a network.
@@ -57,7 +57,7 @@ class Case:
     """
 
     path: tuple[tuple[int, tuple[int, ...]], ...]
-    ascent: Ascent
+    ascent: SubgradientAscent
 
 
 class TreeDecomposition:
@@ -121,7 +121,7 @@ class Search:
 
     def run(self) -> None:
         """Raise the first bound, then divide and improve in turns."""
-        root = Case((), Ascent(self.relaxation))
+        root = Case((), SubgradientAscent(self.relaxation))
         self._push(root)
         if root.ascent.value < NEVER:
             self._offer(self.filler.completed(root.ascent.strategy), "elimination")
@@ -189,7 +189,9 @@ class Search:
             barred[list(choices)] = False
             if case.ascent.barred is not None:
                 barred |= case.ascent.barred
-            child = Case(path, Ascent(self.relaxation, barred, case.ascent.multipliers, case.ascent.prices))
+            child = Case(
+                path, SubgradientAscent(self.relaxation, barred, case.ascent.multipliers, case.ascent.prices)
+            )
             self._climb(child, LATER)
             self._push(child)
         return True

@@ -21,7 +21,7 @@ POLISH = 10
 GLANCE = 0.1
 
 
-class Ascent:
+class MessageAscent:
     """The ascent of one network.
 
     Parameters

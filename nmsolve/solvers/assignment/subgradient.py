@@ -29,7 +29,7 @@ LIMIT = 2.0**59
 LATEST = 0.05
 
 
-class Ascent:
+class SubgradientAscent:
     """A bound that rises.
 
     Attributes
