@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +11,20 @@ import msgspec
 
 from nmsolve.cli.answer import BETTER
 from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_whole import (
+    SECONDS,
+    WholeBounds,
+    claim_checks,
+    equal,
+    problem_check,
+    result_parts,
+    said_values,
+    shown,
+    value_checks,
+)
 from nmsolve.cli.progress import amount, number
-from nmsolve.cli.report import CheckPart, check_parts
-from nmsolve.cli.verdict import unread_checks, verdict
-from nmsolve.hw.verify import gap_check, status_check
+from nmsolve.cli.report import CheckPart
+from nmsolve.cli.verdict import verdict
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.bound import BoundCheck, Stage
 from nmsolve.model.errors import InputError
@@ -33,8 +42,6 @@ if TYPE_CHECKING:
     Problem = AssignProblem | CostNetwork
 
 REPORT, ANSWER, CERTIFICATES = "report.json", "assignment.json", "certificates.json"
-#: Seconds that re-checking one bound may take, about.
-SECONDS = 600.0
 
 
 def assign_file(path: Path, model: Path | None = None) -> Path | None:
@@ -61,10 +68,8 @@ def stated_beside(path: Path) -> Path | None:
     return beside if read_object(beside).get("command") == COMMAND else None
 
 
-class AssignBounds:
-    """How the bounds of assignments are re-checked, in whole numbers."""
-
-    exact = True
+class AssignBounds(WholeBounds):
+    """How the bounds of assignments are re-checked."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -76,26 +81,17 @@ class AssignBounds:
 
         return RECHECKS.keys()
 
-    def check(self, stage: Stage, bound: Bound, solution: Any, least: float) -> BoundCheck:
-        """By other code than that which found it, of the stage's objective under its ceilings."""
+    def restated(self, stage: Stage) -> Problem:
+        """Return the same operators with another objective; a cost network has one."""
+        if isinstance(self.problem, CostNetwork):
+            return self.problem
+        return replace(self.problem, objective=stage.objective, ceilings=stage.ceilings)
+
+    def recheck(self, problem: Any, bound: Bound, about: str) -> BoundCheck:
+        """Re-check in whole numbers."""
         from nmsolve.solvers.assignment.recheck import check_assign_bound
 
-        problem = self.problem
-        if not isinstance(problem, CostNetwork):
-            try:
-                problem = replace(problem, objective=stage.objective, ceilings=stage.ceilings)
-            except InputError as error:
-                return BoundCheck(False, math.nan, error.what)
-        found = check_assign_bound(problem, bound, SECONDS, stage.problem)
-        if found.ok and bound.value > least:
-            return BoundCheck(
-                False, math.nan, f"{number(bound.value)} is above a known answer with {number(least)}"
-            )
-        return found
-
-    def step(self, objective: str) -> float:
-        """1: everything is whole."""
-        return 1.0
+        return check_assign_bound(problem, bound, SECONDS, about)
 
 
 def answer_checks(
@@ -121,21 +117,8 @@ def answer_checks(
     if wrong is not None:
         return checks, {}
     walked, found = walked_objectives(problem, answer), all_objectives(problem, answer)
-    name = problem.objective
-    same = walked == found and _equal(objective, walked[name])
-    text = f"{name} is {walked[name]:,} (operator by operator), {found[name]:,} (evaluator), the report says {_said(objective)}"
-    checks.append(CheckPart("objective", same, text))
-    differ = [
-        f"{k} is {v:,}, the report says {_said(scores.get(k))}"
-        for k, v in walked.items()
-        if not _equal(scores.get(k), v)
-    ]
-    checks.append(CheckPart("scores", not differ, "; ".join(differ) or "every objective recomputed"))
-    for other, most in problem.ceilings:
-        ok = walked.get(other, math.inf) <= most
-        checks.append(
-            CheckPart(f"held {other}", ok, f"{other} is {walked[other]:,}, it was held at {most:,.0f}")
-        )
+    said = objective, scores
+    checks += value_checks(problem.objective, walked, found, "operator by operator", said, problem.ceilings)
     return checks, {k: float(v) for k, v in walked.items()}
 
 
@@ -151,30 +134,15 @@ def _strategy_checks(
     if wrong is not None:
         return checks, {}
     walked, found = walked_cost(network, strategy), network_cost(network, strategy)
-    text = f"the cost is {walked:,} (pair by pair), {found:,} (evaluator), the report says {_said(objective)}"
-    checks.append(CheckPart("objective", walked == found and _equal(objective, walked), text))
+    text = f"the cost is {walked:,} (pair by pair), {found:,} (evaluator), the report says {shown(objective)}"
+    checks.append(CheckPart("objective", walked == found and equal(objective, walked), text))
     return checks, {"cost": float(walked)}
-
-
-def _equal(said: object, found: int) -> bool:
-    return isinstance(said, int | float) and not isinstance(said, bool) and float(said) == float(found)
-
-
-def _said(value: object) -> str:
-    return (
-        number(float(value))
-        if isinstance(value, int | float) and not isinstance(value, bool)
-        else str(value)[:40]
-    )
 
 
 def result_checks(problem: Problem, answer: Any, result: Result[Any]) -> list[CheckPart]:
     """Return the checks of a fresh result, but for its bounds."""
     checks, _ = answer_checks(problem, answer, result.objective, result.scores)
-    said = {"status": result.status, "bound_scope": "full"}
-    told = [gap_check("gap", result.objective, result.bound, result.gap)]
-    told.append(status_check(said, result.objective, result.bound, "an assignment", exact=True))
-    return [*checks, *check_parts(told)]
+    return checks + result_parts(result, "an assignment")
 
 
 def bound_checks(
@@ -231,57 +199,14 @@ def verified(
     problem: Problem, path: Path, report: Mapping[str, Any], before: Sequence[Held], bound: bool
 ) -> list[CheckPart]:
     """Return every check of an assignment, its report and its certificates."""
-    about = report.get("graph")
-    said = about.get("problem") if isinstance(about, dict) else None
-    same = said == problem.content_hash
-    text = (
-        "the report is about this model, machine and options"
-        if same
-        else "the report is about another problem"
-    )
-    checks = [CheckPart("problem", same, text)]
+    checks = [problem_check(report, problem.content_hash, "model, machine and options")]
     answer = read_answer(path, problem)
-    scores = report.get("scores")
-    found, values = answer_checks(
-        problem, answer, report.get("objective"), scores if isinstance(scores, dict) else {}
-    )
-    checks += found
-    objective, limit, gap = (report.get(key) for key in ("objective", "bound", "gap"))
-    told = [
-        gap_check("gap", objective, limit, gap),
-        status_check(report, objective, limit, "an assignment", exact=True),
-    ]
-    checks += check_parts(told)
-    if not bound:
-        return checks + unread_checks(report, before)
-    if not values:
-        return checks
-    return checks + _proved(problem, path.parent / CERTIFICATES, (answer, values), report, before)
-
-
-def _proved(
-    problem: Problem,
-    path: Path,
-    known: tuple[Any, dict[str, float]],
-    report: Mapping[str, Any],
-    before: Sequence[Held],
-) -> list[CheckPart]:
-    """Re-check every certificate, and that the report claims no more than the certificates prove."""
-    from nmsolve.cli.loading import load_certificates, load_stages
-
-    about, bounds = load_certificates(path)
-    proofs = Proofs(AssignBounds(problem), [known])
-    name, ceilings = objective_of(problem), ceilings_of(problem)
-    checks = proofs.take(Stage(name, ceilings, about, tuple(bounds)))
-    checks += [c for s in load_stages(path) for c in proofs.take(s, named=True)]
-    for k, b in enumerate(before):
-        if b.bound:
-            within = dict(ceilings[:k])
-            checks.append(proofs.claim(f"held {b.objective} bound", b.bound, b.value, b.objective, within))
-    if report.get("bound") is not None:
-        claim = proofs.claim("full bound", report.get("bound"), report.get("objective"), name, dict(ceilings))
-        checks.append(claim)
-    return checks
+    found, values = answer_checks(problem, answer, *said_values(report))
+    proofs = path.parent / CERTIFICATES if bound else None
+    about = objective_of(problem), ceilings_of(problem)
+    return checks + found + claim_checks(
+        report, before, "an assignment", proofs, (answer, values), AssignBounds(problem), about
+    )  # fmt: skip
 
 
 def read_answer(path: Path, problem: Problem, other_rules: bool = False) -> Any:
