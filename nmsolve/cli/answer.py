@@ -25,9 +25,11 @@ if TYPE_CHECKING:
     from nmsolve.cli.pipeline_report import PipelineReport
     from nmsolve.cli.report import Report
     from nmsolve.cli.route import RouteReport
+    from nmsolve.cli.schedule_options import ScheduleOptions
+    from nmsolve.cli.schedule_report import ScheduleReport
     from nmsolve.model.bound import Event, Result
 
-    Finished = AssignOptions | PipelineOptions | RouteOptions
+    Finished = AssignOptions | PipelineOptions | RouteOptions | ScheduleOptions
 
 #: A better answer than the one given to ``nmsolve gap``, found on the way.
 BETTER = "better.json"
@@ -178,7 +180,7 @@ def tell(json_only: bool, rows: Iterable[Mapping[str, Any]], lines: Iterable[str
 
 def exit_code(
     result: Result[Any],
-    report: Report | RouteReport | PipelineReport | AssignReport,
+    report: Report | RouteReport | PipelineReport | AssignReport | ScheduleReport,
     wanted_gap: float | None,
 ) -> int:
     """The exit code of a finished run (docs/files.md): do the independent checks agree, was an answer found, and is its gap the

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,6 @@ from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, state
 from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
-from nmsolve.cli.loading import Held
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import amount, percent, watching
 from nmsolve.cli.verdict import label
@@ -185,23 +183,16 @@ def _in_order(
     given: Given, inputs: AssignInputs, names: Sequence[str], first: Any, seconds: float, how: dict[str, Any]
 ) -> tuple[Given, AssignInputs, Result[Any], Sequence[Stage]]:
     """Minimise several objectives in order; the problem, inputs and result are those of the last, with the stages before."""
-    from nmsolve.cli.pareto import tell_stage
+    from nmsolve.cli.pareto import run_in_order
     from nmsolve.solvers.assignment.multi_objective import AssignObjectives
-    from nmsolve.solvers.multi_objective import lexicographic
     from nmsolve.solvers.run import Options
 
     options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
     objectives = AssignObjectives(given.operators, Options(**options), first, known)
-    *earlier, (stage, result) = lexicographic(
-        objectives, names, seconds, partial(tell_stage, units=OBJECTIVES)
-    )
-    held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
+    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
     inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
     own = replace(given.operators, objective=stage.objective, ceilings=stage.ceilings)
-    for s, r in earlier:
-        value = amount(r.objective, OBJECTIVES[s.objective])
-        print(f"first {s.objective} {value} ({r.status}), then {stage.objective}", file=sys.stderr)
-    return replace(given, own=own), inputs, result, [s for s, _ in earlier]
+    return replace(given, own=own), inputs, result, earlier
 
 
 def _assign_front(

@@ -10,11 +10,20 @@ import msgspec
 from nmsolve.cli.assign_problem import COMMAND
 from nmsolve.cli.assign_runs import ProgramsPart, program_words
 from nmsolve.cli.progress import amount, percent
-from nmsolve.cli.report import BoundPart, CheckPart, EnginePart, MemoryPart, ended, parts_of, proved_words
+from nmsolve.cli.report import (
+    BoundPart,
+    CheckPart,
+    EnginePart,
+    MemoryPart,
+    RulePart,
+    by_word,
+    ended,
+    parts_of,
+    proved_words,
+    rule_parts,
+)
 from nmsolve.hw.assignment.reasons import Share
 from nmsolve.model.assignment.problem import OBJECTIVES
-from nmsolve.model.bound import gap
-from nmsolve.model.bound import meets as bound_meets
 from nmsolve.solvers.search.memory import own_peak
 
 if TYPE_CHECKING:
@@ -54,16 +63,6 @@ class UsePart(msgspec.Struct, frozen=True):
     peak: int
     at: str
     limit: float | None
-
-
-class RulePart(msgspec.Struct, frozen=True):
-    """What a rule of compilers made of the same problem; ``gap`` to the bound, ``loss`` against the answer."""
-
-    name: str
-    objective: float | None
-    gap: float | None
-    loss: float | None
-    status: str
 
 
 class AlternativePart(msgspec.Struct, frozen=True):
@@ -133,6 +132,8 @@ def build_assign_report(
     given: Given, result: Result[Any], inputs: Mapping[str, Any], not_checked: Sequence[str] = ()
 ) -> AssignReport:
     """Return the report of a run without checks; all figures are recomputed from the answer."""
+    from nmsolve.solvers.assignment.registry import RULES
+
     parts: dict[str, Any] = {"units": [], "memories": [], "operators": []}
     if given.own is not None and result.solution is not None:
         parts = _parts(given, given.own, result.solution)
@@ -151,7 +152,7 @@ def build_assign_report(
         **parts_of(result),
         checks=[],
         not_checked=list(not_checked),
-        rules=_rules(result),
+        rules=rule_parts(result, RULES),
         inputs=dict(inputs),
         **parts,
     )
@@ -186,20 +187,6 @@ def machine_hash(machine: ProcessorMachine) -> str:
 
     parts = (machine.processors, machine.memories, machine.links)
     return sha256(msgspec.json.encode(parts, order="sorted")).hexdigest()
-
-
-def _rules(result: Result[Any]) -> list[RulePart]:
-    """Return what the rules' own engines offered in the run."""
-    from nmsolve.solvers.assignment.registry import RULES
-
-    out = []
-    for e in result.engines:
-        if e.engine in RULES:
-            loss = None
-            if e.best is not None and result.objective:
-                loss = e.best / result.objective - 1.0
-            out.append(RulePart(e.engine, e.best, gap(e.best, result.bound), loss, e.status))
-    return out
 
 
 def _parts(given: Given, problem: AssignProblem, answer: Assignment) -> dict[str, Any]:
@@ -255,8 +242,10 @@ def origin_of(given: Given, operator: int, unit: int) -> str:
 
 def assign_words(report: AssignReport) -> list[str]:
     """Describe in sentences what is proved, where the time goes, and what rules lose."""
+    from nmsolve.solvers.assignment.recheck import RECHECKS
+
     name, unit = report.objective_name, report.unit
-    about, word = f"{_among(report)}The {name} is", _by_word(report)
+    about, word = f"{_among(report)}The {name} is", by_word(report, RECHECKS)
     words = [proved_words(report, "assignment", about, lambda v: amount(v, unit), word)]
     if report.objective is None:
         return words
@@ -288,15 +277,3 @@ def _among(report: AssignReport) -> str:
         for b in report.inputs.get("before", ())
     ]
     return f"Among assignments with {' and '.join(held)}: " if held else ""
-
-
-def _by_word(report: AssignReport) -> str:
-    """Return the solver on whose word the bound rests, if no recomputed bound reaches it."""
-    from nmsolve.solvers.assignment.recheck import RECHECKS
-
-    bound = report.bound or 0.0
-    proved = [b.value for b in report.bounds if b.method in RECHECKS]
-    if any(bound_meets(value, bound, 1.0, exact=True) for value in proved):
-        return ""
-    best = max((b for b in report.bounds if b.method not in RECHECKS), key=lambda b: b.value, default=None)
-    return "" if best is None else f" (on the word of {best.method})"

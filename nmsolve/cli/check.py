@@ -34,8 +34,12 @@ if TYPE_CHECKING:
 def run_score(o: ScoreOptions) -> int:
     """Print every objective of a mapping."""
     from nmsolve.cli.check_assign import assign_file, run_score_assign
+    from nmsolve.cli.check_schedule import run_score_schedule, schedule_file
     from nmsolve.hw.scores import score
 
+    scheduled = schedule_file(o.mapping)
+    if scheduled is not None:
+        return run_score_schedule(scheduled, o)
     assigned = assign_file(o.mapping, o.graph)
     if assigned is not None:
         return run_score_assign(assigned, o)
@@ -55,10 +59,11 @@ def run_verify(o: VerifyOptions) -> int:
     from nmsolve.cli.check_assign import assign_file, run_verify_assign
     from nmsolve.cli.check_front import front_checks, front_file
     from nmsolve.cli.check_pipeline import plan_file, run_verify_plan
+    from nmsolve.cli.check_schedule import run_verify_schedule, schedule_file
 
     settle(o.mapping if o.mapping.is_dir() else o.mapping.parent)
-    plan, assigned = plan_file(o.mapping), assign_file(o.mapping)
-    if plan is not None or assigned is not None:
+    plan, assigned, scheduled = plan_file(o.mapping), assign_file(o.mapping), schedule_file(o.mapping)
+    if plan is not None or assigned is not None or scheduled is not None:
         given = (o.machine, o.chips, o.placement, o.constraints, o.balance, o.prohibit_turns, o.routes)
         if any(v is not None for v in given):
             raise InputError(
@@ -66,6 +71,8 @@ def run_verify(o: VerifyOptions) -> int:
             )
         if plan is not None:
             return run_verify_plan(plan, o)
+        if scheduled is not None:
+            return run_verify_schedule(scheduled, o)
         assert assigned is not None
         return run_verify_assign(assigned, o)
     front = front_file(o.mapping)

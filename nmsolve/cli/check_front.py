@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import msgspec
 
 from nmsolve.cli.check_bounds import Proofs
-from nmsolve.cli.front_kinds import PROOFS, AssignFront, MapFront, PlanFront, RouteFront
+from nmsolve.cli.front_kinds import (
+    PROOFS,
+    AssignFront,
+    MapFront,
+    PlanFront,
+    RouteFront,
+    ScheduleFront,
+)
 from nmsolve.cli.loading import load_answer, load_stages
 from nmsolve.cli.progress import number
 from nmsolve.cli.report import CheckPart
@@ -36,11 +43,12 @@ class FrontPoint(msgspec.Struct, frozen=True):
     routes: str = ""
     plan: str = ""
     assignment: str = ""
+    schedule: str = ""
 
     @property
     def file(self) -> str:
         """Name of its file."""
-        return self.mapping or self.routes or self.plan or self.assignment
+        return self.mapping or self.routes or self.plan or self.assignment or self.schedule
 
 
 class DominatedPoint(msgspec.Struct, frozen=True):
@@ -59,7 +67,7 @@ class FrontFile(msgspec.Struct, frozen=True):
     ideal: tuple[float, float]
     bounds: tuple[float | None, float | None]
     inputs: dict[str, Any]
-    command: Literal["map", "route", "pipeline", "assign"] = "map"
+    command: Literal["map", "route", "pipeline", "assign", "schedule"] = "map"
     graph: dict[str, Any] = {}
     machine: dict[str, Any] = {}
     problem: dict[str, Any] = {}
@@ -146,6 +154,13 @@ def _kind(front: FrontFile, path: Path, o: VerifyOptions) -> FrontKind:
         if o.graph is not None:
             told = msgspec.structs.replace(told, model=str(o.graph))
         return AssignFront(assign_problem.state_problem(told).operators)
+    if front.command == "schedule":
+        from nmsolve.cli import schedule_problem
+
+        asked = schedule_problem.read_inputs(path)[1]
+        if o.graph is not None:
+            asked = msgspec.structs.replace(asked, tasks=str(o.graph))
+        return ScheduleFront(schedule_problem.state_problem(asked).problem)
     from nmsolve.cli.earlier import ROUTE, stated_options
     from nmsolve.cli.route import routing_problem
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nmsolve.cli.check_assign import AssignBounds
 from nmsolve.cli.check_bounds import BoundChecks, MappingBounds, RouteBounds
+from nmsolve.cli.check_schedule import ScheduleBounds
 from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import BoundCheck
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from nmsolve.model.mapping.problem import MappingProblem
     from nmsolve.model.pipeline.plan import PipelinePlan
     from nmsolve.model.pipeline.problem import PipelineProblem
+    from nmsolve.model.schedule.problem import ScheduleProblem
+    from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
 
 #: Objectives without units.
@@ -264,3 +267,44 @@ class AssignFront(AssignBounds):
             self.stated, answer, found[self.stated.objective], found | dict(values)
         )
         return answer, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]
+
+
+class ScheduleFront(ScheduleBounds):
+    """Points are schedules."""
+
+    command, key, units = "schedule", "schedule", PLAIN
+
+    def __init__(self, problem: ScheduleProblem) -> None:
+        super().__init__(problem)
+        self.title = problem.name
+
+    def about(self) -> dict[str, dict[str, str]]:
+        """Return processes, units and limits."""
+        return {"problem": {"name": self.problem.name, "hash": self.problem.content_hash}}
+
+    def write(self, path: Path, solution: Schedule) -> None:
+        """Write the schedule as schedule.json."""
+        from nmsolve.cli.check_schedule import write_answer
+
+        write_answer(path, self.problem, solution)
+
+    def write_beside(self, folder: Path) -> None:
+        """Nothing."""
+
+    def read(self, path: Path, values: Mapping[str, float]) -> tuple[Schedule, dict[str, float], list[str]]:
+        """Rules, all objectives by two programs, queues and intervals."""
+        from nmsolve.cli.check_schedule import answer_checks, program_checks
+        from nmsolve.hw.schedule.evaluate import all_objectives
+        from nmsolve.model.schedule.check import schedule_complaint
+        from nmsolve.model.schedule.schedule_file import read_schedule
+
+        file = read_schedule(path, self.problem)
+        wrong = schedule_complaint(self.problem, file.answer)
+        if wrong is not None:
+            return file.answer, {}, [wrong]
+        found = all_objectives(self.problem, file.answer)
+        checks, scores = answer_checks(
+            self.problem, file.answer, found[self.problem.objective], found | dict(values)
+        )
+        checks += program_checks(self.problem, file) if scores else []
+        return file.answer, scores, [f"{c.name}: {c.text}" for c in checks if not c.ok]

@@ -16,7 +16,7 @@ import typer
 import typer.core
 
 from nmsolve import __version__
-from nmsolve.cli import commands
+from nmsolve.cli import commands, schedule_options
 from nmsolve.cli.terminal import harmless_output
 from nmsolve.model.contained import read_by
 from nmsolve.model.errors import InputError, NmsolveError
@@ -100,6 +100,7 @@ app.command("resume")(from_options(commands.ResumeOptions, "earlier:run_resume")
 app.command("route")(from_options(commands.RouteOptions, "route:run_route"))
 app.command("pipeline")(from_options(commands.PipelineOptions, "pipeline:run_pipeline"))
 app.command("assign")(from_options(commands.AssignOptions, "assign:run_assign"))
+app.command("schedule")(from_options(schedule_options.ScheduleOptions, "schedule:run_schedule"))
 app.command("simulate")(from_options(commands.SimulateOptions, "simulate:run_simulate"))
 app.command("export")(from_options(commands.ExportOptions, "export:run_export"))
 app.command("faults")(from_options(commands.FaultOptions, "faults:run_faults"))

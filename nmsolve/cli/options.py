@@ -45,8 +45,8 @@ def seconds(text: str) -> float:
     return found
 
 
-def fraction(text: str | None) -> float | None:
-    """Parse ``0.05`` or ``5%`` -> 0.05; None stays None.
+def fraction(text: str | None, option: str = "--gap") -> float | None:
+    """Parse ``0.05`` or ``5%`` -> 0.05; None stays None. ``option``: where it was given.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def fraction(text: str | None) -> float | None:
         return None
     match = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text, re.ASCII)
     if not match:
-        raise InputError(f"gap {text!r}", "--gap", "a fraction such as 0.05, or 5%")
+        raise InputError(f"{option[2:]} {text!r}", option, "a fraction such as 0.05, or 5%")
     return float(match[1]) / (100 if match[2] else 1)
 
 

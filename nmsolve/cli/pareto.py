@@ -21,12 +21,14 @@ from nmsolve.model.files import write_atomic
 if TYPE_CHECKING:
     from nmsolve.cli.commands import AssignOptions, MapOptions, PipelineOptions, RouteOptions
     from nmsolve.cli.front_kinds import FrontKind
+    from nmsolve.cli.loading import Held
     from nmsolve.cli.patience import Patience
-    from nmsolve.model.bound import Ceilings
+    from nmsolve.cli.schedule_options import ScheduleOptions
+    from nmsolve.model.bound import Ceilings, Result, Stage
     from nmsolve.solvers.multi_objective import Front, Objectives, Point
 
     #: The options of a command that has fronts.
-    Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions
+    Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
 #: Possible file names of a front.
 FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
@@ -40,8 +42,33 @@ def tell_stage(name: str, ceilings: Ceilings, seconds: float, units: Mapping[str
     print(f"{name}{' with ' + held if held else ''}: {seconds:.1f} s", file=sys.stderr)
 
 
+def run_in_order(
+    objectives: Objectives[Any], names: Sequence[str], seconds: float, units: Mapping[str, str]
+) -> tuple[tuple[Held, ...], Stage, Result[Any], list[Stage]]:
+    """Minimise several objectives in order, and say what each came to; ``units``: of their values.
+
+    Returns
+    -------
+    tuple
+        what the earlier ones are held at; the last problem and its result; the problems before
+    """
+    from nmsolve.cli.loading import Held
+    from nmsolve.solvers.multi_objective import lexicographic
+
+    *earlier, (stage, result) = lexicographic(
+        objectives, names, seconds, partial(tell_stage, units=units)
+    )
+    held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
+    for s, r in earlier:
+        value = amount(r.objective, units[s.objective])
+        print(f"first {s.objective} {value} ({r.status}), then {stage.objective}", file=sys.stderr)
+    return held, stage, result, [s for s, _ in earlier]
+
+
 #: Options that a front does not take: they are about one answer.
-ALONE = ("objective", "gap", "write_onnx", "place", "batches", "run")
+ALONE = (
+    "objective", "gap", "write_onnx", "place", "batches", "run", "weights", "noise", "runs", "reschedule", "from_run",
+)  # fmt: skip
 
 
 def require_front(o: Asked, names: tuple[str, ...]) -> tuple[str, str]:

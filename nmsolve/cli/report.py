@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from nmsolve import __version__
 from nmsolve.cli.progress import number, percent
 from nmsolve.hw.magnitude import uncomputable
-from nmsolve.model.bound import Result
+from nmsolve.model.bound import Result, gap, meets
 from nmsolve.model.mapping.problem import MappingProblem
 from nmsolve.solvers.search.memory import own_peak
 
@@ -94,6 +94,17 @@ class RoutingPart(msgspec.Struct, frozen=True):
     prohibited: int | None
 
 
+class RulePart(msgspec.Struct, frozen=True):
+    """What a rule of compilers, or of the literature, made of the same problem; ``gap`` to the bound, ``loss`` against the
+    answer."""
+
+    name: str
+    objective: float | None
+    gap: float | None
+    loss: float | None
+    status: str
+
+
 class MemoryPart(msgspec.Struct, frozen=True):
     """Bytes that all processes were allowed to hold (None: any number), and the most they held, checks included."""
 
@@ -154,6 +165,27 @@ def parts_of(result: Any) -> dict[str, Any]:
         ],
         "bounds": [BoundPart(b.method, b.scope, b.value) for b in result.bounds],
     }
+
+
+def rule_parts(result: Any, rules: Sequence[str]) -> list[RulePart]:
+    """Return what the engines of ``rules`` offered in a run."""
+    out = []
+    for e in result.engines:
+        if e.engine in rules:
+            loss = e.best / result.objective - 1.0 if e.best is not None and result.objective else None
+            out.append(RulePart(e.engine, e.best, gap(e.best, result.bound), loss, e.status))
+    return out
+
+
+def by_word(report: Any, recomputed: Collection[str]) -> str:
+    """Return the solver on whose word the bound of a problem in whole numbers rests, in brackets, if none of the bounds that
+    can be ``recomputed`` reaches it."""
+    bound = report.bound or 0.0
+    proved = [b.value for b in report.bounds if b.method in recomputed]
+    if any(meets(value, bound, 1.0, exact=True) for value in proved):
+        return ""
+    best = max((b for b in report.bounds if b.method not in recomputed), key=lambda b: b.value, default=None)
+    return "" if best is None else f" (on the word of {best.method})"
 
 
 def build_report(

@@ -13,14 +13,16 @@ from nmsolve.cli.commands import ConflictOptions, Json, Out, Points, SearchOptio
 # One option, one line:
 # fmt: off
 
+TASKS = ("Networks (tasks.json), or an instance of the field: PSPLIB (.sm, .mm, .rcp), flexible job shop (.fjs), MPLIB (.txt), "
+         "workflow in WfFormat (.json).")
+
 
 @dataclass(frozen=True)
 class ScheduleProblemOptions:
     """Networks, the units they share, and what is required of the schedule."""
 
-    tasks: A[Path, Argument(help="Networks (tasks.json), or an instance of the field: PSPLIB (.sm, .mm, .rcp), flexible job shop "
-                            "(.fjs), MPLIB (.txt), workflow in WfFormat (.json).")]
-    machine: A[str | None, Option("--machine", "-m", help="Units are the cores of this machine: a preset (see `nmsolve hw list`), "
+    tasks: A[Path, Argument(help=TASKS)]
+    machine: A[str | None, Option("--machine", "-m", help="Units are the cores of this machine: a preset (`nmsolve hw list`), "
                                   "mesh:RxC or a machine.toml. [default: the units of the file]")] = None
     at_most: A[str | None, Option(help="Limits on other objectives, e.g. energy=50000,tardiness=0.")] = None
 
@@ -29,14 +31,15 @@ class ScheduleProblemOptions:
 class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
     """Pack several networks onto execution units over time, with a bound; then run the queues on a simulated component."""
 
+    tasks: A[Path | None, Argument(help=TASKS)] = None  # type: ignore[assignment]
     objective: A[str | None, Option(help="makespan, tardiness, idle, energy, waste, moved or weighted; or several in order of "
                                     "priority: makespan,energy. [default: the file's, else makespan]")] = None
-    weights: A[str | None, Option(help="Factors of --objective weighted, e.g. energy=3,makespan=10. [default: the file's]")] = None
+    weights: A[str | None, Option(help="Factors of --objective weighted: energy=3,makespan=10. [default: the file's]")] = None
     warm_start: A[Path | None, Option(help="Start from this schedule (schedule.json, or its folder).")] = None
     noise: A[str | None, Option(help="Also run the queues with durations that differ by up to so much, e.g. 10%.")] = None
     runs: A[int, Option(min=1, max=100_000, help="Number of noisy runs.")] = 100
-    reschedule: A[str | None, Option(help="Plan anew what is left of --from-run when units die: at=TICK,dead=UNIT (dead= repeats; "
-                                     "stay=yes keeps others on their units).")] = None
+    reschedule: A[str | None, Option(help="Plan anew what is left of --from-run when units die: at=TICK,dead=UNIT (dead= "
+                                     "repeats; stay=yes keeps others on their units).")] = None
     from_run: A[Path | None, Option(help="Output folder of the schedule that --reschedule changes.")] = None
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. makespan,energy, instead of one "
                                  "schedule.")] = None

@@ -1,0 +1,228 @@
+"""``nmsolve schedule``: networks and units in; a schedule, a proof, executed queues and a page out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from nmsolve.cli import clock
+from nmsolve.cli import options as opt
+from nmsolve.cli.answer import (
+    BETTER,
+    Answer,
+    as_json,
+    event_lines,
+    explained,
+    finish,
+    prepare_folder,
+    write_models,
+)
+from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
+from nmsolve.cli.patience import CHECKS, Patience, search_time
+from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.schedule_problem import Given, ScheduleInputs, state_problem, stated_inputs
+from nmsolve.cli.schedule_report import ScheduleReport, build_schedule_report, figure, schedule_words
+from nmsolve.cli.verdict import label
+from nmsolve.model.errors import InputError
+from nmsolve.model.file_set import new_run
+from nmsolve.model.schedule.problem import OBJECTIVES
+
+if TYPE_CHECKING:
+    from nmsolve.cli.earlier import Start
+    from nmsolve.cli.schedule_options import ScheduleOptions
+    from nmsolve.model.bound import Bound, Result, Stage
+    from nmsolve.model.schedule.problem import ScheduleProblem
+    from nmsolve.model.schedule.schedule import Schedule
+
+PAGE = "report.html"
+#: Possible file names of a schedule.
+FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER)
+#: Seconds of the limit that searches leave to checks and the page, and most of it.
+PAGE_TIME, PAGE_PART = 2.5, 0.1
+#: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
+QUICK: tuple[str, ...] = ()
+#: Units that are listed on the terminal.
+LISTED = 24
+
+
+def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
+    """Run the command, going on from an earlier run where there is a ``start``; returns the exit code.
+
+    Raises
+    ------
+    InputError : anything wrong with the input; before any search
+    """
+    limit, how = opt.seconds(o.time_limit), opt.search(o)
+    front = None if o.pareto is None else _front_names(o)
+    names: Sequence[str] = () if o.objective is None else _names(o.objective, "--objective")
+    if start is not None and start.stays:
+        names = names[-1:]
+    inputs = stated_inputs(o, front or names)
+    with explained("schedule"):
+        given = state_problem(inputs)
+    names = names or (given.problem.objective,)
+    first, known = _first(o, start, given)
+    prepare_folder(o.out)
+    if o.write_model is not None:
+        from nmsolve.solvers.schedule.exact import models
+
+        write_models("schedule", models(given.problem), o.write_model)
+    with Patience(clock.end(limit)) as patience:
+        if front is not None:
+            return _front(o, front, given, inputs, first, patience)
+        run = new_run()
+        seconds = min(search_time(limit), limit - min(PAGE_TIME, PAGE_PART * limit))
+        earlier: Sequence[Stage] = ()
+        better = None
+        with watching(o.json) as observers:
+            told = {"observers": observers, "known": known, **how}
+            if len(names) > 1:
+                given, inputs, result, earlier = _in_order(given, inputs, names, first, seconds, told)
+            else:
+                stays = start is not None and start.stays
+                result, better = _search(given.problem, first, stays, seconds, told)
+        report = write_run(o, given, result, inputs, patience, run, earlier, better)
+        return finish(o, result, report, _words(report), (PAGE, REPORT), "schedule", "schedule exists")
+
+
+def _names(text: str, option: str) -> tuple[str, ...]:
+    """Return objectives in order; ``weighted`` stands alone, as its worth is no limit that a file could state."""
+    from nmsolve.solvers.multi_objective import objective_names
+
+    names = objective_names(text, OBJECTIVES, option)
+    if len(names) > 1 and "weighted" in names:
+        raise InputError("weighted is one of several objectives", option, "weighted alone, or others")
+    return names
+
+
+def _front_names(o: ScheduleOptions) -> tuple[str, str]:
+    """Return the two objectives of ``--pareto``."""
+    from nmsolve.cli.pareto import require_front
+
+    return require_front(o, _names(o.pareto or "", "--pareto"))
+
+
+def _first(o: ScheduleOptions, start: Start | None, given: Given) -> tuple[Schedule | None, list[Bound]]:
+    """Return the schedule to begin with, and what an earlier run proved of this problem."""
+    path = o.warm_start if start is None else start.answer
+    if path is None:
+        return None, []
+    first = read_any_answer(path / ANSWER if path.is_dir() else path, given.problem)
+    about = given.problem.content_hash
+    return first, [] if start is None else [b for _, b in start.known(CERTIFICATES, about)]
+
+
+def _search(
+    problem: ScheduleProblem, first: Schedule | None, stays: bool, seconds: float, how: dict[str, Any]
+) -> tuple[Result[Schedule], Schedule | None]:
+    """Return the best answer, or with ``stays`` the first one with its bound and a better one met on the way."""
+    from nmsolve.solvers.run import Options
+    from nmsolve.solvers.schedule.api import bound_schedule, solve_schedule
+
+    if not stays or first is None:
+        return solve_schedule(problem, time_limit=seconds, warm_start=first, **how), None
+    found = bound_schedule(problem, first, Options(time_limit=seconds, **how))
+    return found.result, found.better
+
+
+def _in_order(
+    given: Given, inputs: ScheduleInputs, names: Sequence[str], first: Schedule | None, seconds: float, how: dict[str, Any]
+) -> tuple[Given, ScheduleInputs, Result[Schedule], Sequence[Stage]]:  # fmt: skip
+    """Minimise several objectives in order; the problem, inputs and result are those of the last, with the stages before."""
+    from nmsolve.cli.pareto import run_in_order
+    from nmsolve.solvers.run import Options
+    from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
+
+    options, known = {k: v for k, v in how.items() if k != "known"}, tuple(how["known"])
+    objectives = ScheduleObjectives(given.problem, Options(**options), first, known)
+    held, stage, result, earlier = run_in_order(objectives, names, seconds, OBJECTIVES)
+    inputs = msgspec.structs.replace(inputs, objective=stage.objective, before=held)
+    last = replace(given.problem, objective=stage.objective, ceilings=stage.ceilings)
+    return given.restated(last), inputs, result, earlier
+
+
+def _front(
+    o: ScheduleOptions, names: tuple[str, str], given: Given, inputs: ScheduleInputs, first: Schedule | None, patience: Patience
+) -> int:  # fmt: skip
+    """Compute the front of two objectives; return the exit code."""
+    from nmsolve.cli.front_kinds import ScheduleFront
+    from nmsolve.cli.pareto import run_front
+    from nmsolve.solvers.run import Options
+    from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
+
+    objectives = ScheduleObjectives(given.problem, Options(**opt.search(o)), first)
+    limit, kind = opt.seconds(o.time_limit), ScheduleFront(given.problem)
+    return run_front(o, kind, objectives, names, limit, patience, msgspec.to_builtins(inputs))
+
+
+def write_run(
+    o: ScheduleOptions, given: Given, result: Result[Schedule], inputs: ScheduleInputs, patience: Patience, run: str,
+    earlier: Sequence[Stage] = (), better: Schedule | None = None,
+) -> ScheduleReport:  # fmt: skip
+    """Write schedule.json, certificates, events and report, then checks and the page.
+
+    Whoever loses ``patience`` gets all of it but the page and the checks that were not done. The files are signed ``run``.
+    """
+    from nmsolve.cli.check_schedule import bound_checks, result_checks
+    from nmsolve.cli.schedule_page import render_schedule_html
+    from nmsolve.hw.schedule.walk import walked
+    from nmsolve.model.files import write_atomic
+    from nmsolve.solvers.mapping.certificates import certificates_text
+    from nmsolve.solvers.schedule.recheck import RECHECKS
+
+    problem, answer, solution = given.problem, Answer(o.out, FILES, run), result.solution
+    seen = None if solution is None else walked(problem, solution)
+    with answer.found() as folder:
+        if solution is not None:
+            write_answer(folder / ANSWER, problem, solution)
+        if better is not None:
+            write_answer(folder / BETTER, problem, better)
+        left = [] if solution is None else ["schedule", "bounds"]
+        report = build_schedule_report(given, result, msgspec.to_builtins(inputs), seen, left)
+        proofs = certificates_text(
+            problem.content_hash, (("", b) for b in result.bounds), earlier, RECHECKS.keys()
+        )
+        write_atomic(folder / CERTIFICATES, proofs)
+        write_atomic(folder / "events.jsonl", event_lines(result.events))
+        write_atomic(folder / REPORT, as_json(report))
+    with answer.added() as files:
+        with patience.optional(CHECKS):
+            if solution is not None:
+                checks = result_checks(problem, solution, result)
+                report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
+                quick = [b for b in result.bounds if b.method in QUICK]
+                checks = checks + bound_checks(problem, solution, result.scores, quick)
+                left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
+                report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+        files[REPORT] = as_json(report)
+        with patience.optional():
+            files[PAGE] = render_schedule_html(given, result, report, f"nmsolve verify {o.out} --bound")
+    return report
+
+
+def _words(report: ScheduleReport) -> Iterator[str]:
+    """Yield what the report says, for people."""
+    if report.units:
+        heads = " ".join(f"{name:>12}" for name in ("busy", "loading", "idle", "off", "energy", "peak bytes"))
+        yield f"\n{'unit':16} {'processes':>9} {heads}  at work"
+    for u in report.units[:LISTED]:
+        figures = " ".join(f"{v:12,}" for v in (u.busy, u.loading, u.idle, u.off, u.energy, u.peak))
+        yield f"{u.name:16} {u.processes:9,} {figures} {percent(u.utilisation):>8}"
+    if len(report.units) > LISTED:
+        yield f"... and {len(report.units) - LISTED:,} more units (report.json has all)"
+    yield (
+        f"\n{report.status}: {report.objective_name} {figure(report.objective, report.unit)}, "
+        f"bound {figure(report.bound, report.unit)}, gap {percent(report.gap)} "
+        f"(stopped: {report.stop_reason}, {report.wall_seconds:.1f} s)"
+    )
+    yield from schedule_words(report)
+    others = {k: v for k, v in report.scores.items() if k != report.objective_name}
+    if others:
+        yield "also: " + ", ".join(f"{k} {number(v)}" for k, v in others.items())
+    for check in report.checks:
+        yield f"  {label(check):6} {check.name}: {check.text}"
+    if report.not_checked:
+        yield f"not checked here (nmsolve verify --bound does): {', '.join(report.not_checked)}"
