@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 import typer.core
@@ -85,10 +85,12 @@ def from_options(options: type, run: str) -> Callable[..., None]:
         body = getattr(import_module(f"nmsolve.cli.{module}"), function)
         raise typer.Exit(body(options(**given)))
 
-    signature = inspect.signature(options, eval_str=True)
+    hints = get_type_hints(options, include_extras=True)
+    signature = inspect.signature(options)
+    parameters = [p.replace(annotation=hints[name]) for name, p in signature.parameters.items()]
     command.__doc__ = options.__doc__
-    command.__signature__ = signature  # type: ignore[attr-defined]
-    command.__annotations__ = {name: p.annotation for name, p in signature.parameters.items()}
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
     return command
 
 
