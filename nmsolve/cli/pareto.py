@@ -55,9 +55,7 @@ def run_in_order(
     from nmsolve.cli.loading import Held
     from nmsolve.solvers.multi_objective import lexicographic
 
-    *earlier, (stage, result) = lexicographic(
-        objectives, names, seconds, partial(tell_stage, units=units)
-    )
+    *earlier, (stage, result) = lexicographic(objectives, names, seconds, partial(tell_stage, units=units))
     held = tuple(Held(s.objective, r.objective or 0.0, r.bound, r.status) for s, r in earlier)
     for s, r in earlier:
         value = amount(r.objective, units[s.objective])

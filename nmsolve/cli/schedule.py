@@ -18,6 +18,7 @@ from nmsolve.cli.answer import (
     explained,
     finish,
     prepare_folder,
+    write_models,
 )
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
@@ -65,6 +66,10 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
     prepare_folder(o.out)
+    if o.write_model is not None:
+        from nmsolve.solvers.schedule.exact import models
+
+        write_models("schedule", models(given.problem), o.write_model)
     with Patience(clock.end(limit)) as patience:
         if front is not None:
             return _front(o, front, given, inputs, first, patience)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.search.entries import Entry, steps_for
@@ -40,9 +40,39 @@ REGISTRY: dict[str, Entry] = {
         "annealing of orders and modes, for every objective",
         repeat=True,
     ),
+    "schedule-cpsat": Entry(
+        "solvers.schedule.exact:ScheduleCpSat", "exact model, CP-SAT", share=0.6, child=True
+    ),
+    "schedule-highs": Entry(
+        "solvers.schedule.exact:ScheduleHighs",
+        "exact model by ticks, HiGHS",
+        share=0.6,
+        child=True,
+        unasked=False,
+    ),
 }
+
+#: Engines for what most of the field's own instances are, with parts of the time, each where its search takes the problem:
+#: projects with limited resources, flexible job shops. Two workers let CP-SAT and the search run side by side.
+SPECIAL = {
+    "activity-lists": {"schedule-counting": 0.05, "activity-lists": 0.35, "schedule-cpsat": 0.6},
+    "tabu-blocks": {"heft": 0.02, "schedule-counting": 0.05, "tabu-blocks": 0.35, "schedule-cpsat": 0.6},
+}
+#: Engines for all other problems.
+GENERAL = {
+    "m4": 0.02, "heft": 0.02, "peft": 0.02, "schedule-counting": 0.1, "schedule-search": 0.4, "schedule-cpsat": 0.5,
+}  # fmt: skip
 
 
 def plan_of(problem: ScheduleProblem, names: Sequence[str] | None) -> tuple[list[Step], dict[str, str]]:
     """Return the plan of a run, and why other engines are left out (:func:`nmsolve.solvers.search.entries.steps_for`)."""
-    return steps_for(REGISTRY, problem, names, " for schedules")
+    shares = None if names is not None else shares_for(problem)
+    return steps_for(REGISTRY, problem, names, " for schedules", shares=shares)
+
+
+def shares_for(problem: ScheduleProblem) -> Mapping[str, float]:
+    """Return the engines of a run without ``--engines``, in order, with their parts of the time."""
+    for name, shares in SPECIAL.items():
+        if REGISTRY[name].make().refuses(problem) is None:
+            return shares
+    return GENERAL
