@@ -275,9 +275,9 @@ def _answers(folder: Path) -> None:
 def _schedules(folder: Path) -> None:
     """Networks on units over time in every form, and a schedule of one."""
     from nmsolve.hw.schedule.simulator import queues_of
-    from nmsolve.model.schedule.answer_file import write_schedule
     from nmsolve.model.schedule.files import load_schedule
     from nmsolve.model.schedule.schedule import Schedule
+    from nmsolve.model.schedule.schedule_file import write_schedule
 
     tasks = {
         "tick": 1e-6, "units": [{"name": "u", "at": [0, 0]}, {"name": "v", "at": [0, 2], "memory": 90, "power": {"idle": 3}}],
@@ -462,9 +462,9 @@ def _answer_targets(folder: Path) -> list[Target]:
 
 def _schedule_targets(folder: Path) -> list[Target]:
     """Networks on units over time, and schedules."""
-    from nmsolve.model.schedule.answer_file import read_schedule
     from nmsolve.model.schedule.check import schedule_complaint
     from nmsolve.model.schedule.files import load_schedule
+    from nmsolve.model.schedule.schedule_file import read_schedule
 
     problem = load_schedule(folder / "tasks.json").problem
 
@@ -473,7 +473,7 @@ def _schedule_targets(folder: Path) -> list[Target]:
         return found.table(), found.problem.content_hash
 
     def judged(path: Path) -> object:
-        return schedule_complaint(problem, read_schedule(path, problem).schedule)
+        return schedule_complaint(problem, read_schedule(path, problem).answer)
 
     forms = ("tasks.json", "project.mm", "project.rcp", "projects.txt", "shop.fjs", "workflow.json")
     return [

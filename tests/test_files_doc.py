@@ -16,9 +16,9 @@ from nmsolve.model.generators import GENERATORS
 from nmsolve.model.machine import Machine
 from nmsolve.model.mapping.constraints_file import load_constraints
 from nmsolve.model.mapping.files import read_mapping
-from nmsolve.model.schedule.answer_file import ScheduleFile
 from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.generate import PARAMETERS
+from nmsolve.model.schedule.schedule_file import Entry, ProcessRow, ScheduleContent, UnitRow
 from nmsolve.model.schedule.tasks_file import (
     After,
     Alternative,
@@ -75,8 +75,10 @@ def test_every_key_of_tasks_is_described() -> None:
     for part in (TasksFile, Unit, Power, Links, Task, Process, Interaction, Alternative, After, Weights):
         for key in part.__struct_fields__:
             assert f"`{key}`" in section, f"{part.__name__}.{key}"
-    for key in ScheduleFile.__struct_fields__:
-        assert f"`{key}`" in TEXT[TEXT.index("## Schedules") :]
+    section = TEXT[TEXT.index("## Schedules") :]
+    for part in (ScheduleContent, ProcessRow, UnitRow, Entry):
+        for key in part.__struct_fields__:
+            assert f"`{key}`" in section, f"{part.__name__}.{key}"
 
 
 def test_every_format_and_generator_is_described() -> None:

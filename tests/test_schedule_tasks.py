@@ -12,8 +12,8 @@ from conftest import Called
 from schedule_support import random_schedule
 
 from nmsolve.hw.machines import load_machine
-from nmsolve.hw.schedule.component import component
 from nmsolve.hw.schedule.evaluate import energies
+from nmsolve.hw.schedule.units import units_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
 from nmsolve.model.schedule.generate import generate_problem, generate_tasks
@@ -28,7 +28,7 @@ UNITS = [{"name": "u1"}, {"name": "u2"}, {"name": "u3"}]
 def read(tmp_path: Path, content: dict[str, Any], machine: str | None = None) -> Stated:
     path = tmp_path / "tasks.json"
     path.write_text(json.dumps(content))
-    return load_tasks(path, component(load_machine(machine)) if machine else None)
+    return load_tasks(path, units_of(load_machine(machine)) if machine else None)
 
 
 def one(*processes: dict[str, Any], **task: Any) -> dict[str, Any]:
@@ -117,11 +117,11 @@ def test_places_hops_and_delays(tmp_path: Path) -> None:
 
 
 def test_units_of_a_machine_have_its_distances_and_memories(tmp_path: Path) -> None:
-    content = one({"name": "x", "sets": ["3", ["0", "1"]], "span": 1})
+    content = one({"name": "x", "sets": ["1,1", ["0,0", "0,1"]], "span": 1})
     del content["units"]
     found = read(tmp_path, content | {"memory": 7, "power": {"idle": 3, "wake_time": 2}}, "mesh:2x2")
     u = found.problem.units
-    assert u.names == ("0", "1", "2", "3") and u.hops[0].tolist() == [0, 1, 1, 2]
+    assert u.names == ("0,0", "0,1", "1,0", "1,1") and u.hops[0].tolist() == [0, 1, 1, 2]
     assert u.memory.tolist() == [7] * 4 and u.idle.tolist() == [3] * 4 and u.wake_time.tolist() == [2] * 4
     with pytest.raises(InputError, match="units of its own"):
         read(tmp_path, one({"name": "x", "span": 1}), "mesh:2x2")

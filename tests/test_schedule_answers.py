@@ -14,9 +14,9 @@ from schedule_support import random_problem, random_schedule
 from nmsolve.hw.schedule.power import gaps_of
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.model.errors import InputError
-from nmsolve.model.schedule.answer_file import read_schedule, write_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.schedule_file import read_schedule, write_schedule
 
 
 def on_times(problem: ScheduleProblem, answer: Schedule) -> list[list[tuple[int, int]]]:
@@ -43,7 +43,7 @@ def written(tmp_path: Path, seed: int = 4) -> tuple[ScheduleProblem, Schedule, P
 def test_what_is_written_is_read_again(tmp_path: Path, seed: int) -> None:
     problem, answer, path = written(tmp_path, seed)
     found = read_schedule(path, problem)
-    assert (found.schedule.packed() == answer.packed()).all()
+    assert (found.answer.packed() == answer.packed()).all() and not found.wrong
     queues = queues_of(problem, answer)
     assert found.queues is not None and found.on is not None
     for name in ("indptr", "process", "off_after"):
@@ -51,32 +51,31 @@ def test_what_is_written_is_read_again(tmp_path: Path, seed: int) -> None:
     assert [list(times) for times in found.on] == on_times(problem, answer)
 
 
-def test_rows_in_any_order_and_without_what_follows(tmp_path: Path) -> None:
+def test_rows_in_any_order_and_by_hand(tmp_path: Path) -> None:
+    """Without a number of the mode, units and end say which it is; a row that loads says from when."""
     problem, answer, path = written(tmp_path)
-    content = json.loads(path.read_text())
-    turned = {key: content[key][::-1] for key in ("process", "start", "end", "units")}
-    path.write_text(json.dumps({"problem": {"name": ""}, **turned}))
+    rows = json.loads(path.read_text())["processes"][::-1]
+    path.write_text(
+        json.dumps({"processes": [{key: row[key] for key in row if key != "mode"} for row in rows]})
+    )
     found = read_schedule(path, problem)
-    assert (found.schedule.start == answer.start).all() and found.queues is None
-    assert (found.schedule.end(problem) == answer.end(problem)).all()
-    item = problem.modes.item[found.schedule.mode]
-    assert (found.schedule.loaded == (item >= 0)).all()
+    assert (found.answer.start == answer.start).all() and (found.answer.loaded == answer.loaded).all()
+    assert (found.answer.end(problem) == answer.end(problem)).all()
+    assert found.queues is None and not found.wrong
 
 
 CHANGES: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
-    (lambda c: c["process"].__setitem__(1, "a/zz"), r"\$\.process\[1\]: unknown process 'a/zz'"),
-    (lambda c: c["process"].__setitem__(1, c["process"][0]), "twice"),
-    (lambda c: [c[k].pop() for k in ("process", "start", "end", "units", "mode", "loaded")], "'a/8' is missing"),
-    (lambda c: c["start"].pop(), r"\$\.start: 8 values"),
-    (lambda c: c["mode"].__setitem__(0, 77), "has no mode 77"),
-    (lambda c: c["units"].__setitem__(2, ["u7"]), r"\$\.units\[2\]: process 'a/2' does not run on u7"),
-    (lambda c: c["end"].__setitem__(3, 10**9), r"\$\.end\[3\]: process 'b/3' runs from"),
-    (lambda c: c["start"].__setitem__(3, -1), r"\$\.start\[3\]"),
-    (lambda c: c["problem"].__setitem__("hash", "f" * 64), "for another problem"),
-    (lambda c: c["queues"].pop(), "queues of 2 units"),
-    (lambda c: c["queues"][0]["process"].append("x"), r"queues\[0\]\.off_after"),
-    (lambda c: c["queues"][0].update(process=["x"], off_after=[True]), "unknown process 'x'"),
-    (lambda c: c["queues"][0].update(on=[[5, 3]]), "times go back"),
+    (lambda c: c["processes"][1].update(process="a/zz"), "no process 'b/1'"),
+    (lambda c: c["processes"].append({"process": "a/zz", "start": 1}), "unknown process 'a/zz'"),
+    (lambda c: c["processes"][1].update(process="a/0"), r"\$\.processes\[1\]\.process: process 'a/0' twice"),
+    (lambda c: c["processes"].pop(), "no process 'a/8'"),
+    (lambda c: c["processes"][0].update(mode=77), "has no mode 77"),
+    (lambda c: c["processes"][2].update(mode=None, units=["u7"]), "'a/2' cannot run on"),
+    (lambda c: c["processes"][2].update(start="soon"), r"\$\.processes\[2\]\.start: found str"),
+    (lambda c: c["problem"].update(hash="f" * 64), "for another problem"),
+    (lambda c: c.update(tasks="f" * 64), "for other networks or units"),
+    (lambda c: c["units"].pop(), "other units"),
+    (lambda c: c["units"][0].update(queue=[{"process": "x"}]), r"units\[0\]\.queue\[0\]\.process: an unknown process 'x'"),
 ]  # fmt: skip
 
 
@@ -92,9 +91,27 @@ def test_what_does_not_fit_is_refused(
         read_schedule(path, problem)
 
 
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"end": 10**9}, "said to end at 1,000,000,000"),
+        ({"units": ["u0", "u9"]}, "said to run on"),
+        ({"load": 10**8}, "said to load from 100,000,000"),
+    ],
+)
+def test_rows_that_disagree_with_themselves_are_noticed(
+    tmp_path: Path, change: dict[str, Any], line: str
+) -> None:
+    problem, _, path = written(tmp_path)
+    content = json.loads(path.read_text())
+    content["processes"][3].update(change)
+    path.write_text(json.dumps(content))
+    assert line in read_schedule(path, problem).wrong
+
+
 def test_another_objective_is_read_where_that_is_asked(tmp_path: Path) -> None:
     _, answer, path = written(tmp_path)
     other = random_problem(4, processes=9, objective="energy")
     with pytest.raises(InputError, match="another problem"):
         read_schedule(path, other)
-    assert (read_schedule(path, other, other_rules=True).schedule.packed() == answer.packed()).all()
+    assert (read_schedule(path, other, other_rules=True).answer.packed() == answer.packed()).all()
