@@ -29,7 +29,8 @@ def _reading_too(limit: str) -> str:
 # fmt: off
 
 Graph = A[Path, Argument(help="Graph: .json, .graph, .hgr, .mtx, .dat, .npz, .nmz, .snn, .csv, .h5, .nir ...")]
-Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nmz, ...) or a model (.onnx).")]
+Described = A[Path, Argument(help="A graph (.json, .graph, .hgr, .mtx, .dat, .nmz, ...), a model (.onnx) or networks that share "
+                            "units (tasks.json, .sm, .rcp, .fjs, ...).")]
 Bind = A[str | None, Option(help="ONNX: values of the symbols in input shapes, e.g. batch=8,seq=128.")]
 Strict = A[bool, Option("--strict", help="ONNX: refuse unknown operators.")]
 Library = A[Path | None, Option(help="Assignments: function library with measured times (`nmsolve profile` fills it).")]
@@ -107,7 +108,7 @@ class AnswerOptions:
 
 @dataclass(frozen=True)
 class ScoreOptions(AnswerOptions):
-    """Recompute every objective of a mapping or an assignment from its files."""
+    """Recompute every objective of a mapping, an assignment or a schedule from its files."""
 
     bind: Bind = None
     library: Library = None
@@ -152,7 +153,7 @@ class GapOptions(AnswerOptions):
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """Continue an earlier run of map, route, pipeline or assign from its problem, options, best answer and proofs."""
+    """Continue an earlier run of map, route, pipeline, assign or schedule from its problem, options, best answer and proofs."""
 
     run: A[Path, Argument(help="Output folder of the earlier run.")]
     time_limit: TimeLimit = "60s"
@@ -167,7 +168,7 @@ class ResumeOptions:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How routes, stages and assignments are searched for."""
+    """How routes, stages, assignments and schedules are searched for."""
 
     time_limit: TimeLimit = "60s"
     gap: Gap = None
@@ -341,8 +342,8 @@ class FaultOptions:
 class BenchOptions:
     """Run methods on suites of instances, keep every run in a database, and compare them; can be resumed at any time."""
 
-    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, assignments, or files and folders (with "
-                                  "best_known.csv, if there is one).")]
+    suites: A[list[str], Argument(help="qaplib, mesh, snn, routes, pipelines, assignments, schedules, or files and folders "
+                                  "(with best_known.csv, if there is one).")]
     methods: A[str, Option(help="Comma-separated methods: auto, an engine, or engines joined by + to run together.")] = "auto"
     seeds: A[int, Option(min=1, max=10_000, help="Run every method with seeds 1 to SEEDS.")] = 10
     time_limit: A[str, Option("--time-limit", "-t", help="Wall-clock time of a run: 90, 90s or 5m.")] = "60s"
@@ -353,7 +354,7 @@ class BenchOptions:
     balance: Balance = None
     objective: A[str | None, Option(help="Objective for folders. [default: hops; of routes max-link]")] = None
     problem: A[str | None, Option(help="What folders hold: map (graphs), route (output folders of map), pipeline (models, cost "
-                                  "graphs) or assign (models, cost networks). [default: map]")] = None
+                                  "graphs), assign (models, cost networks) or schedule (.rcp, .sm, ...). [default: map]")] = None
     set: A[list[str] | None, Option(help="For folders: an option of that command, e.g. cores=16 (repeatable).")] = None
     out: A[Path, Option("--out", "-o", help="Output folder; runs that it already holds are not repeated.")] = Path("bench-out")
     page: A[Path | None, Option(help="Also write the results as Markdown to this file.")] = None

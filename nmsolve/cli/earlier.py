@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from nmsolve.cli import commands
+from nmsolve.cli import commands, schedule_options
 from nmsolve.cli.answer import OK
 from nmsolve.cli.assign_problem import is_assignment
 from nmsolve.cli.loading import Held, read_certificates, read_object
+from nmsolve.cli.schedule_problem import ScheduleInputs, is_schedule, options_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 
@@ -77,6 +78,14 @@ ASSIGN = Kind(
     "assign:run_assign", commands.AssignOptions, "report.json", "assignment.json", "certificates.json"
 )
 
+SCHEDULE = Kind(
+    "schedule:run_schedule",
+    schedule_options.ScheduleOptions,
+    "report.json",
+    "schedule.json",
+    "certificates.json",
+)
+
 
 def run_resume(o: commands.ResumeOptions) -> int:
     """Run the earlier command once more from where it ended; its exit code, 0 where nothing is left to do.
@@ -87,9 +96,10 @@ def run_resume(o: commands.ResumeOptions) -> int:
     """
     settle(o.run)
     kind = next((kind for kind in (MAP, ROUTE, PIPELINE) if (o.run / kind.report).exists()), None)
-    kind = ASSIGN if kind is MAP and is_assignment(o.run) else kind
+    if kind is MAP:
+        kind = ASSIGN if is_assignment(o.run) else SCHEDULE if is_schedule(o.run) else MAP
     if kind is None:
-        wanted = "the output folder of `nmsolve map`, `route`, `pipeline` or `assign` (a front has none)"
+        wanted = "the output folder of `nmsolve map`, `route`, `pipeline`, `assign` or `schedule` (a front has none)"
         raise InputError("the folder holds no report of a run", str(o.run), wanted)
     report = read_object(o.run / kind.report)
     if report.get("status") in ("optimal", "infeasible"):
@@ -162,6 +172,8 @@ def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
         before = msgspec.convert(stated.get("before", []), list[Held])
         last = msgspec.convert(stated.get("objective", "latency"), str)
         return {"objective": ",".join([*(held.objective for held in before), last])}
+    if kind is SCHEDULE:
+        return options_of(msgspec.convert(stated, ScheduleInputs))
     budget = stated.get("migration_budget")
     return {
         "objective": ",".join(msgspec.convert(stated.get("objectives", ["hops"]), list[str])),

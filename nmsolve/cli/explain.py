@@ -1,4 +1,4 @@
-"""``nmsolve explain``: is there any mapping, plan, assignment or choice of routes, and if not, which limits conflict?"""
+"""``nmsolve explain``: is there any mapping, plan, assignment, schedule or choice of routes; if not, which limits conflict?"""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
         ExplainPipelineOptions,
         ExplainRouteOptions,
     )
+    from nmsolve.cli.schedule_options import ExplainScheduleOptions
     from nmsolve.model.assignment.assignment import Assignment
     from nmsolve.model.mapping.problem import MappingProblem
+    from nmsolve.model.schedule.schedule import Schedule
     from nmsolve.model.types import IntArray
     from nmsolve.solvers.search.conflict import Explanation, Limits
 
@@ -156,6 +158,36 @@ def run_explain_assign(o: ExplainAssignOptions) -> int:
     )
 
 
+def run_explain_schedule(o: ExplainScheduleOptions) -> int:
+    """Return the same for schedules of networks that share units.
+
+    Raises
+    ------
+    InputError : anything wrong with the input
+    """
+    from nmsolve.cli.check_schedule import write_answer
+    from nmsolve.cli.schedule_problem import state_problem, stated_inputs
+    from nmsolve.solvers.schedule.limits import ScheduleLimits
+
+    given = state_problem(stated_inputs(o), checked=False)
+    limits = ScheduleLimits(given.problem)
+
+    def write(path: Path, answer: Schedule) -> None:
+        write_answer(path, limits.restricted(limits.every), answer)
+
+    name = given.problem.name
+    words = Words(
+        {"tasks": name, "machine": given.machine}, name, "scheduled", "schedule", "program, which counts paths and work,"
+    )  # fmt: skip
+
+    def found(answer: Schedule) -> str:
+        return (
+            f"a schedule of {len(answer.start):,} processes that ends at {answer.end(limits.problem).max():,}"
+        )
+
+    return _explained(o, limits, words, found, write)
+
+
 def _load(o: ExplainOptions) -> MappingProblem:
     """Return the problem as stated, whether it can be solved or not."""
     from nmsolve.model.mapping.constraints_file import load_constraints
@@ -168,8 +200,8 @@ def _load(o: ExplainOptions) -> MappingProblem:
 
 
 def _explained(
-    o: ExplainOptions | ExplainRouteOptions | ExplainPipelineOptions | ExplainAssignOptions, limits: Limits[S], words: Words,
-    describe: Callable[[S], str], write: Callable[[Path, S], None],
+    o: ExplainOptions | ExplainRouteOptions | ExplainPipelineOptions | ExplainAssignOptions | ExplainScheduleOptions,
+    limits: Limits[S], words: Words, describe: Callable[[S], str], write: Callable[[Path, S], None],
 ) -> int:  # fmt: skip
     """Look for a solution or a conflict, write it, and say it; the exit code."""
     from nmsolve.model.files import write_atomic

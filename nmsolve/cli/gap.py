@@ -11,6 +11,7 @@ from nmsolve.cli import clock
 from nmsolve.cli import options as opt
 from nmsolve.cli.answer import exit_code, prepare_folder
 from nmsolve.cli.check_assign import assign_file
+from nmsolve.cli.check_schedule import schedule_file
 from nmsolve.cli.earlier import PIPELINE, Kind, Start, answer_of, run_again
 from nmsolve.cli.loading import Loaded, load_answer, load_certificates
 from nmsolve.cli.map_answer import Beside, say, write_answer
@@ -39,6 +40,9 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
+    scheduled = schedule_file(o.mapping)
+    if scheduled is not None:
+        return _gap_of_schedule(o, scheduled)
     assigned = assign_file(o.mapping, o.graph)
     if assigned is not None:
         return _gap_of_assignment(o, assigned)
@@ -77,11 +81,7 @@ def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
             "--chips": o.chips,
             "--placement": o.placement,
         }
-    for option, value in no.items():
-        if value is not None:
-            raise InputError(
-                "an option for mappings only", option, "none: the report beside the answer has the rest"
-            )
+    _refuse(no, ": the report beside the answer has the rest")
     given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
     given |= {"model" if kind is PIPELINE else "graph": o.graph}
     return run_again(kind, answer, given, stays=True)
@@ -93,9 +93,7 @@ def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
     from nmsolve.cli.check_assign import inputs_of
     from nmsolve.cli.commands import AssignOptions
 
-    for option, value in {"--chips": o.chips, "--placement": o.placement, "--balance": o.balance}.items():
-        if value is not None:
-            raise InputError("an option for mappings only", option, "none")
+    _refuse({"--chips": o.chips, "--placement": o.placement, "--balance": o.balance})
     told = inputs_of(answer, o)
     again = AssignOptions(
         model=Path(told.model), machine=told.machine, bind=told.bind, strict=told.strict,
@@ -106,6 +104,32 @@ def _gap_of_assignment(o: GapOptions, answer: Path) -> int:
         memory=o.memory, out=o.out, json=o.json,
     )  # fmt: skip
     return run_assign(again, Start(answer, stays=True))
+
+
+def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
+    """Return the gap of a schedule, of a run or of another tool; options that are given go before those of the report."""
+    from nmsolve.cli.check_schedule import inputs_of
+    from nmsolve.cli.schedule import run_schedule
+    from nmsolve.cli.schedule_options import ScheduleOptions
+    from nmsolve.cli.schedule_problem import options_of
+
+    _refuse({
+        "--chips": o.chips, "--placement": o.placement, "--balance": o.balance, "--constraints": o.constraints,
+        "--bind": o.bind, "--library": o.library,
+    })  # fmt: skip
+    told = options_of(inputs_of(answer, o))
+    again = ScheduleOptions(
+        **told | {"tasks": Path(told["tasks"])}, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers,
+        engines=o.engines, memory=o.memory, out=o.out, json=o.json,
+    )  # fmt: skip
+    return run_schedule(again, Start(answer, stays=True))
+
+
+def _refuse(given: dict[str, object], why: str = "") -> None:
+    """Raise InputError for the first of these options that has a value."""
+    for option, value in given.items():
+        if value is not None:
+            raise InputError("it does not apply to this answer", option, f"none{why}")
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:

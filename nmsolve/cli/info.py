@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from nmsolve.cli.answer import tell
+from nmsolve.cli.info_schedule import is_tasks, run_info_schedule
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ConvertOptions, InfoOptions
@@ -31,6 +32,8 @@ def run_info(o: InfoOptions) -> int:
         from nmsolve.cli.info_onnx import run_info_onnx
 
         return run_info_onnx(o)
+    if is_tasks(path):
+        return run_info_schedule(path, o.json)
     from nmsolve.cli.options import size_in_bytes
     from nmsolve.model.errors import InputError
     from nmsolve.model.formats.implied import implied_machine

@@ -111,6 +111,9 @@ app.command("explain")(from_options(commands.ExplainOptions, "explain:run_explai
 app.command("explain route")(from_options(commands.ExplainRouteOptions, "explain:run_explain_route"))
 app.command("explain pipeline")(from_options(commands.ExplainPipelineOptions, "explain:run_explain_pipeline"))
 app.command("explain assign")(from_options(commands.ExplainAssignOptions, "explain:run_explain_assign"))
+app.command("explain schedule")(
+    from_options(schedule_options.ExplainScheduleOptions, "explain:run_explain_schedule")
+)
 app.command("info")(from_options(commands.InfoOptions, "info:run_info"))
 app.command("convert")(from_options(commands.ConvertOptions, "info:run_convert"))
 _OPEN = {"ignore_unknown_options": True, "allow_extra_args": True}

@@ -105,8 +105,25 @@ def is_schedule(folder: Path) -> bool:
     return read_object(report).get("command") == COMMAND
 
 
-def state_problem(inputs: ScheduleInputs) -> Given:
-    """Load the networks and the machine and state the problem.
+def options_of(inputs: ScheduleInputs) -> dict[str, Any]:
+    """Return the options that state this problem once more; objectives that were held go first."""
+    before = [held.objective for held in inputs.before]
+    named = ",".join([*before, inputs.objective]) if inputs.objective else None
+
+    def text(amounts: dict[str, int]) -> str | None:
+        return ",".join(f"{k}={v}" for k, v in amounts.items()) or None
+
+    return {
+        "tasks": inputs.tasks,
+        "machine": inputs.machine,
+        "objective": named,
+        "weights": text(inputs.weights),
+        "at_most": text(inputs.at_most),
+    }
+
+
+def state_problem(inputs: ScheduleInputs, checked: bool = True) -> Given:
+    """Load the networks and the machine and state the problem; ``checked`` refuses what counting shows to be impossible.
 
     Raises
     ------
@@ -121,7 +138,7 @@ def state_problem(inputs: ScheduleInputs) -> Given:
 
         machine = load_machine(inputs.machine)
         units, name = units_of(machine), machine.name
-    stated = load_schedule(inputs.tasks, units)
+    stated = load_schedule(inputs.tasks, units, checked)
     return Given(replace(stated, problem=_asked(stated.problem, inputs)), name)
 
 

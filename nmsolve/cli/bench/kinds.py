@@ -114,4 +114,8 @@ KINDS: dict[str, Kind] = {
         {"assignments": "cli.bench.assignments:ASSIGNMENTS"},
         lambda path: path.is_file() and (path.name.endswith((".onnx", ".json.gz")) or "iopddl" in path.name),
     ),
+    "schedule": Kind(
+        "cli.bench.schedules:state", "solvers.schedule.registry:REGISTRY", {"schedules": "cli.bench.schedules:SCHEDULES"},
+        lambda path: path.suffix.lower() in (".json", ".sm", ".mm", ".rcp", ".fjs", ".txt") and path.is_file(),
+    ),
 }  # fmt: skip

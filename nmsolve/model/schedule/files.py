@@ -19,12 +19,13 @@ FORMS = {
 }  # fmt: skip
 
 
-def load_schedule(path: str | Path, machine: Units | None = None) -> Stated:
+def load_schedule(path: str | Path, machine: Units | None = None, checked: bool = True) -> Stated:
     """Read a problem; the extension says the kind of file.
 
     Parameters
     ----------
     machine : units for a file that has none: tasks.json without units, and workflows
+    checked : a problem that counting shows to have no schedule is refused
 
     Raises
     ------
@@ -32,20 +33,22 @@ def load_schedule(path: str | Path, machine: Units | None = None) -> Stated:
         solved (:class:`DoesNotFitError`)
     """
     try:
-        return _loaded(Path(path), machine)
+        return _loaded(Path(path), machine, checked)
     except InputError as error:
         if error.where.startswith(str(path)):
             raise
         raise type(error)(error.what, f"{path}", error.expected) from None  # of the problem as a whole
 
 
-def _loaded(path: Path, machine: Units | None) -> Stated:
+def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
     from nmsolve.model.schedule import fjsp, mplib, psplib, tasks, wfcommons
 
     ending = path.suffix.lower()
     if ending == ".json":
         return (
-            wfcommons.load_workflow(path, machine) if _is_workflow(path) else tasks.load_tasks(path, machine)
+            wfcommons.load_workflow(path, machine)
+            if _is_workflow(path)
+            else tasks.load_tasks(path, machine, checked)
         )
     readers = {
         ".sm": psplib.load_psplib, ".mm": psplib.load_psplib, ".rcp": psplib.load_patterson, ".fjs": fjsp.load_fjsp,

@@ -21,7 +21,7 @@ from nmsolve.model.schedule.tasks_times import times_of
 from nmsolve.model.schedule.tasks_units import SetNumbers, units_of
 
 
-def load_tasks(path: str | Path, machine: Units | None = None) -> Stated:
+def load_tasks(path: str | Path, machine: Units | None = None, checked: bool = True) -> Stated:
     """Read ``tasks.json``.
 
     Parameters
@@ -34,7 +34,7 @@ def load_tasks(path: str | Path, machine: Units | None = None) -> Stated:
         (:class:`DoesNotFitError`): no unit set with enough memory, no common unit, a deadline or period that is too short
     """
     with _no_collection():
-        return stated(read_tasks(path), str(path), machine)
+        return stated(read_tasks(path), str(path), machine, checked)
 
 
 @contextmanager
@@ -49,8 +49,10 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def stated(file: TasksFile, path: str, machine: Units | None = None) -> Stated:
+def stated(file: TasksFile, path: str, machine: Units | None = None, checked: bool = True) -> Stated:
     """Return the problem that a file states; ``path`` is for messages.
+
+    ``checked`` : a problem that counting shows to have no schedule is refused.
 
     Raises
     ------
@@ -88,7 +90,8 @@ def stated(file: TasksFile, path: str, machine: Units | None = None) -> Stated:
         problem, "tasks", file.tick or 0.0, file.joule or 0.0, tuple(names[k] for k in frames.process.tolist()),
         frames.frame, periods,
     )  # fmt: skip
-    require_feasible(whole_file, path)
+    if checked:
+        require_feasible(whole_file, path)
     return whole_file
 
 

@@ -42,6 +42,14 @@ def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
     )
 
 
+def least_ends(problem: ScheduleProblem) -> list[int] | None:
+    """Return the least tick at which every process can end; None if longest paths prove that there is no schedule."""
+    paths = _Paths(problem)
+    if paths.infeasible():
+        return None
+    return [min(paths.head[k] + paths.span[k] for k in own) for own in paths.modes]
+
+
 class _Paths:
     """Earliest starts and least tails of all modes, by recursion over the dependencies in plain numbers."""
 

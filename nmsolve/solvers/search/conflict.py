@@ -209,14 +209,14 @@ def _limit(every: Mapping[tuple[Any, Any], Limit], entry: Mapping[str, Any], whe
     return every[kind, name]
 
 
-def whole_list(entry: Mapping[str, Any], key: str) -> list[int]:
-    """Return the list of whole numbers under ``key``.
+def whole_list(entry: Mapping[str, Any], key: str, most: int = 2**31 - 1) -> list[int]:
+    """Return the list of whole numbers under ``key``, none beyond ``most``.
 
     Raises
     ------
     CertificateError : it is something else
     """
     found = entry.get(key)
-    if not isinstance(found, list) or not all(type(p) is int and abs(p) < 2**31 for p in found):
+    if not isinstance(found, list) or not all(type(p) is int and abs(p) <= most for p in found):
         raise CertificateError(f"without: {key} is not a list of whole numbers")
     return found

@@ -1,0 +1,104 @@
+"""``nmsolve info`` of networks that share units over time, and of the field's own instances."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from nmsolve.cli.answer import tell
+from nmsolve.cli.progress import number
+
+if TYPE_CHECKING:
+    from nmsolve.model.schedule.statement import Stated
+
+#: Networks that are listed for people.
+LISTED = 20
+
+
+class _Keys(msgspec.Struct):
+    """Keys that tell such files from graphs."""
+
+    tasks: list[msgspec.Raw] | None = None
+    workflow: msgspec.Raw | None = None
+
+
+def is_tasks(path: Path) -> bool:
+    """Return whether a file states a scheduling problem: by its extension, or by a key that no graph has."""
+    from nmsolve.model.errors import InputError
+    from nmsolve.model.files import decode_json, read_limited
+    from nmsolve.model.schedule.files import FORMS
+
+    ending = path.suffix.lower()
+    if ending != ".json":
+        return ending in FORMS
+    try:
+        found = decode_json(read_limited(path), _Keys, path)
+    except InputError:  # the reader of graphs says what is wrong
+        return False
+    return found.tasks is not None or found.workflow is not None
+
+
+def run_info_schedule(path: Path, as_json: bool) -> int:
+    """Print what the file holds; 0.
+
+    Raises
+    ------
+    InputError : a damaged file
+    """
+    from nmsolve.model.schedule.files import load_schedule
+    from nmsolve.model.schedule.problem import NEVER
+
+    stated = load_schedule(path, checked=False)
+    p = stated.problem
+    first = p.modes.first[:-1]
+    deadlines = p.deadline[p.deadline < NEVER]
+    row: dict[str, object] = {
+        "type": "tasks",
+        "name": p.name,
+        "form": stated.form,
+        "hash": p.content_hash,
+        "networks": len(p.tasks),
+        "processes": p.count,
+        "modes": p.modes.count,
+        "dependencies": p.edges.count,
+        "interactions": int((p.partner >= 0).sum()),
+        "units": p.units.count,
+        "unit_sets": p.sets.count,
+        "largest_set": int(np.diff(p.sets.indptr).max(initial=0)),
+        "resources": {name: int(most) for name, most in zip(p.resources, p.capacity, strict=True)},
+        "items": p.items.count,
+        "item_bytes": int(p.items.bytes.sum()),
+        "least_work": int(np.minimum.reduceat(p.modes.span, first).sum()),
+        "deadlines": len(deadlines),
+        "releases": int((p.release > 0).sum()),
+        "horizon": p.horizon,
+        "objective": p.objective,
+        "ceilings": dict(p.ceilings),
+    }
+    return tell(as_json, [row], _about(stated, row))
+
+
+def _about(stated: Stated, row: dict[str, object]) -> Iterator[str]:
+    """Yield the same for people, and a line per network."""
+    p = stated.problem
+    yield f"{p.name}: {p.count:,} processes of {len(p.tasks):,} networks ({stated.form})"
+    for key in (
+        "modes", "dependencies", "interactions", "units", "unit_sets", "largest_set", "items", "item_bytes", "least_work",
+        "deadlines", "releases", "horizon",
+    ):  # fmt: skip
+        value = row[key]
+        if value:
+            yield f"  {key.replace('_', ' '):14} {number(float(str(value)))}"
+    for name, most in zip(p.resources, p.capacity.tolist(), strict=True):
+        yield f"  resource {name:5} {most:,}"
+    for k, name in enumerate(p.tasks[:LISTED]):
+        own = int((p.task == k).sum())
+        period = stated.periods[k] if stated.periods else 0
+        yield f"  network {name}: {own:,} processes" + (f", every {period:,} ticks" if period else "")
+    if len(p.tasks) > LISTED:
+        yield f"  ... and {len(p.tasks) - LISTED:,} more networks"
+    yield "  for            nmsolve schedule"
