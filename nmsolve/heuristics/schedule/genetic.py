@@ -1,7 +1,8 @@
 """The engine ``activity-lists``: genetic search over lists of processes that share resources, one mode each (RCPSP).
 
 A list becomes a schedule by serial generation, which is then justified to the right and to the left (Valls, Ballestín,
-Quintanilla 2005). A population without gain for long is given up for a new one.
+Quintanilla 2005). A population without gain for long is given up for a new one. The best lists of several that were given up
+make one of the next level.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.schedule.genetic_breed import (
+    IDLE,
     Population,
     Work,
     breed,
@@ -27,7 +29,9 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 
 #: Lists of a population, and children in a row without gain before it is given up.
-LISTS, STALL = 300, 100_000
+LISTS, STALL = 300, 30_000
+#: So many populations that were given up give their best lists to one of the next level.
+MERGED = 4
 #: How strongly first lists prefer what much must follow, per tick.
 REGRET = 0.3
 #: Most ticks of a schedule: what is free in every tick is kept.
@@ -57,10 +61,11 @@ class ActivityLists:
     def run(self, problem: ScheduleProblem, context: Context) -> None:
         """Breed until told to stop, or until the bound is reached."""
         search = Search(problem, context.seed)
-        while not context.should_stop():
+        while not search.done(context):
             search.populate(context)
             while search.breed(context):
                 search.take(context)
+            search.keep()
 
 
 class Search:
@@ -75,20 +80,42 @@ class Search:
         some = np.tile(np.arange(n), (LISTS, 1))
         self._lists = Population(some, np.full(LISTS, LATE), np.zeros(LISTS, np.int64))
         self._children, self._offered = 16, LATE
+        #: of every level the best lists of the populations that were given up; the level of the present one
+        self._kept: list[list[Population]] = []
+        self._level = 0
 
     def populate(self, context: Context) -> None:
-        """Make a new population of random lists."""
+        """Make a new population: of the best lists of several, or of random lists."""
+        self._work.counts[IDLE] = 0
+        for level, kept in enumerate(self._kept):
+            if len(kept) == MERGED:
+                for whole, *parts in zip(self._lists, *kept, strict=True):
+                    whole[:] = np.concatenate(parts)
+                kept.clear()
+                self._level, self._work.top[1] = level + 1, self._lists.cost.min()
+                return
+        self._level, self._work.top[1] = 0, LATE
         self._lists.cost[:] = LATE
-        self._work.top[1] = LATE
         for place in range(LISTS):
             if context.should_stop():
                 return
             sample(self._forward, self._backward, self._lists, self._work, self._rng, place, REGRET)
             self._offer(context, "sampling")
 
+    def done(self, context: Context) -> bool:
+        """Return whether to end: no time is left, or nothing better can be found."""
+        return context.should_stop() or context.bound() >= self._work.top[0]
+
+    def keep(self) -> None:
+        """Keep the best lists of a population that is given up."""
+        if len(self._kept) == self._level:
+            self._kept.append([])
+        best = np.argsort(self._lists.cost, kind="stable")[: LISTS // MERGED]
+        self._kept[self._level].append(Population(*(part[best] for part in self._lists)))
+
     def breed(self, context: Context) -> bool:
         """Make children for a while; False if it is time for a new population or for an end."""
-        if context.should_stop() or context.bound() >= self._work.top[0]:
+        if self.done(context):
             return False
         since = time.perf_counter()
         goes_on = breed(

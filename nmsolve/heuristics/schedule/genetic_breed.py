@@ -14,8 +14,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Shifts of a child, at most.
 SHIFTS = 6
-#: Numbers in ``Work.counts``.
-CHILDREN, KEPT, STALL = range(3)
+#: Numbers in ``Work.counts``: children made, children kept, children since the last gain.
+CHILDREN, KEPT, IDLE = range(3)
 
 
 class Population(NamedTuple):
@@ -147,7 +147,7 @@ def settle(g: Population, w: Work, now: int, place: int) -> bool:
     """Put the schedule of ``w`` into the population, unless it is there; return whether it was put there."""
     if now < w.top[1]:
         w.top[1] = now
-        w.counts[STALL] = 0
+        w.counts[IDLE] = 0
     if now < w.top[0]:
         w.top[0] = now
         for i in range(len(w.end)):
@@ -262,10 +262,10 @@ def breed(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, childre
     """Make children one after the other; each takes the place of a worse list. False after ``stall`` children without gain."""
     size = len(g.cost)
     for _ in range(children):
-        if w.counts[STALL] >= stall:
+        if w.counts[IDLE] >= stall:
             return False
         w.counts[CHILDREN] += 1
-        w.counts[STALL] += 1
+        w.counts[IDLE] += 1
         one, two = below(rng, size), below(rng, size)
         other = below(rng, size)
         if g.cost[other] < g.cost[one]:
