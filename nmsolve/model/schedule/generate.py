@@ -99,7 +99,11 @@ def generate_tasks(
         for k in range(round(meet * networks))
         if (pair := _meeting(rng, k, tasks, regions, mesh)) is not None
     ]
-    power = Power(on=10, idle=4, off=0, off_time=2, wake_time=6, switch_energy=60) if gating else Power(on=10)
+    power = (
+        Power(on=200, idle=80, off=4, off_time=2, wake_time=6, switch_energy=1200)
+        if gating
+        else Power(on=200)
+    )
     room = 0 if memory <= 0 else max(round(memory * WEIGHTS), _largest(tasks))
     return TasksFile(
         tasks=tasks, name=f"tasks-{networks}x{processes}-on-{units}-s{seed}", units=Mesh((rows, units // rows)),
