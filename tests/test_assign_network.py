@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from assignment_support import random_problem
+from assign_rows_support import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from assignment_support import random_problem
+from assign_rows_support import random_problem
 from counted import Counted
 from strength_cases import at_least, at_most
 
