@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from assign_reference import Reference, problem_of
 from assign_support import answers, optimum, orders, random_problem, run_alone
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from nmsolve.model.assignment.problem import OBJECTIVES
 from nmsolve.model.bound import Bound
 from nmsolve.model.errors import CertificateError
 from nmsolve.solvers.assignment import schedule_model
+from nmsolve.solvers.assignment.api import solve_assignment
 from nmsolve.solvers.assignment.bounds import AssignBounds, bounds
 from nmsolve.solvers.assignment.data import assign_data
 from nmsolve.solvers.assignment.makespan import MakespanCpSat
@@ -284,3 +286,16 @@ def test_the_first_schedule_starts_in_gaps_and_keeps_company():
     answer = Assignment(unit, np.zeros(problem.groups.count, bool), rank)
     assert assignment_complaint(problem, answer) is None
     assert earliest_finish(diamond())[0][1] != earliest_finish(diamond())[0][2]
+
+
+@pytest.mark.parametrize("seed", [500504, 500545])
+def test_times_beyond_floats_are_no_contradiction(seed):
+    """Of a schedule whose end a float rounds, the model knows no better one; it was called infeasible with a schedule known."""
+    problem = problem_of(seed)
+    best = Reference(problem).optimum()
+    assert best > 2**53
+    found = solve_assignment(
+        problem, time_limit=4.0, engines=["assign-counting", "list-schedule", "makespan-cpsat"]
+    )
+    assert not [e.text for e in found.events if e.kind == "error" and "rejected" not in e.text]
+    assert found.objective == float(best) and found.bound <= best

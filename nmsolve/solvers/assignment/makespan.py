@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from nmsolve.heuristics.assignment.list_schedule import Search, first_assignments
@@ -111,8 +113,9 @@ class MakespanCpSat:
         known = bounds_of(program, tables)
         packed, best = context.incumbent()
         start = None if packed is None else Assignment.unpacked(problem, packed)
-        # The start itself stays in the model, so that the hint is a solution.
+        # The start itself stays in the model, so that the hint is a solution: also where floats are no longer whole numbers.
+        below = max(best + 1, math.nextafter(best, math.inf))
         built = schedule_model.build(
-            assign_data(problem), program, known, start=start, bound=context.bound(), below=best + 1
+            assign_data(problem), program, known, start=start, bound=context.bound(), below=below
         )
         run_model(built, "cpsat", self.name, context, worth(problem))

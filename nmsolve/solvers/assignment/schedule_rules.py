@@ -142,16 +142,19 @@ def arrivals(
 
 
 def within_paths(rows: CpSatRows, data: AssignData, v: rules.Variables, known: Bounds, below: float) -> None:
-    """No operator is on a unit, and no group fused there, with which paths alone are no better than ``below``."""
+    """No operator is on a unit, and no group fused there, with which paths alone are no better than ``below``.
+
+    Whole numbers of Python: NumPy would round them to compare them with a float.
+    """
     for (k, j), fused in v.fused.items():
-        if known.fused[k, j] >= below:
+        if int(known.fused[k, j]) >= below:
             rows.add(fused == 0)
     groups = data.problem.groups
-    possible = {(i, j) for (k, j) in v.fused if known.fused[k, j] < below for i in groups.of(k).tolist()}
+    possible = {(i, j) for (k, j) in v.fused if int(known.fused[k, j]) < below for i in groups.of(k).tolist()}
     for i in range(data.problem.count):
         for j in range(data.problem.units.count):
             x = v.x.get((int(data.item[i]), j))
-            if x is not None and known.alone[i, j] >= below and (i, j) not in possible:
+            if x is not None and int(known.alone[i, j]) >= below and (i, j) not in possible:
                 rows.add(x == 0)
 
 
