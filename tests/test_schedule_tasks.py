@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from conftest import Called
-from schedule_support import random_schedule
+from schedule_support import random_problem, random_schedule
 
 from nmsolve.hw.machines import load_machine
 from nmsolve.hw.schedule.evaluate import energies
 from nmsolve.hw.schedule.units import units_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
+from nmsolve.model.schedule.feasible import earliest_ends, least_delays, require_feasible
 from nmsolve.model.schedule.generate import generate_problem, generate_tasks
-from nmsolve.model.schedule.problem import NEVER
+from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.statement import Stated
-from nmsolve.model.schedule.tasks import load_tasks
+from nmsolve.model.schedule.tasks import load_tasks, stated
 from nmsolve.model.schedule.tasks_file import read_tasks, write_tasks
 
 UNITS = [{"name": "u1"}, {"name": "u2"}, {"name": "u3"}]
@@ -247,3 +249,55 @@ def test_generate_writes_tasks(tmp_path: Path, call: Called) -> None:
 def test_generate_refuses_what_it_cannot_make(words: tuple[object, ...], line: str, call: Called) -> None:
     code, _, complaint = call("generate", "tasks", *words)
     assert code == 2 and line in complaint
+
+
+def test_every_frame_is_a_copy_of_the_network(tmp_path: Path) -> None:
+    """Modes, dependencies and data of every frame are those of the file without periods."""
+    file = generate_tasks(4, 7, 6, seed=5, meet=1.0)
+    once = stated(file, "once").problem
+    for task in file.tasks:
+        task.period, task.frames = 10**5, 3
+    often = stated(file, "often").problem
+    number = {label: p for p, label in enumerate(often.labels)}
+    assert (
+        often.count == 3 * once.count and len(file.interactions) > 0 and often.items.count == once.items.count
+    )
+
+    def described(p: ScheduleProblem, e: int, names: tuple[str, ...]) -> tuple[object, ...]:
+        return (
+            names[p.edges.source[e]],
+            names[p.edges.target[e]],
+            int(p.edges.bytes[e]),
+            int(p.edges.convert[e]),
+        )
+
+    found = sorted(described(often, e, often.labels) for e in range(often.edges.count))
+    wanted = [
+        described(once, e, tuple(f"{label}@{k}" for label in once.labels))
+        for k in range(3)
+        for e in range(once.edges.count)
+    ]
+    assert found == sorted(wanted)
+    for k in range(3):
+        for p, label in enumerate(once.labels):
+            q = number[f"{label}@{k}"]
+            mine, theirs = (slice(m.first[j], m.first[j + 1]) for m, j in ((once.modes, p), (often.modes, q)))
+            for column in ("span", "unit_set", "energy", "item", "working"):
+                assert (getattr(once.modes, column)[mine] == getattr(often.modes, column)[theirs]).all()
+            assert often.release[q] == once.release[p] + k * 10**5 and often.task[q] == once.task[p]
+            assert often.due[q] == (NEVER if once.due[p] >= NEVER else once.due[p] + k * 10**5)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_nothing_that_can_run_is_refused(seed: int) -> None:
+    """Deadlines at the ends of a legal schedule can be kept, so counting must not say that they cannot."""
+    problem = random_problem(seed, processes=8)
+    answer = random_schedule(problem, seed)
+    end = answer.end(problem)
+    assert (earliest_ends(problem)[0] <= end).all()
+    e = problem.edges
+    chosen = problem.delay(np.arange(e.count), answer.mode[e.source], answer.mode[e.target])
+    assert (least_delays(problem) <= chosen).all()
+    kept = replace(problem, deadline=end)
+    frames = np.zeros(problem.count, np.int64)
+    require_feasible(Stated(kept, "tasks", frame=frames, periods=(int(end.max()),) * 2), "here")
