@@ -5,7 +5,8 @@
 '0.1.0'
 
 ``load_graph``, ``machine`` and ``map`` are all it takes; for the operators of a model on unlike processors ``load_model``,
-``processors`` and ``assign``. Everything is loaded when it is first used.
+``processors`` and ``assign``; for networks that share units over time ``load_tasks`` and ``schedule``. Everything is loaded when
+it is first used.
 """
 
 from __future__ import annotations
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
     from nmsolve.model.graph import LogicGraph
     from nmsolve.model.machine import Machine
     from nmsolve.model.mapping.constraints import SideConstraint
+    from nmsolve.model.schedule.files import load_schedule as load_tasks
     from nmsolve.solvers.assignment.api import assign
     from nmsolve.solvers.mapping.api import map
+    from nmsolve.solvers.schedule.api import schedule
 
 __version__ = "0.1.0"
 
@@ -42,10 +45,12 @@ _HOME = {
     "assign": ("nmsolve.solvers.assignment.api", "assign"),
     "load_graph": ("nmsolve.model.formats", "load_graph"),
     "load_model": ("nmsolve.model.formats.onnx", "load_onnx"),
+    "load_tasks": ("nmsolve.model.schedule.files", "load_schedule"),
     "machine": ("nmsolve.hw.machines", "load_machine"),
     "map": ("nmsolve.solvers.mapping.api", "map"),
     "processors": ("nmsolve.hw.assignment.machine_file", "load_processors"),
     "save_graph": ("nmsolve.model.formats", "save_graph"),
+    "schedule": ("nmsolve.solvers.schedule.api", "schedule"),
 }
 
 __all__ = [
@@ -62,10 +67,12 @@ __all__ = [
     "assign",
     "load_graph",
     "load_model",
+    "load_tasks",
     "machine",
     "map",
     "processors",
     "save_graph",
+    "schedule",
 ]
 
 

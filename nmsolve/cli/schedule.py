@@ -23,8 +23,14 @@ from nmsolve.cli.answer import (
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
 from nmsolve.cli.patience import CHECKS, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
-from nmsolve.cli.schedule_problem import Given, ScheduleInputs, state_problem, stated_inputs
-from nmsolve.cli.schedule_report import ScheduleReport, build_schedule_report, figure, schedule_words
+from nmsolve.cli.schedule_problem import Given, ScheduleInputs, asked_inputs, state_problem
+from nmsolve.cli.schedule_report import (
+    NoisePart,
+    ScheduleReport,
+    build_schedule_report,
+    figure,
+    schedule_words,
+)
 from nmsolve.cli.verdict import label
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import new_run
@@ -60,7 +66,10 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     names: Sequence[str] = () if o.objective is None else _names(o.objective, "--objective")
     if start is not None and start.stays:
         names = names[-1:]
-    inputs = stated_inputs(o, front or names)
+    noise = opt.fraction(o.noise, "--noise")
+    if noise is not None and noise >= 1:
+        raise InputError(f"noise of {o.noise}", "--noise", "less than 100%")
+    inputs = asked_inputs(o, front or names)
     with explained("schedule"):
         given = state_problem(inputs)
     names = names or (given.problem.objective,)
@@ -197,10 +206,27 @@ def write_run(
                 checks = checks + bound_checks(problem, solution, result.scores, quick)
                 left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
                 report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+        with patience.optional():
+            if solution is not None and o.noise is not None:
+                report = msgspec.structs.replace(report, noise=_noisy(o, problem, solution))
         files[REPORT] = as_json(report)
         with patience.optional():
             files[PAGE] = render_schedule_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
+
+
+def _noisy(o: ScheduleOptions, problem: ScheduleProblem, answer: Schedule) -> NoisePart:
+    """Run the queues again and again with other durations."""
+    from nmsolve.hw.schedule.noise import noisy_runs
+    from nmsolve.hw.schedule.simulator import queues_of
+
+    noise = opt.fraction(o.noise, "--noise") or 0.0
+    seen = noisy_runs(problem, answer, queues_of(problem, answer), noise, o.runs, o.seed)
+    ends = sorted(seen.makespan.tolist())
+    return NoisePart(
+        noise, o.runs, (ends[0], ends[len(ends) // 2], ends[-1]), sorted(seen.energy.tolist())[len(ends) // 2],
+        float((seen.late == 0).mean()), float(seen.delay.mean()),
+    )  # fmt: skip
 
 
 def _words(report: ScheduleReport) -> Iterator[str]:

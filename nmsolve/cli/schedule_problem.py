@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.loading import Held
+from nmsolve.cli.schedule_again import Again, left_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import MOST, OBJECTIVES
 
 if TYPE_CHECKING:
-    from nmsolve.cli.schedule_options import ScheduleProblemOptions
+    from nmsolve.cli.schedule_options import ScheduleOptions, ScheduleProblemOptions
+    from nmsolve.hw.schedule.faults import Rescheduled
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.statement import Stated
+    from nmsolve.model.types import IntArray
 
 #: Name of the command in report.json, which tells its folders from those of ``map``.
 COMMAND = "schedule"
@@ -27,7 +30,8 @@ class ScheduleInputs(msgspec.Struct, frozen=True):
     """The options that state the problem, as in report.json.
 
     ``weights`` : of the objective ``weighted``; ``at_most`` : limits on other objectives; ``before`` : objectives that were
-    minimised first, with the values that they are held at. What is null, or empty, is as the file says.
+    minimised first, with the values that they are held at; ``again`` : what is left of an earlier run is planned. What is null,
+    or empty, is as the file says.
     """
 
     tasks: str
@@ -36,14 +40,19 @@ class ScheduleInputs(msgspec.Struct, frozen=True):
     weights: dict[str, int] = {}
     at_most: dict[str, int] = {}
     before: tuple[Held, ...] = ()
+    again: Again | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A stated problem with what it was made from; ``machine``: name of the machine, "" for the file's own units."""
+    """A stated problem with what it was made from.
+
+    ``machine`` : its name, "" for the file's own units; ``left`` : the schedule of which the problem is what is left, and how
+    """
 
     stated: Stated
     machine: str = ""
+    left: tuple[IntArray, Rescheduled] | None = None
 
     @property
     def problem(self) -> ScheduleProblem:
@@ -74,15 +83,48 @@ def amounts(text: str | None, option: str, least: int = 0) -> dict[str, int]:
     return found
 
 
+def asked_inputs(o: ScheduleOptions, names: Sequence[str] = ()) -> ScheduleInputs:
+    """Return what states the problem of ``nmsolve schedule``: the options, or an earlier run with --reschedule.
+
+    Raises
+    ------
+    InputError : neither networks nor an earlier run, or both; weights without an objective that they are for
+    """
+    from nmsolve.cli.schedule_again import parse_again
+
+    weights = amounts(o.weights, "--weights", 1)
+    if weights and "weighted" not in names:
+        raise InputError("there is nothing to weigh", "--weights", "--objective weighted")
+    if o.reschedule is None:
+        if o.from_run is not None:
+            raise InputError("what happens to it is missing", "--from-run", "--reschedule at=TICK,dead=UNIT")
+        if o.tasks is None:
+            raise InputError("no networks given", "schedule", "tasks.json, or --reschedule with --from-run")
+        return msgspec.structs.replace(stated_inputs(o, names), weights=weights)
+    again = parse_again(o.reschedule, o.from_run)
+    for option, value in {"TASKS": o.tasks, "--machine": o.machine}.items():
+        if value is not None:
+            raise InputError("the earlier run says it", str(option), "none with --reschedule")
+    inputs = read_inputs(Path(again.run).parent / "report.json")[1]
+    if inputs.again is not None:
+        raise InputError(
+            "the run was itself planned anew", str(o.from_run), "the first run, and all dead units"
+        )
+    named = {
+        "objective": names[0] if names else None,
+        "weights": weights,
+        "at_most": amounts(o.at_most, "--at-most"),
+    }
+    said = {k: v for k, v in named.items() if v}
+    return msgspec.structs.replace(inputs, before=(), again=again, **said)
+
+
 def stated_inputs(o: ScheduleProblemOptions, names: Sequence[str] = ()) -> ScheduleInputs:
     """Return the part of the options that states the problem of the first objective of ``names``, or of the file's."""
     from nmsolve.cli import options as opt
 
-    weights = amounts(getattr(o, "weights", None), "--weights", 1)
-    if weights and "weighted" not in names:
-        raise InputError("there is nothing to weigh", "--weights", "--objective weighted")
     return ScheduleInputs(
-        tasks=str(o.tasks.resolve()), machine=opt.machine(o.machine), objective=names[0] if names else None, weights=weights,
+        tasks=str(o.tasks.resolve()), machine=opt.machine(o.machine), objective=names[0] if names else None,
         at_most=amounts(o.at_most, "--at-most"),
     )  # fmt: skip
 
@@ -113,9 +155,12 @@ def options_of(inputs: ScheduleInputs) -> dict[str, Any]:
     def text(amounts: dict[str, int]) -> str | None:
         return ",".join(f"{k}={v}" for k, v in amounts.items()) or None
 
+    again = inputs.again
     return {
-        "tasks": inputs.tasks,
-        "machine": inputs.machine,
+        "tasks": inputs.tasks if again is None else None,
+        "machine": inputs.machine if again is None else None,
+        "reschedule": None if again is None else again.text,
+        "from_run": None if again is None else again.run,
         "objective": named,
         "weights": text(inputs.weights),
         "at_most": text(inputs.at_most),
@@ -139,18 +184,17 @@ def state_problem(inputs: ScheduleInputs, checked: bool = True) -> Given:
         machine = load_machine(inputs.machine)
         units, name = units_of(machine), machine.name
     stated = load_schedule(inputs.tasks, units, checked)
-    return Given(replace(stated, problem=_asked(stated.problem, inputs)), name)
+    problem = _asked(stated.problem, inputs)
+    if inputs.again is None:
+        return Given(replace(stated, problem=problem), name)
+    before, left = left_of(problem, inputs.again)
+    return Given(replace(stated, problem=left.problem), name, (before, left))
 
 
 def _asked(problem: ScheduleProblem, inputs: ScheduleInputs) -> ScheduleProblem:
     """Return the problem of a file with the objective and the limits that are asked for."""
-    objective = inputs.objective or problem.objective
-    weights = tuple(inputs.weights.items()) or problem.weights
-    if objective == "weighted" and not weights:
-        raise InputError("no weights are given", "--objective", "--weights energy=1,makespan=10")
-    ceilings = {**dict(problem.ceilings), **{k: float(v) for k, v in inputs.at_most.items()}}
+    from nmsolve.solvers.schedule.api import asked
+
+    found = asked(problem, inputs.objective, inputs.weights, inputs.at_most)
     held = tuple((b.objective, b.value) for b in inputs.before)
-    return replace(
-        problem, objective=objective, weights=weights if objective == "weighted" else (),
-        ceilings=(*ceilings.items(), *held),
-    )  # fmt: skip
+    return replace(found, ceilings=(*found.ceilings, *held))

@@ -166,6 +166,7 @@ def build_schedule_report(
             "units": _units(problem, result.solution, seen),
             "tasks": _tasks(problem, result.solution),
             "energy": seen.energy,
+            "reschedule": _rescheduled(given, inputs, result.solution),
         }
     return ScheduleReport(
         **ended(result),
@@ -185,6 +186,18 @@ def build_schedule_report(
         rules=rule_parts(result, RULES),
         inputs=dict(inputs),
         **parts,
+    )
+
+
+def _rescheduled(given: Given, inputs: Mapping[str, Any], answer: Schedule) -> ReschedulePart | None:
+    """Return what was planned anew, and how many processes moved."""
+    if given.left is None:
+        return None
+    before, left = given.left
+    moved = ~left.history & (given.problem.modes.unit_set[answer.mode] != before)
+    said = inputs["again"]
+    return ReschedulePart(
+        said["at"], list(said["dead"]), int(left.history.sum()), int(left.lost.sum()), int(moved.sum())
     )
 
 
@@ -286,8 +299,8 @@ def schedule_words(report: ScheduleReport) -> list[str]:
     if report.reschedule is not None:
         r = report.reschedule
         words.append(
-            f"Planned anew from {number(r.at)} on without {', '.join(r.dead)}: {r.history:,} processes had begun, {r.lost:,} of "
-            f"them for nothing, {r.moved:,} moved to other units."
+            f"Planned anew from {number(r.at)} on without {', '.join(r.dead)}. Processes that stay as they ran: {r.history:,}; "
+            f"that had begun for nothing: {r.lost:,}; that run on other units than before: {r.moved:,}."
         )
     return words
 

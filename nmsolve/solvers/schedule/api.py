@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -11,8 +13,10 @@ import numpy as np
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.bound import Bound, BoundCheck, Result
 from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.files import load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
+from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import IntArray
 from nmsolve.solvers.bounding import Bounded, bounding
 from nmsolve.solvers.run import Options, Run, RunOptions, Task, solve
@@ -20,6 +24,62 @@ from nmsolve.solvers.schedule.recheck import check_schedule_bound
 from nmsolve.solvers.schedule.referee import ScheduleReferee
 from nmsolve.solvers.schedule.registry import REGISTRY, plan_of
 from nmsolve.solvers.search.portfolio import Step
+
+
+def schedule(
+    tasks: Stated | ScheduleProblem | str | Path,
+    *,
+    objective: str | None = None,
+    weights: Mapping[str, int] | None = None,
+    at_most: Mapping[str, int] | None = None,
+    warm_start: Schedule | None = None,
+    **options: Unpack[RunOptions],
+) -> Result[Schedule]:
+    """Pack networks onto units over time. Return the best schedule found in the time given, and a bound that none beats.
+
+    Parameters
+    ----------
+    tasks : what :func:`nmsolve.load_tasks` returns, a problem, or the path of a file
+    objective : one of :data:`nmsolve.model.schedule.problem.OBJECTIVES` (docs/schedule.md); as the file says if not given
+    weights : whole factors of the objectives in ``weighted``
+    at_most : limits on other objectives
+    warm_start, options : as in :func:`solve_schedule`
+
+    Returns
+    -------
+    Result
+        ``solution`` holds a mode and a start of every process, and what it loads; ``scores`` all objectives, whole
+
+    Raises
+    ------
+    InputError : an argument or a file is wrong
+    """
+    options.setdefault("started", time.monotonic())
+    stated = load_schedule(tasks) if isinstance(tasks, str | Path) else tasks
+    problem = stated.problem if isinstance(stated, Stated) else stated
+    return solve_schedule(asked(problem, objective, weights, at_most), warm_start=warm_start, **options)
+
+
+def asked(
+    problem: ScheduleProblem,
+    objective: str | None = None,
+    weights: Mapping[str, int] | None = None,
+    at_most: Mapping[str, int] | None = None,
+) -> ScheduleProblem:
+    """Return the problem with another objective and more limits, where they are given.
+
+    Raises
+    ------
+    InputError : an objective that does not exist, weights without an objective that they are for
+    """
+    name = objective or problem.objective
+    factors = tuple(weights.items()) if weights else problem.weights
+    if name == "weighted" and not factors:
+        raise InputError("no weights are given", "--objective", "--weights energy=1,makespan=10")
+    ceilings = {**dict(problem.ceilings), **{k: float(v) for k, v in (at_most or {}).items()}}
+    return replace(
+        problem, objective=name, weights=factors if name == "weighted" else (), ceilings=tuple(ceilings.items())
+    )  # fmt: skip
 
 
 def solve_schedule(
