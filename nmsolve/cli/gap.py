@@ -81,7 +81,7 @@ def _gap_again(o: GapOptions, kind: Kind, answer: Path) -> int:
             "--chips": o.chips,
             "--placement": o.placement,
         }
-    _refuse(no, ": the report beside the answer has the rest")
+    _refuse(no, why="none: the report beside the answer has the rest")
     given = {f.name: getattr(o, f.name) for f in fields(o) if f.name not in ("mapping", "graph")}
     given |= {"model" if kind is PIPELINE else "graph": o.graph}
     return run_again(kind, answer, given, stays=True)
@@ -116,7 +116,7 @@ def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
     _refuse({
         "--chips": o.chips, "--placement": o.placement, "--balance": o.balance, "--constraints": o.constraints,
         "--bind": o.bind, "--library": o.library,
-    })  # fmt: skip
+    }, "an option for other answers")  # fmt: skip
     told = options_of(inputs_of(answer, o))
     again = ScheduleOptions(
         **told | {"tasks": Path(told["tasks"])}, time_limit=o.time_limit, gap=o.gap, seed=o.seed, workers=o.workers,
@@ -125,11 +125,11 @@ def _gap_of_schedule(o: GapOptions, answer: Path) -> int:
     return run_schedule(again, Start(answer, stays=True))
 
 
-def _refuse(given: dict[str, object], why: str = "") -> None:
+def _refuse(given: dict[str, object], what: str = "an option for mappings only", why: str = "none") -> None:
     """Raise InputError for the first of these options that has a value."""
     for option, value in given.items():
         if value is not None:
-            raise InputError("it does not apply to this answer", option, f"none{why}")
+            raise InputError(what, option, why)
 
 
 def _problem(o: GapOptions, loaded: Loaded) -> MappingProblem:
