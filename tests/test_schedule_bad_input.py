@@ -102,7 +102,14 @@ WRONG = {
         "a circle of 3: a/x -> a/y -> a/z -> a/x",
     ),
     "itself": (file(net(step("x", 3, "x"))), "a circle of 1: a/x -> a/x"),
-    "negative span": (file(net(step("x", -3))), "$.tasks[0].processes[0].span"),
+    "negative span": (file(net(step("x", -3))), "$.tasks[0].processes[0].span: span is -3; expected int >= 1"),
+    "no time": (file(net(step("x", 0))), "span is 0; expected int >= 1"),
+    "negative span by size": (file(net({"name": "x", "span": {"1": -4}})), "$.tasks[0].processes[0].span"),
+    "negative bytes": (
+        file(net(step("x"), step("y") | {"after": [{"of": "x", "bytes": -9}]})),
+        "$.tasks[0].processes[1].after[0].bytes: bytes is -9; expected int >= 0",
+    ),
+    "no name": (file(net(step(""))), "name is ''; expected str of length >= 1"),
     "no span": (file(net({"name": "x"})), "process 'a/x' has no span"),
     "span by size": (
         file(net({"name": "x", "span": {"2": 4}})),

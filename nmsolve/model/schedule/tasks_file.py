@@ -5,6 +5,7 @@ Times are whole ticks, energies whole units, data bytes. docs/files.md has the s
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -207,7 +208,30 @@ def read_tasks(path: str | Path) -> TasksFile:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         count = 0  # the whole reading below says what is wrong
     require_count(count, f"{path}: $.tasks")
-    return decode_json(data, TasksFile, path)
+    try:
+        return decode_json(data, TasksFile, path)
+    except InputError as error:
+        raise _with_value(error, data) from None
+
+
+def _with_value(error: InputError, data: bytes) -> InputError:
+    """Return the error with the number that is out of its range, where the message says only the range."""
+    place, dollar, steps = error.where.rpartition("$")
+    if not dollar or not error.what.startswith("Expected ") or error.expected:
+        return error
+    try:
+        value: Any = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return error  # what comes after the first mistake need not be JSON
+    last = ""
+    for key, number in re.findall(r"\.(\w+)|\[(\d+)\]", steps):
+        last = key or last
+        value = value[key] if key else value[int(number)]
+    if not isinstance(value, int | float | str):
+        return error
+    shown = repr(value)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    return InputError(f"{last} is {shown}", f"{place}${steps}", error.what.removeprefix("Expected "))
 
 
 def require_count(count: int, where: str, why: str = "") -> None:
