@@ -8,7 +8,15 @@ import numpy as np
 
 from nmsolve.heuristics.rng import below, new_rng
 from nmsolve.heuristics.schedule.tabu_blocks import BEST, NOW, RULES, copy, new_work, shake, tabu
-from nmsolve.heuristics.schedule.tabu_shop import State, construct, modes_in, new_state, settle, shop_of
+from nmsolve.heuristics.schedule.tabu_shop import (
+    State,
+    balance,
+    construct,
+    modes_in,
+    new_state,
+    settle,
+    shop_of,
+)
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
@@ -20,6 +28,10 @@ STALL = 20_000
 ELITES, SHAKES = 6, 12
 #: Random factors of first schedules reach this far above 1.
 NOISE = 0.3
+#: Random changes of modes for even loads, and how many modes change at once.
+KICKS, KICK = 300, 4
+#: Loads are even if the sum of their powers is small, with exponents up to 2 to this one.
+SQUARES = 3
 #: Seconds between two looks at the clock, about.
 PATIENCE = 0.06
 
@@ -86,7 +98,10 @@ class Search:
     def _begin(self) -> None:
         """Go on from a new schedule, or from an elite."""
         if len(self._elites) < ELITES:
-            value = construct(self._shop, self._now, self._rng, NOISE)
+            squares = below(self._rng, 1 + SQUARES)
+            if squares > 0:
+                balance(self._shop, self._now, self._rng, squares, KICKS, KICK)
+            value = construct(self._shop, self._now, self._rng, NOISE, squares > 0)
         else:
             _, state = self._elites[int(below(self._rng, len(self._elites)))]
             copy(state, self._now)

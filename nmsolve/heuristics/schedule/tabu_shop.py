@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmsolve.heuristics.rng import uniform
-from nmsolve.model.compiled import embedded_callee, plain
+from nmsolve.heuristics.rng import below, shuffle, uniform
+from nmsolve.model.compiled import embedded_callee, plain, plain_callee
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.types import AnyArray, IntArray
 
@@ -199,11 +199,77 @@ def settle(s: Shop, a: State) -> int:
     return makespan
 
 
+@plain_callee
+def _power(load: float, squares: int) -> float:
+    """Return ``load`` squared so many times."""
+    for _ in range(squares):
+        load *= load
+    return load
+
+
+@plain_callee
+def _descend(s: Shop, a: State, rng: AnyArray, squares: int) -> None:
+    """Change modes one after the other until the sum of powers of loads is locally least."""
+    changed = True
+    while changed:
+        changed = False
+        shuffle(rng, a.order)
+        for i in a.order:
+            best, least = a.mode[i], np.inf
+            a.load[s.unit[best]] -= s.span[best]
+            for m in range(s.mode_at[i], s.mode_at[i + 1]):
+                load = float(a.load[s.unit[m]])
+                worth = _power(load + s.span[m], squares) - _power(load, squares)
+                if worth < least or (worth == least and m == a.mode[i]):
+                    best, least = m, worth
+            changed = changed or best != a.mode[i]
+            a.mode[i] = best
+            a.load[s.unit[best]] += s.span[best]
+
+
 @plain
-def construct(s: Shop, a: State, rng: AnyArray, noise: float) -> int:
+def balance(s: Shop, a: State, rng: AnyArray, squares: int, kicks: int, size: int) -> None:
+    """Choose modes for even loads of units: for a small sum of their powers, with exponent 2, 4, 8 for ``squares`` 1, 2, 3.
+
+    Descend from random modes; then change ``size`` of them at random and descend again, ``kicks`` times.
+    """
+    n, best = len(a.mode), np.inf
+    for i in range(n):
+        a.mode[i], a.order[i] = s.mode_at[i] + below(rng, s.mode_at[i + 1] - s.mode_at[i]), i
+    for kick in range(kicks + 1):
+        if kick > 0:
+            for _ in range(size):
+                i = below(rng, n)
+                a.mode[i] = s.mode_at[i] + below(rng, s.mode_at[i + 1] - s.mode_at[i])
+        for u in range(len(a.load)):
+            a.load[u] = 0
+        for i in range(n):
+            a.load[s.unit[a.mode[i]]] += s.span[a.mode[i]]
+        _descend(s, a, rng, squares)
+        value = 0.0
+        for u in range(len(a.load)):
+            value += _power(float(a.load[u]), squares)
+        better = value <= best
+        best = min(best, value)
+        for i in range(n):
+            if better:
+                a.waits[i] = a.mode[i]
+            else:
+                a.mode[i] = a.waits[i]
+    for u in range(len(a.load)):
+        a.load[u] = 0
+    for i in range(n):
+        a.load[s.unit[a.mode[i]]] += s.span[a.mode[i]]
+
+
+@plain
+def construct(s: Shop, a: State, rng: AnyArray, noise: float, chosen: bool) -> int:
     """Build a schedule: what much must follow first, on the unit where it ends first; return the makespan.
 
-    ``noise`` is how far random factors of both criteria reach.
+    Parameters
+    ----------
+    noise : how far random factors of both criteria reach
+    chosen : whether the modes are those in ``a``
     """
     n, delays = len(a.mode), s.delays[0] > 0
     for i in range(n - 1, -1, -1):
@@ -232,7 +298,10 @@ def construct(s: Shop, a: State, rng: AnyArray, noise: float) -> int:
         ready -= 1
         a.order[take] = a.order[ready]
         best = np.inf
-        for m in range(s.mode_at[i], s.mode_at[i + 1]):
+        first, last = s.mode_at[i], s.mode_at[i + 1] - 1
+        if chosen:
+            first, last = a.mode[i], a.mode[i]
+        for m in range(first, last + 1):
             u = s.unit[m]
             start = s.release[i]
             if a.length[u] > 0:
