@@ -1,4 +1,4 @@
-"""The engine ``schedule-counting``: bounds at once, by longest paths and by prices (:mod:`.prices`)."""
+"""The engine ``schedule-counting``: bounds at once, by longest paths, by :mod:`.prices` and by windows (:mod:`.energetic`)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from nmsolve.hw.schedule.heads import windows
 from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.solvers.schedule.energetic import excess, rows_of
 from nmsolve.solvers.schedule.prices import (
     MOST_SHARES,
     PRICED,
@@ -56,6 +57,13 @@ class ScheduleCounting:
             context.note("prices prove nothing: no time for the linear program, or too large numbers")
         else:
             context.raise_bound(_bound("prices", claim[0], **claim[1]))
+        if problem.objective == "makespan":
+            for row in rows_of(problem, None if prices is None else prices.row):
+                low = max(program.low, int(context.bound()))
+                proof = excess(problem, found, row, low, context.should_stop)
+                if proof is not None:
+                    window = [proof.begin, proof.end, proof.tick]
+                    context.raise_bound(_bound("energetic", proof.tick + 1, rows=row.tolist(), window=window))
 
 
 def _bound(method: str, value: float, **certificate: object) -> Bound:

@@ -10,6 +10,7 @@ from nmsolve.solvers.search.rechecked import recheck
 RECHECKS: dict[str, str] = {
     "critical-path": "solvers.schedule.recheck_counting:check",
     "prices": "solvers.schedule.recheck_counting:check",
+    "energetic": "solvers.schedule.recheck_energetic:check",
 }
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("schedule-cpsat", "schedule-highs")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
-from nmsolve.solvers.schedule.recheck_counting import least_ends
+from nmsolve.solvers.schedule.recheck_paths import least_ends
 
 
 def impossible(problem: ScheduleProblem, seconds: float) -> bool | None:

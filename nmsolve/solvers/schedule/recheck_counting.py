@@ -15,9 +15,7 @@ import numpy as np
 from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
-
-#: Certificates have no larger numbers.
-LARGEST = 2**100
+from nmsolve.solvers.schedule.recheck_paths import Paths, numbers_of
 
 
 def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
@@ -27,7 +25,7 @@ def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
     ------
     CertificateError : the certificate is damaged, or about another problem
     """
-    paths = _Paths(problem)
+    paths = Paths(problem)
     if bound.method == "critical-path":
         proved = paths.infeasible() or paths.value()
         text = "longest paths prove"
@@ -42,113 +40,7 @@ def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
     )
 
 
-def least_ends(problem: ScheduleProblem) -> list[int] | None:
-    """Return the least tick at which every process can end; None if longest paths prove that there is no schedule."""
-    paths = _Paths(problem)
-    if paths.infeasible():
-        return None
-    return [min(paths.head[k] + paths.span[k] for k in own) for own in paths.modes]
-
-
-class _Paths:
-    """Earliest starts and least tails of all modes, by recursion over the dependencies in plain numbers."""
-
-    def __init__(self, problem: ScheduleProblem) -> None:
-        self.problem = problem
-        m = problem.modes
-        self.modes = [range(a, b) for a, b in zip(m.first[:-1].tolist(), m.first[1:].tolist(), strict=True)]
-        self.span, self.set, self.item = m.span.tolist(), m.unit_set.tolist(), m.item.tolist()
-        self.load = [problem.items.load[i].item() if i >= 0 else 0 for i in self.item]
-        self.hops = problem.sets.hops.tolist()
-        self.process = [p for p, own in enumerate(self.modes) for _ in own]
-        self.ceiling = min((most for name, most in problem.ceilings if name == "makespan"), default=math.inf)
-        e = problem.edges
-        self.edges = list(zip(*(x.tolist() for x in (e.source, e.target, e.bytes, e.convert)), strict=True))
-        self.head, self.tail = self._heads(), self._tails()
-        late = problem.deadline.tolist()
-        timely = [self.head[k] + self.span[k] <= late[p] for k, p in enumerate(self.process)]
-        through = [self.head[k] + self.span[k] + self.tail[k] for k in range(len(self.span))]
-        self.low = max(min((through[k] for k in own if timely[k]), default=math.inf) for own in self.modes)
-        self.fine = [timely[k] and through[k] <= self.ceiling for k in range(len(through))]
-
-    def _delay(self, size: int, convert: int, a: int, b: int) -> int:
-        far = self.hops[self.set[a]][self.set[b]] if self.set[a] >= 0 and self.set[b] >= 0 else 0
-        if not far or not size:
-            return convert
-        net = self.problem.network
-        return convert + far * net.hop_time + _over(size, net.bandwidth)
-
-    def _heads(self) -> list[int]:
-        """A start waits for its release, for the load of its data by whoever loads them, and for every input."""
-        problem = self.problem
-        into: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for source, target, size, convert in self.edges:
-            into[target].append((source, size, convert))
-        head = [0] * len(self.span)
-        for p in problem.order.tolist():
-            for k in self.modes[p]:
-                first = max(int(problem.release[p]), int(problem.earliest[p]), self.load[k])
-                for q, size, convert in into[p]:
-                    first = max(
-                        first,
-                        min(head[n] + self.span[n] + self._delay(size, convert, n, k) for n in self.modes[q]),
-                    )
-                head[k] = first
-        return head
-
-    def _tails(self) -> list[int]:
-        """After an end come delays, spans and tails of whatever waits for it."""
-        out: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        for source, target, size, convert in self.edges:
-            out[source].append((target, size, convert))
-        tail = [0] * len(self.span)
-        for p in reversed(self.problem.order.tolist()):
-            for k in self.modes[p]:
-                for q, size, convert in out[p]:
-                    tail[k] = max(
-                        tail[k],
-                        min(self._delay(size, convert, k, n) + self.span[n] + tail[n] for n in self.modes[q]),
-                    )
-        return tail
-
-    def infeasible(self) -> float:
-        """Return inf if a process cannot end in time, or all of them not under the ceiling; else 0."""
-        stuck = any(not any(self.fine[k] for k in own) for own in self.modes)
-        return math.inf if stuck or self.low > self.ceiling else 0
-
-    def late(self) -> int:
-        """Return what all lateness costs at least."""
-        total = 0
-        for p, own in enumerate(self.modes):
-            end = min(self.head[k] + self.span[k] for k in own if self.fine[k])
-            total += int(self.problem.weight[p]) * max(0, end - int(self.problem.due[p]))
-        return total
-
-    def value(self) -> int:
-        """Return the bound by paths alone."""
-        name = self.problem.objective
-        if name not in ("makespan", "tardiness"):
-            raise CertificateError(f"paths do not bound {name}")
-        return int(self.low) if name == "makespan" else self.late()
-
-
-def _over(size: int, bandwidth: int) -> int:
-    """Return ticks for ``size`` bytes, rounded up; 0 where the amount takes no time."""
-    return -(-size // bandwidth) if bandwidth else 0
-
-
-def _numbers(value: Any, what: str, count: int, signed: bool = False) -> list[int]:
-    """Return a list of ``count`` whole numbers of a certificate."""
-    found = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(found, Sequence) or isinstance(found, str) or len(found) != count:
-        raise CertificateError(f"{what} are not {count} numbers")
-    for x in found:
-        if isinstance(x, bool) or not isinstance(x, int) or not (-LARGEST if signed else 0) <= x <= LARGEST:
-            raise CertificateError(f"{what} have {x!r:.40}, which is no whole number in range")
-    return list(found)
-
-
-def _priced(paths: _Paths, certificate: Any) -> int:
+def _priced(paths: Paths, certificate: Any) -> int:
     """Return the bound that prices of rows, shares of charges and messages of dependencies prove.
 
     In any schedule, a unit works at most ``C`` less the least head and tail of what can be on it, and a resource does likewise
@@ -163,10 +55,10 @@ def _priced(paths: _Paths, certificate: Any) -> int:
     units, items, sets, m = problem.units, problem.items, problem.sets, problem.modes
     members = [sets.of(k).tolist() for k in range(sets.count)]
     count = units.count
-    parts = _numbers([certificate.get("parts")], "parts", 1)[0]
+    parts = numbers_of([certificate.get("parts")], "parts", 1)[0]
     if parts < 1:
         raise CertificateError("parts are 0")
-    prices = _numbers(certificate.get("rows"), "rows", count + len(problem.resources))
+    prices = numbers_of(certificate.get("rows"), "rows", count + len(problem.resources))
     # energy of a tick off is due unless the unit works; not counted where a load would cost less than that
     dark = [min(int(a), int(b)) for a, b in zip(units.off, units.idle, strict=True)]
     known = dark.copy()
@@ -209,7 +101,7 @@ def _priced(paths: _Paths, certificate: Any) -> int:
                 takes[paths.process[k], c].append(k)
     given = certificate.get("shares")
     shares = (
-        [0] * len(takes) if isinstance(given, list) and not given else _numbers(given, "shares", len(takes))
+        [0] * len(takes) if isinstance(given, list) and not given else numbers_of(given, "shares", len(takes))
     )
     for (place, c), share in zip(sorted(takes), shares, strict=True):
         charge[c] -= share
@@ -241,7 +133,7 @@ def _priced(paths: _Paths, certificate: Any) -> int:
     return -(-total // parts)
 
 
-def _passed(paths: _Paths, certificate: Any, weight: int, parts: int, cost: list[int]) -> int:
+def _passed(paths: Paths, certificate: Any, weight: int, parts: int, cost: list[int]) -> int:
     """Return the sum of the least entries of all tables, after messages went to the modes, in parts."""
     if not weight or not certificate.get("tables"):
         if certificate.get("messages"):
@@ -255,7 +147,7 @@ def _passed(paths: _Paths, certificate: Any, weight: int, parts: int, cost: list
     for (source, target, size, _), passed in zip(edges, messages, strict=True):
         one = [k for k in paths.modes[source] if paths.fine[k]]
         two = [k for k in paths.modes[target] if paths.fine[k]]
-        given = _numbers(passed, "messages", len(one) + len(two), signed=True)
+        given = numbers_of(passed, "messages", len(one) + len(two), signed=True)
         for k, x in zip(one + two, given, strict=True):
             cost[k] += x
         least: float = math.inf
