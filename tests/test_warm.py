@@ -25,6 +25,7 @@ ROOMS = {
     ),
     "pipelines": ("nmsolve.model.pipeline.", "nmsolve.hw.pipeline.", "nmsolve.heuristics.pipeline.", "nmsolve.solvers.pipeline."),
     "routing": ("nmsolve.model.routing.", "nmsolve.hw.routing.", "nmsolve.heuristics.routing.", "nmsolve.solvers.routing."),
+    "schedules": ("nmsolve.hw.schedule.", "nmsolve.heuristics.schedule.", "nmsolve.solvers.schedule."),
     "simulation": ("nmsolve.hw.noc.",),
 }  # fmt: skip
 

@@ -16,6 +16,7 @@ from nmsolve.solvers.warm.kernels import until_compiled
 from nmsolve.solvers.warm.mapping import warm_engine, warm_free_routes
 from nmsolve.solvers.warm.pipeline import warm_pipeline
 from nmsolve.solvers.warm.routing import warm_routing
+from nmsolve.solvers.warm.schedule import warm_schedule
 from nmsolve.solvers.warm.simulation import warm_simulation
 from nmsolve.solvers.warm.stale import stale_kernels
 
@@ -26,12 +27,13 @@ OTHERS: dict[str, Callable[[Callable[[Callable[[], object]], None]], list[str]]]
     "free routes": warm_free_routes,
     "pipelines": warm_pipeline,
     "routing": warm_routing,
+    "schedules": warm_schedule,
     "simulation": warm_simulation,
 }
 #: Compiles what checks and scores the answers of every engine: done before what would compile it too, at the same time.
 FIRST = "first-fit"
 #: What hardly needs those kernels: begun with it.
-APART = ("pipelines", "simulation")
+APART = ("pipelines", "simulation", "schedules")
 #: What takes longest to compile of all the others: begun first.
 SLOW = (
     "external",
