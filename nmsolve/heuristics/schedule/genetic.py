@@ -7,8 +7,6 @@ make one of the next level.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
@@ -34,10 +32,10 @@ LISTS, STALL = 300, 30_000
 MERGED = 4
 #: How strongly first lists prefer what much must follow, per tick.
 REGRET = 0.3
-#: Most ticks of a schedule: what is free in every tick is kept.
-MOST_TICKS = 2**22
-#: Seconds between two looks at the clock, about.
-PATIENCE = 0.06
+#: Most ticks of a schedule: what is free in every tick is kept. Most processes: so are the lists of a population.
+MOST_TICKS, MOST_PROCESSES = 2**22, 2**15
+#: Processes and ticks that are scheduled between two looks at the clock, one direction each: less than 0.1 s.
+EFFORT = 1_000_000
 
 
 class ActivityLists:
@@ -54,6 +52,8 @@ class ActivityLists:
             return "takes the makespan only"
         if bool((problem.deadline < NEVER).any()):
             return "takes no deadlines"
+        if problem.count > MOST_PROCESSES:
+            return f"takes up to {MOST_PROCESSES:,} processes"
         if problem.horizon >= MOST_TICKS:
             return f"takes less than {MOST_TICKS:,} ticks"
         return None
@@ -79,7 +79,8 @@ class Search:
         # a place stays empty where two lists make one schedule; its list can be a parent all the same, so it must be a list
         some = np.tile(np.arange(n), (LISTS, 1))
         self._lists = Population(some, np.full(LISTS, LATE), np.zeros(LISTS, np.int64))
-        self._children, self._offered = 16, LATE
+        self._children = max(1, EFFORT // (n + int(self._forward.span.sum())))
+        self._offered = LATE
         #: of every level the best lists of the populations that were given up; the level of the present one
         self._kept: list[list[Population]] = []
         self._level = 0
@@ -117,15 +118,9 @@ class Search:
         """Make children for a while; False if it is time for a new population or for an end."""
         if self.done(context):
             return False
-        since = time.perf_counter()
         goes_on = breed(
             self._forward, self._backward, self._lists, self._work, self._rng, self._children, STALL
         )
-        took = time.perf_counter() - since
-        if took < PATIENCE / 2:
-            self._children *= 2
-        elif took > PATIENCE and self._children > 1:
-            self._children //= 2
         self._offer(context, "breeding")
         return bool(goes_on)
 

@@ -14,6 +14,8 @@ from nmsolve.model.types import AnyArray, IntArray
 
 #: Shifts of a child, at most.
 SHIFTS = 6
+#: Processes that could be next in a random list, of which one is taken: so many at most.
+LOOKS = 64
 #: Numbers in ``Work.counts``: children made, children kept, children since the last gain.
 CHILDREN, KEPT, IDLE = range(3)
 
@@ -173,12 +175,15 @@ def sample(f: Project, b: Project, g: Population, w: Work, rng: AnyArray, place:
             ready += 1
     w.stamp[0] = n + 1
     for k in range(n):
-        most = 0
-        for r in range(ready):
+        some, most = min(ready, LOOKS), 0
+        for r in range(some):
+            if some < ready:
+                other = r + below(rng, ready - r)
+                w.other[r], w.other[other] = w.other[other], w.other[r]
             most = max(most, f.tail[w.other[r]])
         # the longer what must follow, the likelier
         take, best = 0, -1.0
-        for r in range(ready):
+        for r in range(some):
             worth = uniform(rng) ** (1.0 + regret * (most - f.tail[w.other[r]]))
             if worth > best:
                 take, best = r, worth

@@ -32,7 +32,7 @@ class Project(NamedTuple):
     room : (W,) what there is, with guard bits
     guard : (W,) guard bits
     before_at, before, lag : CSR of what must have ended before, and for how long
-    release : (n,) earliest start
+    release : (n,) earliest start (nothing is loaded before it)
     tail : (n,) least ticks from the start to the end of everything
     """
 
@@ -81,7 +81,7 @@ def projects_of(problem: ScheduleProblem, order: IntArray) -> tuple[Project, Pro
     needs = packed_needs(m.demand[mode] * (span > 0)[:, None], problem.capacity)
     delay = problem.delay(np.arange(e.count), m.first[e.source], m.first[e.target])
     source, target = number[e.source], number[e.target]
-    release = problem.release[order].copy()
+    release = np.maximum(problem.release, problem.earliest)[order]
     made = []
     for a, b in ((source, target), (target, source)):
         by = np.argsort(b, kind="stable")

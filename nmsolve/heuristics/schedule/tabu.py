@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from nmsolve.heuristics.rng import below, new_rng
@@ -32,8 +30,10 @@ NOISE = 0.3
 KICKS, KICK = 300, 4
 #: Loads are even if the sum of their powers is small, with exponents up to 2 to this one.
 SQUARES = 3
-#: Seconds between two looks at the clock, about.
-PATIENCE = 0.06
+#: Moves between two looks at the clock, times processes to the power of 1.5: less than 0.1 s.
+EFFORT = 4e6
+#: Most processes, and most of them times units: the queue of every unit has room for all.
+MOST_PROCESSES, MOST_PLACES = 2**15, 2**22
 
 
 class TabuBlocks:
@@ -51,6 +51,8 @@ class TabuBlocks:
             return "takes processes on one unit each"
         if bool((problem.modes.demand > 0).any()):
             return "takes no resources"
+        if problem.count > MOST_PROCESSES or problem.count * problem.units.count > MOST_PLACES:
+            return f"takes up to {MOST_PROCESSES:,} processes, and {MOST_PLACES:,} times units"
         if bool((problem.deadline < NEVER).any()):
             return "takes no deadlines"
         if bool((problem.items.load > 0).any()):
@@ -82,7 +84,7 @@ class Search:
         self._now, self._best = new_state(self._shop), new_state(self._shop)
         self._work = new_work(self._shop)
         self._elites: list[tuple[int, State]] = []
-        self._moves, self._offered = 16, NEVER
+        self._moves, self._offered = max(1, int(EFFORT / problem.count**1.5)), NEVER
 
     def run(self, context: Context) -> None:
         """Tabu search from first schedules, then from changed elites."""
@@ -118,21 +120,19 @@ class Search:
         self._offer(context)
         if context.should_stop() or context.bound() >= self._offered:
             return False
-        since = time.perf_counter()
         goes_on = tabu(self._shop, self._now, self._best, self._work, self._rng, self._moves, STALL)
-        took = time.perf_counter() - since
-        if took < PATIENCE / 2:
-            self._moves *= 2
-        elif took > PATIENCE and self._moves > 1:
-            self._moves //= 2
         self._offer(context)
         return bool(goes_on)
 
     def _keep(self) -> None:
-        """Add the best schedule of this search to the elites, in place of the worst of too many."""
+        """Add the best schedule of this search to the elites."""
         state = new_state(self._shop)
         copy(self._best, state)
-        self._elites.append((int(self._work.counts[BEST]), state))
+        self._add(int(self._work.counts[BEST]), state)
+
+    def _add(self, value: int, state: State) -> None:
+        """Add a schedule to the elites, in place of the worst of too many."""
+        self._elites.append((value, state))
         if len(self._elites) > ELITES:
             self._elites.remove(max(self._elites, key=lambda e: e[0]))
 
@@ -153,7 +153,7 @@ class Search:
             state.length[u] += 1
         made = int(settle(self._shop, state))
         if made >= 0:
-            self._elites.append((made, state))
+            self._add(made, state)
 
     def _offer(self, context: Context) -> None:
         """Offer the best schedule if it is new."""

@@ -15,6 +15,8 @@ from nmsolve.heuristics.schedule.tabu_shop import Shop, State, delay, settle
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, IntArray
 
+#: Processes of a critical path that are looked at in a move, times all processes: the others wait for another move.
+LOOKS = 4_000_000
 #: Numbers in ``Work.counts``: moves made, moves since the last gain, makespan, the least one of this search.
 MOVES, IDLE, NOW, BEST = range(4)
 #: Numbers in ``Work.pick``: process, mode and place in the queue of the best move; what it costs, and by ties; how many
@@ -276,11 +278,14 @@ def tabu(s: Shop, a: State, best: State, w: Work, rng: AnyArray, moves: int, pat
         w.counts[MOVES] += 1
         w.counts[IDLE] += 1
         length = _critical_path(s, a, w, rng)
+        some = max(8, LOOKS // len(a.mode))
         for k in range(6):
             w.pick[k], w.other[k] = -1, -1
         w.pick[COST], w.other[COST] = 2**60, 2**60
         for k in range(length):
             v = w.path[k]
+            if length > some and below(rng, length) >= some:
+                continue
             alone = (k == 0 or a.prev[v] != w.path[k - 1]) and (k + 1 == length or a.next[v] != w.path[k + 1])
             if alone and s.mode_at[v + 1] - s.mode_at[v] == 1:
                 continue

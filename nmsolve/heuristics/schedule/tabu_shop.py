@@ -19,7 +19,7 @@ class Shop(NamedTuple):
     ----------
     mode_at : (n + 1,) modes of every process
     unit, span : (M,) of every mode
-    release : (n,) earliest start
+    release : (n,) earliest start (nothing is loaded before it)
     before_at, before, before_edge : CSR of what a process needs, and the dependencies
     after_at, after, after_edge : CSR of what needs it
     convert, sent : (E,) ticks of every dependency: always, and between different units
@@ -93,7 +93,8 @@ def shop_of(problem: ScheduleProblem, order: IntArray) -> Shop:
     )
     count = np.diff(m.first)[order]
     return Shop(
-        np.concatenate([[0], np.cumsum(count)]).astype(np.int64), unit, m.span[mode], problem.release[order],
+        np.concatenate([[0], np.cumsum(count)]).astype(np.int64), unit, m.span[mode],
+        np.maximum(problem.release, problem.earliest)[order],
         before_at, before, before_edge, after_at, after, after_edge,
         e.convert.astype(np.int64), sent.astype(np.int64), far.astype(np.int64), np.array([int(delays)]),
     )  # fmt: skip
