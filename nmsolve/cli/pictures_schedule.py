@@ -1,97 +1,125 @@
-"""Pictures of a schedule, as SVG text: same input, same bytes."""
+"""Still pictures of a schedule, as SVG text: same input, same bytes. What moves is drawn by the page's script."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nmsolve.cli.drawing import EMPTY, FAINT, INK, PALETTE, amounts, new_panels, svg_text
-from nmsolve.hw.schedule.walk import Walk, walked
+from nmsolve.cli.drawing import EMPTY, INK, PALETTE, amounts, new_panels, svg_text
 
 if TYPE_CHECKING:
-    from nmsolve.cli.schedule_report import ScheduleReport
+    from nmsolve.cli.schedule_report import ScheduleReport, UnitPart
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
 
-#: Most bars, units and processes without units that are drawn, and networks with a name in the legend.
-BARS, ROWS, NAMED = 6000, 64, 10
+#: Most units with a bar of their own, and resources that are drawn.
+ROWS, RESOURCES = 40, 8
+#: Colours of running, loading, idling, off.
+STATES = (PALETTE[0], PALETTE[5], "#f0c05a", EMPTY)
 
 
 def schedule_pictures(problem: ScheduleProblem, answer: Schedule, report: ScheduleReport) -> dict[str, str]:
-    """Return ``gantt`` with ``gantt_caption``, and ``energy`` where there is any."""
-    seen = walked(problem, answer)
-    if any(seen.work):
-        text = "Work of every unit in the colour of its network, loads hatched; grey: on without work; white: off."
-        if problem.units.count > ROWS:
-            text += f" The {ROWS} busiest of {problem.units.count:,} units."
-        drawn = {"gantt": unit_gantt(problem, seen), "gantt_caption": text}
-    else:
-        text = "Every process from start to end, in the order of starts."
-        if problem.count > ROWS:
-            text += f" The first {ROWS} of {problem.count:,}."
-        drawn = {"gantt": process_gantt(problem, answer), "gantt_caption": text}
+    """Return ``use`` and ``peaks`` where there are units, ``resources`` and ``energy`` where there are any."""
+    drawn = {}
+    if report.units:
+        drawn["use"] = use_bars(report.units)
+        if any(u.peak for u in report.units):
+            drawn["peaks"] = peak_picture(report.units)
+    if problem.resources:
+        drawn["resources"] = resource_profiles(problem, answer)
     if any(report.energy.values()):
         drawn["energy"] = energy_bars(report.energy)
     return drawn
 
 
-def unit_gantt(problem: ScheduleProblem, seen: Walk) -> str:
-    """Return when every unit works, for whom, and when it is on."""
-    busy = [sum(end - begin for begin, _, end, _ in work) for work in seen.work]
-    rows = sorted(sorted(range(len(busy)), key=lambda u: (-busy[u], u))[:ROWS])
-    figure, (ax,) = new_panels(10.4, 1.1 + 0.24 * len(rows), 1, 1)
-    left = max(1, BARS // max(1, len(rows)))
-    for y, u in enumerate(rows):
-        spells = seen.on[u][:left]
-        ax.broken_barh([(a, b - a) for a, b in spells], (y - 0.4, 0.8), facecolors=FAINT, lw=0)
-        own = seen.work[u][:left]
-        colours = [_colour(int(problem.task[p])) for *_, p in own]
-        runs = [(start, end - start) for _, start, end, _ in own]
-        ax.broken_barh(runs, (y - 0.4, 0.8), facecolors=colours, edgecolor="white", lw=0.3)
-        loads = [(begin, start - begin) for begin, start, _, _ in own if start > begin]
-        if loads:
-            ax.broken_barh(loads, (y - 0.4, 0.8), facecolors=EMPTY, edgecolor=INK, hatch="////", lw=0.3)
-    for k, name in enumerate(problem.tasks[:NAMED]):
-        ax.barh(0, 0, color=_colour(k), label=name)
-    ax.set_yticks(np.arange(len(rows)), [problem.units.names[u] for u in rows])
-    end = max(1, seen.objectives["makespan"])
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, end), xlabel="tick")
-    ax.xaxis.set_major_formatter(amounts(end))
-    if problem.tasks:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
-    return svg_text(figure, "schedule of the units")
+def use_bars(units: Sequence[UnitPart]) -> str:
+    """Return where the time of every unit goes, in percent; of many units a picture of all, the busiest first."""
+    from matplotlib.ticker import PercentFormatter
+
+    total = max(1, max(u.busy + u.idle + u.off for u in units))
+    parts = np.array([(u.busy - u.loading, u.loading, u.idle, u.off) for u in units], float).T / total
+    names = ("running", "loading", "on without work", "off")
+    few = len(units) <= ROWS
+    figure, (ax,) = new_panels(7.2, min(9.0, 0.9 + 0.24 * len(units)) if few else 2.6, 1, 1)
+    if few:
+        y, left = np.arange(len(units)), np.zeros(len(units))
+        for part, name, colour in zip(parts, names, STATES, strict=True):
+            ax.barh(y, part, 0.75, left=left, color=colour, label=name)
+            left = left + part
+        ax.set_yticks(y, [u.name for u in units])
+        ax.set(ylim=(len(units) - 0.4, -0.6), xlim=(0, 1))
+        ax.xaxis.set_major_formatter(PercentFormatter(1.0))
+    else:
+        order = np.argsort(-(parts[0] + parts[1]), kind="stable")
+        below = np.zeros(len(units) + 1)
+        for part, name, colour in zip(parts, names, STATES, strict=True):
+            top = below + np.append(part[order], part[order[-1]])
+            ax.fill_between(np.arange(len(units) + 1), below, top, step="post", color=colour, lw=0, label=name)
+            below = top
+        ax.set(xlim=(0, len(units)), ylim=(0, 1), xlabel="units, the busiest first")
+        ax.yaxis.set_major_formatter(PercentFormatter(1.0))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return svg_text(figure, "use of the units")
 
 
-def process_gantt(problem: ScheduleProblem, answer: Schedule) -> str:
-    """Return when processes without units run."""
-    rows = np.lexsort((np.arange(problem.count), answer.start))[:ROWS]
-    span = (answer.end(problem) - answer.start)[rows]
-    figure, (ax,) = new_panels(10.4, 1.1 + 0.16 * len(rows), 1, 1)
-    colours = [_colour(int(problem.task[p])) for p in rows]
-    ax.barh(np.arange(len(rows)), span, 0.8, left=answer.start[rows], color=colours, lw=0)
-    ax.set_yticks(np.arange(len(rows)), [problem.labels[p] for p in rows.tolist()], fontsize=6)
-    end = max(1, int(answer.end(problem).max()))
-    ax.set(ylim=(len(rows) - 0.4, -0.6), xlim=(0, end), xlabel="tick")
-    ax.xaxis.set_major_formatter(amounts(end))
-    return svg_text(figure, "schedule of the processes")
+def peak_picture(units: Sequence[UnitPart]) -> str:
+    """Return the most bytes that every unit holds, the fullest first, with its limit."""
+    from matplotlib.ticker import MaxNLocator
+
+    order = sorted(range(len(units)), key=lambda k: -units[k].peak)
+    x = np.arange(len(units) + 1)
+    peak = np.array([units[k].peak for k in order], float)
+    limit = np.array([np.nan if (m := units[k].memory) is None else m for k in order], float)
+    figure, (ax,) = new_panels(7.2, 2.2, 1, 1)
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.fill_between(x, np.append(peak, peak[-1]), step="post", color=PALETTE[5], lw=0, label="most held")
+    known = limit[~np.isnan(limit)]
+    if len(known) and known.min() <= 20 * max(1.0, peak.max()):
+        ax.step(x, np.append(limit, limit[-1]), where="post", color=INK, lw=1.2, label="memory")
+    top = max([float(peak.max()), *known[known <= 20 * max(1.0, peak.max())]])
+    ax.set(xlim=(0, len(units)), ylim=(0, 1.08 * top), xlabel="units, the fullest first", ylabel="bytes")
+    ax.yaxis.set_major_formatter(amounts(top))
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False, fontsize=8)
+    return svg_text(figure, "memory of the units")
+
+
+def resource_profiles(problem: ScheduleProblem, answer: Schedule) -> str:
+    """Return how much of every resource is taken over time, with its capacity."""
+    shown = min(len(problem.resources), RESOURCES)
+    end = answer.end(problem)
+    finish = max(1, int(end.max()))
+    figure, panels = new_panels(7.2, 0.6 + 0.9 * shown, shown, 1)
+    for r, ax in enumerate(panels):
+        amount = problem.modes.demand[answer.mode, r] * (end > answer.start)
+        time = np.concatenate([answer.start, end])
+        order = np.argsort(time, kind="stable")
+        used = np.cumsum(np.concatenate([amount, -amount])[order])
+        last = np.append(np.diff(time[order]) > 0, True)
+        at, used = np.append(time[order][last], finish), used[last]
+        capacity = int(problem.capacity[r])
+        ax.fill_between(at, np.append(used, 0), step="post", color=PALETTE[r % len(PALETTE)], alpha=0.8, lw=0)
+        ax.axhline(capacity, color=INK, lw=1)
+        ax.set(xlim=(0, finish), ylim=(0, 1.15 * max(1, capacity)))
+        ax.set_ylabel(problem.resources[r], fontsize=8)
+        ax.xaxis.set_major_formatter(amounts(finish))
+        if ax is not panels[-1]:
+            ax.set_xticklabels([])
+    panels[-1].set_xlabel("tick")
+    return svg_text(figure, "resources over time")
 
 
 def energy_bars(energy: dict[str, int]) -> str:
-    """Return one bar of the parts of the energy."""
-    figure, (ax,) = new_panels(7.2, 1.2, 1, 1)
-    left = 0
-    for k, (name, value) in enumerate(energy.items()):
-        if value:
-            ax.barh(0, value, 0.6, left=left, color=PALETTE[k % len(PALETTE)], label=name)
-            left += value
-    ax.set_yticks([])
-    ax.set(xlim=(0, left), xlabel="units of energy")
-    ax.xaxis.set_major_formatter(amounts(left))
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.2), frameon=False, fontsize=8)
+    """Return a bar for every part of the energy."""
+    names = [name for name, value in energy.items() if value]
+    total = sum(energy.values())
+    figure, (ax,) = new_panels(7.2, 0.6 + 0.3 * len(names), 1, 1)
+    values = np.array([energy[name] for name in names], float)
+    ax.barh(np.arange(len(names)), values, 0.7, color=PALETTE[0])
+    for y, value in enumerate(values.tolist()):
+        ax.annotate(f"{100 * value / total:.1f} %", (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+    ax.set_yticks(np.arange(len(names)), names)
+    ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 1.12 * float(values.max())), xlabel="units of energy")
+    ax.xaxis.set_major_formatter(amounts(float(values.max())))
     return svg_text(figure, "parts of the energy")
-
-
-def _colour(task: int) -> str:
-    """Return the colour of a network, that of a process without one for -1."""
-    return PALETTE[task % len(PALETTE)] if task >= 0 else INK
