@@ -56,7 +56,9 @@ def use_bars(units: Sequence[UnitPart]) -> str:
         below = np.zeros(len(units) + 1)
         for part, name, colour in zip(parts, names, STATES, strict=True):
             top = below + np.append(part[order], part[order[-1]])
-            ax.fill_between(np.arange(len(units) + 1), below, top, step="post", color=colour, lw=0, label=name)
+            ax.fill_between(
+                np.arange(len(units) + 1), below, top, step="post", color=colour, lw=0, label=name
+            )
             below = top
         ax.set(xlim=(0, len(units)), ylim=(0, 1), xlabel="units, the busiest first")
         ax.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -118,7 +120,14 @@ def energy_bars(energy: dict[str, int]) -> str:
     values = np.array([energy[name] for name in names], float)
     ax.barh(np.arange(len(names)), values, 0.7, color=PALETTE[0])
     for y, value in enumerate(values.tolist()):
-        ax.annotate(f"{100 * value / total:.1f} %", (value, y), xytext=(4, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.annotate(
+            f"{100 * value / total:.1f} %",
+            (value, y),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8,
+        )
     ax.set_yticks(np.arange(len(names)), names)
     ax.set(ylim=(len(names) - 0.4, -0.6), xlim=(0, 1.12 * float(values.max())), xlabel="units of energy")
     ax.xaxis.set_major_formatter(amounts(float(values.max())))

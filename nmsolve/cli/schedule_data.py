@@ -174,7 +174,8 @@ def _marks(problem: ScheduleProblem, answer: Schedule, frame: Any, out: PageData
         out.left_out.append(f"only the first {MARKS:,} of {len(shown):,} deadlines and late ends are marked")
         shown = shown[np.argsort(end[shown], kind="stable")][:MARKS]
     deadline, due = (
-        np.where(t[shown] < NEVER, t[shown], -1) for t in (problem.deadline, np.where(weight > 0, problem.due, NEVER))
+        np.where(t[shown] < NEVER, t[shown], -1)
+        for t in (problem.deadline, np.where(weight > 0, problem.due, NEVER))
     )
     return np.stack([shown, deadline, due, late[shown]], axis=1).tolist()  # type: ignore[no-any-return]
 

@@ -84,7 +84,9 @@ class _Chain:
 
     def link(self, p: int) -> Link:
         """Return the link of a process."""
-        found = [c for c in (self._data(p), self._unit(p), self._resource(p), self._released(p)) if c is not None]
+        found = [
+            c for c in (self._data(p), self._unit(p), self._resource(p), self._released(p)) if c is not None
+        ]
         wait, _, reason, source, away = min(found, key=lambda c: (c[0], c[1]))
         since = int(self.start[p] if reason == "data" else self.begin[p])
         load = int(self.start[p]) - since
@@ -118,7 +120,9 @@ class _Chain:
             return None
         a, b = np.searchsorted(self.ends, [self.start[p], self.start[p] + 1])
         for q in self.ended[a:b].tolist():
-            if self.start[q] < self.end[q] and bool((own & (self.problem.modes.demand[self.mode[q]] > 0)).any()):
+            if self.start[q] < self.end[q] and bool(
+                (own & (self.problem.modes.demand[self.mode[q]] > 0)).any()
+            ):
                 return 0, 2, "resource", q, 0
         return None
 

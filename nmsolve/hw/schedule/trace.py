@@ -1,0 +1,119 @@
+"""A schedule for other tools: a trace that Perfetto and chrome://tracing open, and a table (CSV) for spreadsheets.
+
+A trace counts microseconds: of the schedule if its file says how long a tick is, else a tick is one of them.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from itertools import pairwise
+from typing import Any
+
+from nmsolve.hw.schedule.occupancy import memory_steps
+from nmsolve.hw.schedule.walk import Walk
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.schedule import Schedule
+
+#: Columns of the table.
+COLUMNS = ("task", "process", "unit", "begin", "start", "end", "loaded")
+#: Numbers of the groups of rows in a trace.
+UNITS, MEMORY, BARE = 1, 2, 3
+
+
+def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: float = 0.0) -> str:
+    """Return the trace of a legal schedule, as it was ``seen``: JSON in the Trace Event Format.
+
+    A row per unit has its loads, processes and the times in which it is off, from 0 to the makespan; a counter per unit has the
+    bytes in its memory. Processes without units have a row per network. Every event of a process has its ticks in ``args``.
+
+    Parameters
+    ----------
+    tick : seconds, 0 if unknown
+    """
+    scale = tick * 1e6 if tick else 1.0
+    events = _named(problem, seen)
+    for u, work in enumerate(seen.work):
+        for begin, start, end, p in work:
+            args = {
+                "begin": begin,
+                "start": start,
+                "end": end,
+                "loaded": start > begin or bool(answer.loaded[p]),
+            }
+            if start > begin:
+                item = problem.items.names[int(problem.modes.item[answer.mode[p]])]
+                events.append(_span(f"load {item}", "load", UNITS, u, (begin, start), scale, {}))
+            events.append(_span(problem.labels[p], _task(problem, p), UNITS, u, (start, end), scale, args))
+        for a, b in _dark(seen.on[u], seen.objectives["makespan"]):
+            events.append(_span("off", "power", UNITS, u, (a, b), scale, {}))
+    start, ends = answer.start.tolist(), answer.end(problem).tolist()
+    for p in _bare(problem, answer):
+        row = max(0, int(problem.task[p]))
+        args = {"start": start[p], "end": ends[p]}
+        events.append(
+            _span(problem.labels[p], _task(problem, p), BARE, row, (start[p], ends[p]), scale, args)
+        )
+    steps = memory_steps(problem, answer)
+    for u, name in enumerate(problem.units.names):
+        for k in range(int(steps.indptr[u]), int(steps.indptr[u + 1])):
+            row = {"ph": "C", "name": f"memory of {name}", "pid": MEMORY, "ts": int(steps.time[k]) * scale}
+            events.append(row | {"args": {"bytes": int(steps.held[k])}})
+    about = {"name": problem.name, "seconds of a tick": tick or None, "makespan": seen.objectives["makespan"]}
+    lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
+    return f'{{"displayTimeUnit":"ms","otherData":{json.dumps(about)},"traceEvents":[\n{lines}\n]}}\n'
+
+
+def _named(problem: ScheduleProblem, seen: Walk) -> list[dict[str, Any]]:
+    """Return the events that name groups and rows."""
+    groups = [(UNITS, "units"), (MEMORY, "memory"), (BARE, "processes without units")]
+    found = [{"ph": "M", "name": "process_name", "pid": g, "args": {"name": name}} for g, name in groups]
+    rows = [(UNITS, u, name) for u, name in enumerate(problem.units.names)] if any(seen.work) else []
+    rows += [(BARE, t, name) for t, name in enumerate(problem.tasks)]
+    for group, row, name in rows:
+        place = {"ph": "M", "pid": group, "tid": row}
+        found.append(place | {"name": "thread_name", "args": {"name": name}})
+        found.append(place | {"name": "thread_sort_index", "args": {"sort_index": row}})
+    return found
+
+
+def _span(
+    name: str, kind: str, group: int, row: int, when: tuple[int, int], scale: float, args: dict[str, Any]
+) -> dict[str, Any]:
+    event = {"ph": "X", "name": name, "cat": kind, "pid": group, "tid": row, "ts": when[0] * scale}
+    event["dur"] = (when[1] - when[0]) * scale
+    return event | ({"args": args} if args else {})
+
+
+def _task(problem: ScheduleProblem, p: int) -> str:
+    """Return the network of a process, both of an interaction."""
+    both = (int(problem.task[p]), int(problem.partner[p]))
+    return "+".join(problem.tasks[t] for t in both if t >= 0) or "none"
+
+
+def _dark(spells: list[tuple[int, int]], finish: int) -> list[tuple[int, int]]:
+    """Return when a unit is off, of the times that it is on."""
+    edges = [0, *(t for spell in spells for t in spell), finish]
+    return [(a, b) for a, b in list(pairwise(edges))[::2] if b > a]
+
+
+def _bare(problem: ScheduleProblem, answer: Schedule) -> list[int]:
+    """Return the processes that take no unit."""
+    return [p for p, k in enumerate(problem.modes.unit_set[answer.mode].tolist()) if k < 0]
+
+
+def schedule_csv(problem: ScheduleProblem, answer: Schedule) -> str:
+    """Return a line for every process and every unit that it takes (or one without a unit), in the order of starts."""
+    units, sets = problem.units.names, problem.sets
+    begin, start, end = (a.tolist() for a in (answer.begin(problem), answer.start, answer.end(problem)))
+    chosen = problem.modes.unit_set[answer.mode].tolist()
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for p in sorted(range(problem.count), key=lambda p: (start[p], p)):
+        task = "" if (t := _task(problem, p)) == "none" else t
+        own = [units[u] for u in sets.of(chosen[p]).tolist()] if chosen[p] >= 0 else [""]
+        loaded = "yes" if answer.loaded[p] else "no"
+        table.writerows((task, problem.labels[p], unit, begin[p], start[p], end[p], loaded) for unit in own)
+    return text.getvalue()
