@@ -66,6 +66,7 @@ def run_in_order(
 #: Options that a front does not take: they are about one answer.
 ALONE = (
     "objective", "gap", "write_onnx", "place", "batches", "run", "weights", "noise", "runs", "reschedule", "from_run",
+    "trace", "csv",
 )  # fmt: skip
 
 

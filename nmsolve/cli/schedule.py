@@ -37,15 +37,18 @@ from nmsolve.model.file_set import new_run
 from nmsolve.model.schedule.problem import OBJECTIVES
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from nmsolve.cli.earlier import Start
     from nmsolve.cli.schedule_options import ScheduleOptions
+    from nmsolve.hw.schedule.walk import Walk
     from nmsolve.model.bound import Bound, Result, Stage
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.schedule import Schedule
 
-PAGE = "report.html"
+PAGE, TRACE, TABLE = "report.html", "trace.json", "schedule.csv"
 #: Possible file names of a schedule.
-FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER)
+FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, TABLE)
 #: Seconds of the limit that searches leave to checks and the page, and most of it.
 PAGE_TIME, PAGE_PART = 2.5, 0.1
 #: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
@@ -187,6 +190,7 @@ def write_run(
     with answer.found() as folder:
         if solution is not None:
             write_answer(folder / ANSWER, problem, solution)
+            _export(o, folder, given, solution, seen)
         if better is not None:
             write_answer(folder / BETTER, problem, better)
         left = [] if solution is None else ["schedule", "bounds"]
@@ -213,6 +217,17 @@ def write_run(
         with patience.optional():
             files[PAGE] = render_schedule_html(given, result, report, f"nmsolve verify {o.out} --bound")
     return report
+
+
+def _export(o: ScheduleOptions, folder: Path, given: Given, answer: Schedule, seen: Walk | None) -> None:
+    """Write the schedule for other tools, as far as it was asked for."""
+    from nmsolve.hw.schedule.trace import schedule_csv, trace_json
+    from nmsolve.model.files import write_atomic
+
+    if o.trace and seen is not None:
+        write_atomic(folder / TRACE, trace_json(given.problem, answer, seen, given.stated.tick))
+    if o.csv:
+        write_atomic(folder / TABLE, schedule_csv(given.problem, answer))
 
 
 def _noisy(o: ScheduleOptions, problem: ScheduleProblem, answer: Schedule) -> NoisePart:

@@ -44,6 +44,8 @@ class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. makespan,energy, instead of one "
                                  "schedule.")] = None
     points: Points = 8
+    trace: A[bool, Option("--trace", help="Also write trace.json, which Perfetto and chrome://tracing open.")] = False
+    csv: A[bool, Option("--csv", help="Also write schedule.csv, a line per process and unit.")] = False
     out: Out = Path("nmsolve-schedule")
     json: Json = False
 

@@ -33,7 +33,8 @@ def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: flo
     tick : seconds, 0 if unknown
     """
     scale = tick * 1e6 if tick else 1.0
-    events = _named(problem, seen)
+    bare = [p for p, k in enumerate(problem.modes.unit_set[answer.mode].tolist()) if k < 0]
+    events = _named(problem, seen, bool(bare))
     for u, work in enumerate(seen.work):
         for begin, start, end, p in work:
             args = {
@@ -49,7 +50,7 @@ def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: flo
         for a, b in _dark(seen.on[u], seen.objectives["makespan"]):
             events.append(_span("off", "power", UNITS, u, (a, b), scale, {}))
     start, ends = answer.start.tolist(), answer.end(problem).tolist()
-    for p in _bare(problem, answer):
+    for p in bare:
         row = max(0, int(problem.task[p]))
         args = {"start": start[p], "end": ends[p]}
         events.append(
@@ -58,23 +59,32 @@ def trace_json(problem: ScheduleProblem, answer: Schedule, seen: Walk, tick: flo
     steps = memory_steps(problem, answer)
     for u, name in enumerate(problem.units.names):
         for k in range(int(steps.indptr[u]), int(steps.indptr[u + 1])):
-            row = {"ph": "C", "name": f"memory of {name}", "pid": MEMORY, "ts": int(steps.time[k]) * scale}
-            events.append(row | {"args": {"bytes": int(steps.held[k])}})
+            held = {"bytes": int(steps.held[k])}
+            events.append(
+                {
+                    "ph": "C",
+                    "name": f"memory of {name}",
+                    "pid": MEMORY,
+                    "ts": int(steps.time[k]) * scale,
+                    "args": held,
+                }
+            )
     about = {"name": problem.name, "seconds of a tick": tick or None, "makespan": seen.objectives["makespan"]}
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in events)
     return f'{{"displayTimeUnit":"ms","otherData":{json.dumps(about)},"traceEvents":[\n{lines}\n]}}\n'
 
 
-def _named(problem: ScheduleProblem, seen: Walk) -> list[dict[str, Any]]:
-    """Return the events that name groups and rows."""
-    groups = [(UNITS, "units"), (MEMORY, "memory"), (BARE, "processes without units")]
-    found = [{"ph": "M", "name": "process_name", "pid": g, "args": {"name": name}} for g, name in groups]
-    rows = [(UNITS, u, name) for u, name in enumerate(problem.units.names)] if any(seen.work) else []
-    rows += [(BARE, t, name) for t, name in enumerate(problem.tasks)]
-    for group, row, name in rows:
-        place = {"ph": "M", "pid": group, "tid": row}
-        found.append(place | {"name": "thread_name", "args": {"name": name}})
-        found.append(place | {"name": "thread_sort_index", "args": {"sort_index": row}})
+def _named(problem: ScheduleProblem, seen: Walk, bare: bool) -> list[dict[str, Any]]:
+    """Return the events that name groups and rows; ``bare``: there are processes without units."""
+    groups = [(UNITS, "units", problem.units.names), (MEMORY, "memory", ())] if any(seen.work) else []
+    groups += [(BARE, "processes without units", problem.tasks)] if bare else []
+    found: list[dict[str, Any]] = []
+    for group, title, rows in groups:
+        found.append({"ph": "M", "name": "process_name", "pid": group, "args": {"name": title}})
+        for row, name in enumerate(rows):
+            place = {"ph": "M", "pid": group, "tid": row}
+            found.append(place | {"name": "thread_name", "args": {"name": name}})
+            found.append(place | {"name": "thread_sort_index", "args": {"sort_index": row}})
     return found
 
 
@@ -96,11 +106,6 @@ def _dark(spells: list[tuple[int, int]], finish: int) -> list[tuple[int, int]]:
     """Return when a unit is off, of the times that it is on."""
     edges = [0, *(t for spell in spells for t in spell), finish]
     return [(a, b) for a, b in list(pairwise(edges))[::2] if b > a]
-
-
-def _bare(problem: ScheduleProblem, answer: Schedule) -> list[int]:
-    """Return the processes that take no unit."""
-    return [p for p, k in enumerate(problem.modes.unit_set[answer.mode].tolist()) if k < 0]
 
 
 def schedule_csv(problem: ScheduleProblem, answer: Schedule) -> str:
