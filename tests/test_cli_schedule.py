@@ -71,7 +71,8 @@ def test_a_run_leaves_all_files_and_the_keys_of_map(answered: Path) -> None:
 def test_the_page_needs_no_network_and_shows_units_and_energy(answered: Path) -> None:
     page = (answered / "out" / "report.html").read_text()
     assert not re.search(r'(?:src|href)="(?!#)', page) and "url(http" not in page
-    assert page.count("<svg") == 3 and "nmsolve verify" in page and "parts of the energy" in page
+    assert page.count("<svg") == 4 and "nmsolve verify" in page and "parts of the energy" in page
+    assert page.count("<canvas") == 2 and "What the makespan hangs on" in page
 
 
 def test_schedule_json_says_who_runs_where_and_when_units_are_on(answered: Path) -> None:
