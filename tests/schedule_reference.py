@@ -34,7 +34,8 @@ def _starts(problem, mode, loaded, ticks):
     found = np.zeros((1, 0), np.int64)
     span = [int(problem.modes.span[m]) for m in mode]
     for p, m in enumerate(mode):
-        low = max(int(problem.release[p]), _load(problem, m, loaded[p]))
+        ready = 0 if problem.ready is None else int(problem.ready[p])
+        low = max(int(problem.release[p]), ready + _load(problem, m, loaded[p]))
         high = min(ticks, int(problem.deadline[p]) - span[p])
         new = np.arange(low, high + 1)
         if len(found) * len(new) > 4_000_000:

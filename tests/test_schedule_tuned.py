@@ -118,7 +118,7 @@ def test_published_optima_are_met_and_not_beaten(
     monkeypatch.undo()
     problem = load_schedule(f"tests/data/schedule/{name}").problem
     engine = ActivityLists() if name.endswith("rcp") else TabuBlocks()
-    context = searched(engine, problem, stops=100, low=least)
+    context = searched(engine, problem, stops=600, low=least)
     assert least <= context.value <= 1.03 * least
 
 
