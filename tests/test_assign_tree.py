@@ -9,6 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from assign_networks_support import random_network
 from assign_rows_support import random_problem
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -325,3 +326,13 @@ def test_cut_and_tree_certificates_do_not_stand_for_one_another() -> None:
     assert isinstance(cut, Cut)
     with pytest.raises(CertificateError):
         check(problem, Bound(1.0, "tree", certificate=cut.bound.certificate), 1.0)
+
+
+@pytest.mark.parametrize("seed", [7, 31, 161])
+def test_cases_of_a_network_leave_out_nothing_that_is_impossible_either(seed: int) -> None:
+    """Strategies that no neighbour allows were in no case: the certificate was refused, of seed 161 here."""
+    network = random_network(seed, 8, capacity=25.0, equal=0.2)
+    heard = Run(network)
+    TreeDecomposition().run(network, heard)
+    assert heard.bounds and check(network, as_stored(heard.bounds[-1]), 10.0).ok
+    assert len(heard.bounds[-1].certificate["cases"]) > 1 or seed != 161

@@ -10,6 +10,7 @@ import numpy as np
 from nmsolve.model.assignment.network import CostNetwork
 from nmsolve.model.assignment.problem import AssignProblem
 from nmsolve.model.types import IntArray
+from nmsolve.solvers.assignment.elimination_kernels import NEVER
 from nmsolve.solvers.assignment.relaxation import Relaxation
 
 #: A case: node and choices in order, multipliers (R,), prices (K,).
@@ -45,9 +46,15 @@ def certificate_of(
 def _step(
     problem: AssignProblem | CostNetwork, relaxation: Relaxation, node: int, choices: tuple[int, ...]
 ) -> list[Any]:
-    """Return an operator and units, those for which others stand included; a node and strategies of a network."""
+    """Return an operator and units, those for which others stand included; a node and strategies of a network.
+
+    Strategies that no solution takes are in every case, so that the cases leave nothing out.
+    """
     r = relaxation.reduced
-    strategies = (np.array(choices) - r.network.ptr[node]).tolist()
+    begin, end = r.network.ptr[node : node + 2]
+    chosen = relaxation.elimination.cost[begin:end] >= NEVER
+    chosen[np.array(choices) - begin] = True
+    strategies = np.flatnonzero(chosen).tolist()
     if isinstance(problem, CostNetwork):
         return [node, strategies]
     return [
