@@ -346,3 +346,17 @@ def test_plans_name_engines_that_are_registered() -> None:
 )
 def test_a_run_takes_the_search_that_is_made_for_the_problem(file: str, first: str) -> None:
     assert shares_for(nmsolve.load_tasks(DATA / file).problem) == SPECIAL[first]
+
+
+def test_what_the_next_process_finds_at_once_stays_in_memory(tmp_path: Path, call: Called) -> None:
+    """Two processes in a row share weights: the simulated memory holds them until the second one ends, as planned."""
+    steps = [
+        {"name": f"s{k}", "span": 3, "sets": [["0,0"]], "weights": {"name": "w", "bytes": 40}, "working": k, "after": after}
+        for k, after in enumerate([[], ["s0"]])
+    ]  # fmt: skip
+    tasks = tasks_file(tmp_path / "t.json", tasks=[{"name": "a", "processes": steps}])
+    out = tmp_path / "out"
+    code, text, _ = call("schedule", tasks, *QUICK, "-t", "1h", "-o", out)
+    assert code == 0 and "FAILED" not in text
+    report = json.loads((out / "report.json").read_text())
+    assert report["objective"] == 11 and report["units"][0]["peak"] == 41

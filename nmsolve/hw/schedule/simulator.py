@@ -16,7 +16,7 @@ import numpy as np
 from nmsolve.hw.schedule.evaluate import PPM
 from nmsolve.hw.schedule.event_kernels import Component, Plan, component, run_events
 from nmsolve.hw.schedule.power import gaps_of
-from nmsolve.model.schedule.check import holds
+from nmsolve.model.schedule.check import stays
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.queues import Queues
 from nmsolve.model.schedule.schedule import Schedule, on_units
@@ -71,8 +71,7 @@ def plan_of(problem: ScheduleProblem, answer: Schedule, queues: Queues) -> Plan:
     m, e, d = problem.modes, problem.edges, problem.items
     item, mode = m.item[answer.mode], answer.mode
     needed = np.where(item >= 0, np.append(d.bytes, 0)[item], 0)
-    _, until, _ = holds(problem, answer)
-    begin, end = answer.begin(problem), answer.end(problem)
+    begin = answer.begin(problem)
     process, unit = on_units(problem, mode)
     out_ptr, out = problem.after
     span = m.span[mode]
@@ -87,7 +86,7 @@ def plan_of(problem: ScheduleProblem, answer: Schedule, queues: Queues) -> Plan:
         begin=begin, start=answer.start, load=answer.start - begin, span=span,
         inputs=np.bincount(e.target, minlength=problem.count), out_ptr=out_ptr, out=e.target[out],
         delay=problem.delay(out, mode[e.source[out]], mode[e.target[out]]),
-        gain=np.where(answer.loaded, needed, 0), work=m.working[mode], drop=np.where(until == end, needed, 0),
+        gain=np.where(answer.loaded, needed, 0), work=m.working[mode], drop=np.where(stays(problem, answer), 0, needed),
         demand=demand, capacity=problem.capacity,
         turn_ptr=np.cumsum([0, *map(len, turns)]), turn=np.concatenate([*turns, np.zeros(0, np.int64)]),
         off_time=problem.units.off_time, wake_time=problem.units.wake_time,

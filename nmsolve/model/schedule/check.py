@@ -6,7 +6,7 @@ import numpy as np
 
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule, on_units
-from nmsolve.model.types import IntArray
+from nmsolve.model.types import BoolArray, IntArray
 
 
 def schedule_complaint(problem: ScheduleProblem, answer: Schedule) -> str | None:
@@ -107,10 +107,7 @@ def holds(problem: ScheduleProblem, answer: Schedule) -> tuple[IntArray, IntArra
     From its load, or its start, to its end, or to the start of the next use if that finds it there.
     """
     item, begin, until = problem.modes.item[answer.mode], answer.begin(problem), answer.end(problem)
-    order = np.lexsort((answer.start, item))
-    order = order[item[order] >= 0]
-    again = np.zeros(len(order), bool)
-    again[1:] = item[order][1:] == item[order][:-1]
+    order, again = _uses(problem, answer)
     missing = order[~again & ~answer.loaded[order]]
     if len(missing):
         p = int(missing[0])
@@ -119,6 +116,24 @@ def holds(problem: ScheduleProblem, answer: Schedule) -> tuple[IntArray, IntArra
     kept = np.flatnonzero(again & ~answer.loaded[order])
     until[order[kept - 1]] = answer.start[order[kept]]
     return begin, until, None
+
+
+def stays(problem: ScheduleProblem, answer: Schedule) -> BoolArray:
+    """Return (P,) whether the item of a process is still there for a next use when the process has ended."""
+    order, again = _uses(problem, answer)
+    found = np.zeros(problem.count, bool)
+    found[order[np.flatnonzero(again & ~answer.loaded[order]) - 1]] = True
+    return found
+
+
+def _uses(problem: ScheduleProblem, answer: Schedule) -> tuple[IntArray, BoolArray]:
+    """Return the processes with items, by item and time, and whether the one before uses the same."""
+    item = problem.modes.item[answer.mode]
+    order = np.lexsort((answer.start, item))
+    order = order[item[order] >= 0]
+    again = np.zeros(len(order), bool)
+    again[1:] = item[order][1:] == item[order][:-1]
+    return order, again
 
 
 def _memory(problem: ScheduleProblem, answer: Schedule) -> str | None:
