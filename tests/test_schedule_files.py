@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import Called
 
 from nmsolve.hw.schedule.evaluate import objective
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.check import schedule_complaint
-from nmsolve.model.schedule.files import load_schedule
+from nmsolve.model.schedule.files import is_schedule_file, load_schedule
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 
@@ -197,3 +198,22 @@ def test_damaged_files_of_the_field_are_refused_with_their_line(
     with pytest.raises(InputError) as found:
         load_schedule(path)
     assert line in str(found.value) and "\n" not in str(found.value)
+
+
+#: One network of one process.
+ONE = {"units": {"mesh": [1, 1]}, "tasks": [{"name": "a", "processes": [{"name": "x", "span": 1}]}]}
+
+
+def test_edge_lists_and_graphs_are_no_schedules(tmp_path: Path, call: Called) -> None:
+    """Both kinds of files are called .txt or .json; ``info`` tells them apart."""
+    for name, text, said in (
+        ("edges.txt", "0 1 2\n1 2 3.5\n", "nodes"),
+        ("graph.json", '{"nodes": [{"id": 0}, {"id": 1}], "edges": [{"source": 0, "target": 1}]}', "nodes"),
+        ("two.txt", MPLIB, "processes"),
+        ("tasks.json", json.dumps(ONE), "processes"),
+        ("w.json", (DATA / "helloworld-chain-5-chameleon.json").read_text(), "processes"),
+    ):
+        (tmp_path / name).write_text(text)
+        code, output, _ = call("info", tmp_path / name)
+        assert code == 0 and said in output, name
+        assert is_schedule_file(tmp_path / name) == (said == "processes")

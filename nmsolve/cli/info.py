@@ -10,7 +10,8 @@ import msgspec
 import typer
 
 from nmsolve.cli.answer import tell
-from nmsolve.cli.info_schedule import is_tasks, run_info_schedule
+from nmsolve.cli.info_schedule import run_info_schedule
+from nmsolve.model.schedule.files import is_schedule_file
 
 if TYPE_CHECKING:
     from nmsolve.cli.commands import ConvertOptions, InfoOptions
@@ -32,7 +33,7 @@ def run_info(o: InfoOptions) -> int:
         from nmsolve.cli.info_onnx import run_info_onnx
 
         return run_info_onnx(o)
-    if is_tasks(path):
+    if is_schedule_file(path):
         return run_info_schedule(path, o.json)
     from nmsolve.cli.options import size_in_bytes
     from nmsolve.model.errors import InputError

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
 import numpy as np
 
 from nmsolve.cli.answer import tell
@@ -17,29 +16,6 @@ if TYPE_CHECKING:
 
 #: Networks that are listed for people.
 LISTED = 20
-
-
-class _Keys(msgspec.Struct):
-    """Keys that tell such files from graphs."""
-
-    tasks: list[msgspec.Raw] | None = None
-    workflow: msgspec.Raw | None = None
-
-
-def is_tasks(path: Path) -> bool:
-    """Return whether a file states a scheduling problem: by its extension, or by a key that no graph has."""
-    from nmsolve.model.errors import InputError
-    from nmsolve.model.files import decode_json, read_limited
-    from nmsolve.model.schedule.files import FORMS
-
-    ending = path.suffix.lower()
-    if ending != ".json":
-        return ending in FORMS
-    try:
-        found = decode_json(read_limited(path), _Keys, path)
-    except InputError:  # the reader of graphs says what is wrong
-        return False
-    return found.tasks is not None or found.workflow is not None
 
 
 def run_info_schedule(path: Path, as_json: bool) -> int:

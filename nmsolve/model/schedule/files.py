@@ -7,8 +7,7 @@ from pathlib import Path
 import msgspec
 
 from nmsolve.model.errors import InputError
-from nmsolve.model.files import read_limited
-from nmsolve.model.schedule.build import MOST_BYTES
+from nmsolve.model.files import input_file, read_limited
 from nmsolve.model.schedule.problem import Units
 from nmsolve.model.schedule.statement import Stated
 
@@ -66,13 +65,40 @@ def _loaded(path: Path, machine: Units | None, checked: bool) -> Stated:
     return readers[ending](path)
 
 
+def is_schedule_file(path: Path) -> bool:
+    """Return whether a file states a scheduling problem: by its extension, its top-level keys, or its first line.
+
+    Edge lists are called ``.txt``, too: they begin with two or three columns, MPLIB files with one number.
+
+    Raises
+    ------
+    InputError : no such file
+    """
+    ending = path.suffix.lower()
+    if ending == ".json":
+        found = _keys(path)
+        return bool(found.tasks or found.workflow)
+    if ending == ".txt":
+        with input_file(path) as file:
+            first = file.read(4096).lstrip().split(b"\n", 1)[0].split()
+        return len(first) == 1 and first[0].isdigit()
+    return ending in FORMS
+
+
 def _is_workflow(path: Path) -> bool:
-    """Whether a JSON file is a workflow, by its top-level keys; a file that is no JSON is none."""
+    return bool(_keys(path).workflow)
+
+
+def _keys(path: Path) -> _Top:
+    """Return what tells such JSON files from others; nothing of a file that is no JSON."""
     try:
-        return bool(msgspec.json.decode(read_limited(path, MOST_BYTES), type=_Top).workflow)
+        return msgspec.json.decode(read_limited(path), type=_Top)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+        return _Top()
 
 
 class _Top(msgspec.Struct):
+    """Parts that are not looked at (a type ``Raw | None`` would skip them)."""
+
+    tasks: msgspec.Raw = msgspec.Raw()
     workflow: msgspec.Raw = msgspec.Raw()
