@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from schedule_reference import optimum
 
 from nmsolve.heuristics.schedule import search as module
-from nmsolve.heuristics.schedule.rules import published
+from nmsolve.heuristics.schedule.decode import EARLIEST, MAKESPAN, state_from
+from nmsolve.heuristics.schedule.rules import NO_TASTE, grounded, heft, published
+from nmsolve.heuristics.schedule.sampling import Sampling
 from nmsolve.heuristics.schedule.search import ScheduleSearch
+from nmsolve.heuristics.schedule.windows import open_window, window_of
 from nmsolve.hw.schedule.evaluate import all_objectives
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.solvers.schedule.referee import ScheduleReferee
@@ -76,6 +79,45 @@ def test_equal_seeds_give_equal_answers() -> None:
     problem = random_problem(4, 30, 5, 0, objective="energy")
     one, two, other = (searched(problem, seed, stops=400) for seed in (1, 1, 2))
     assert (one.best == two.best).all() and not (one.best == other.best).all()
+
+
+def test_sampling_is_legal_and_better_than_its_first_schedule() -> None:
+    problem = random_problem(4, 30, 5, 0)
+    referee, values = ScheduleReferee(problem), []
+
+    def value(packed: np.ndarray) -> float:
+        assert referee.complaint(packed) is None
+        values.append(referee.score(packed))
+        return values[-1]
+
+    Sampling().run(problem, Counted(value, stops=200))
+    assert values == sorted(values, reverse=True) and values[-1] < values[0]
+
+
+@pytest.mark.parametrize("objective", [*NAMES, "weighted"])
+def test_stretches_cost_what_the_whole_costs(objective: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run by stretches is legal and no worse than its start."""
+    monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(module, "STRETCH", 10)
+    weights = (("makespan", 3), ("energy", 2)) if objective == "weighted" else ()
+    problem = random_problem(5, 40, 5, 0, objective=objective, weights=weights)
+    one, two = (searched(problem, stops=stops) for stops in (1, 60))
+    assert two.value <= one.value
+
+
+def test_ends_of_stretches_are_exact() -> None:
+    """Without memory limits, what follows a stretch takes as long as its ways to the end."""
+    for seed in range(6):
+        problem = random_problem(seed, 30, 5, 0)
+        problem = replace(problem, units=replace(problem.units, memory=np.full(5, 2**50)))
+        g, w = grounded(problem)
+        state, v = state_from(problem, heft(problem)), window_of(g)
+        open_window(g, state, w, v, 10, 20, EARLIEST, NO_TASTE)
+        assert v.crest[0] == w.value[MAKESPAN]
+        for i in range(10):
+            p = state.order[i]
+            assert w.start[p] + v.length[p] <= w.value[MAKESPAN]
+        assert max(int(w.start[p] + v.length[p]) for p in range(30)) == w.value[MAKESPAN]
 
 
 def test_ceilings_are_kept() -> None:

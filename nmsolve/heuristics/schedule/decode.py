@@ -32,9 +32,9 @@ FREE = -1
 class Ground(NamedTuple):
     """A problem in flat arrays, all its own; names as in :mod:`nmsolve.model.schedule.problem`.
 
-    ``into``, ``out`` (by process) hold edges and are CSR, as are ``members`` (by set), and their starts end in ``_at``;
-    ``sent`` (E,): ticks that the bytes take beside the hops; ``whole`` (D,): bytes of an item on all units together;
-    ``tight`` (U,): whether a unit can hold too much; ``lane`` (U + 1,): where its activities are in arrays of all;
+    ``into``, ``out`` (by process) hold edges and are CSR, as are ``members`` (by set) and ``users`` (modes, by item); their
+    starts end in ``_at``; ``sent`` (E,): ticks that the bytes take beside the hops; ``whole`` (D,): bytes of an item on all units
+    together; ``tight`` (U,): whether a unit can hold too much; ``lane`` (U + 1,): where its activities are in arrays of all;
     ``saved`` (U,): idle less off; ``limit``: ceilings, :data:`NEVER` without; ``factor`` (6,): of the weighted sum.
     """
 
@@ -53,6 +53,8 @@ class Ground(NamedTuple):
     load: IntArray
     load_energy: IntArray
     whole: IntArray
+    users_at: IntArray
+    users: IntArray
     into_at: IntArray
     into: IntArray
     out_at: IntArray
@@ -131,6 +133,9 @@ def ground_of(problem: ScheduleProblem) -> Ground:
         uses[np.ix_(m.process[m.unit_set == k], members)] = True
         holds[members] += int(d.bytes[d.unit_set == k].sum())
         most[members] = np.maximum(most[members], m.working[m.unit_set == k].max(initial=0))
+    held = np.flatnonzero(m.item >= 0)
+    by = held[np.argsort(m.item[held], kind="stable")]
+    users = (np.searchsorted(m.item[by], np.arange(d.count + 1)), by)
     lane = np.concatenate([[0], np.cumsum(uses.sum(axis=0))])
     limit = np.full(len(OBJECTIVES), NEVER, np.int64)
     for name, ceiling in problem.ceilings:
@@ -140,9 +145,9 @@ def ground_of(problem: ScheduleProblem) -> Ground:
         factor[list(OBJECTIVES).index(name)] = weight
     arrays = (
         m.first, m.process, m.span, m.unit_set, m.demand, m.energy, m.item, m.working, s.indptr, s.members, s.hops, d.bytes,
-        d.load, d.energy, d.bytes * size[d.unit_set], *problem.before, *problem.after, e.source, e.target, e.bytes, e.convert,
-        -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count), problem.release, problem.earliest, problem.deadline,
-        problem.due, problem.weight, u.memory, holds + most > u.memory, lane, u.idle - u.off,
+        d.load, d.energy, d.bytes * size[d.unit_set], *users, *problem.before, *problem.after, e.source, e.target, e.bytes,
+        e.convert, -(-e.bytes // n.bandwidth) if n.bandwidth else np.zeros(e.count), problem.release, problem.earliest,
+        problem.deadline, problem.due, problem.weight, u.memory, holds + most > u.memory, lane, u.idle - u.off,
         u.off, u.switch_energy, u.break_even, problem.capacity, limit, factor,
     )  # fmt: skip
     own: list[Any] = [np.array(array, np.int64, order="C") for array in arrays]
@@ -207,7 +212,16 @@ def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> 
     taste : (M,) what a mode costs besides; (0,) for nothing
     """
     begin_play(g, w)
-    for i in range(len(s.order)):
+    play_part(g, s, w, 0, len(s.order), price, taste)
+    end_play(g, w)
+
+
+@plain_callee
+def play_part(
+    g: Ground, s: State, w: Work, low: int, high: int, price: FloatArray, taste: FloatArray
+) -> None:
+    """Go on with the processes at places ``low`` to ``high - 1`` of the order."""
+    for i in range(low, high):
         p = s.order[i]
         m = s.mode[p]
         if m < 0:
@@ -215,7 +229,6 @@ def play(g: Ground, s: State, w: Work, price: FloatArray, taste: FloatArray) -> 
         start, loaded, moved, why = seat(g, w, p, m, s.fresh[p])
         put(g, w, p, m, start, loaded, moved)
         w.why[p] = why
-    end_play(g, w)
 
 
 @plain_callee

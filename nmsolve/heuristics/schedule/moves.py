@@ -18,12 +18,14 @@ from nmsolve.heuristics.schedule.decode import (
     play,
 )
 from nmsolve.heuristics.schedule.settle import settle
+from nmsolve.heuristics.schedule.windows import Window, cost_between, open_window, play_window
 from nmsolve.model.compiled import plain, plain_callee
 from nmsolve.model.types import AnyArray, FloatArray, IntArray
 
-#: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a stretch of a network; the
-#: decoder chooses anew for such a stretch, or for what a unit does for a while; loads where nothing must be loaded, or not.
-MODE, PLACE, BOTH, NEAR, STRETCH, UNIT, LOAD = range(7)
+#: Kinds of moves: another mode; another place in the order; both; modes near those of the sources for a stretch of a network;
+#: the decoder chooses anew for such a stretch, or for what a unit does for a while; loads where nothing must be loaded, or not;
+#: another mode, and its item for all or some that can use it; its own item for another that can use it.
+MODE, PLACE, BOTH, NEAR, STRETCH, UNIT, LOAD, SHARE, JOIN = range(9)
 
 
 @plain
@@ -54,7 +56,7 @@ class Walk(NamedTuple):
     """Where a search is.
 
     ``now``, ``best``, ``trial``: states, the last overwritten; ``at`` (2, P): start of every process in ``now``, and what it
-    waits for; ``level`` (4,): costs of ``now`` and ``best``, sum and number of what worse, but legal moves cost; ``tally`` (7,
+    waits for; ``level`` (4,): costs of ``now`` and ``best``, sum and number of what worse, but legal moves cost; ``tally`` (9,
     2): tries and gains of every kind of move; ``rng``: random numbers.
     """
 
@@ -70,7 +72,7 @@ class Walk(NamedTuple):
 class Manner(NamedTuple):
     """How a search goes on.
 
-    ``odds`` (7,): how likely each kind of move is, summed up; ``price`` (5,), ``taste``: what modes cost that the decoder
+    ``odds`` (9,): how likely each kind of move is, summed up; ``price`` (5,), ``taste``: what modes cost that the decoder
     chooses; ``worth``: scale of the cost of broken rules; ``rounds`` of moving starts about.
     """
 
@@ -82,78 +84,99 @@ class Manner(NamedTuple):
 
 
 @plain
-def anneal(g: Ground, x: Walk, w: Work, how: Manner, steps: int, hot: float, cold: float) -> None:
-    """Try ``steps`` moves; costs of ``hot`` at the beginning and ``cold`` at the end are accepted with probability 1/e."""
-    copy(x.now, x.trial)
+def anneal(
+    g: Ground,
+    x: Walk,
+    w: Work,
+    v: Window,
+    how: Manner,
+    low: int,
+    high: int,
+    steps: int,
+    hot: float,
+    cold: float,
+) -> None:
+    """Try ``steps`` moves; costs of ``hot`` at the beginning and ``cold`` at the end are accepted with probability 1/e.
+
+    Processes at places ``low`` to ``high - 1`` of the order are moved. If these are not all, costs are those of the window ``v``,
+    which was opened with this state.
+    """
+    whole = high - low == len(x.now.order)
+    copy(x.now, x.trial, 0, len(x.now.order))
     for step in range(steps):
         heat = hot * (cold / hot) ** (step / steps)
         draw, kind = uniform(x.rng), 0
         while kind < len(how.odds) - 1 and draw >= how.odds[kind]:
             kind += 1
-        if not _move(g, x.trial, x.at, x.rng, kind):
+        if not _move(g, x.trial, x.at, x.rng, kind, low, high):
             continue
-        play(g, x.trial, w, how.price, how.taste)
-        if how.rounds > 0:
-            settle(g, x.trial.order, w, how.rounds)
-        cost = cost_of(g, w, how.worth)
+        if whole:
+            play(g, x.trial, w, how.price, how.taste)
+            if how.rounds > 0:
+                settle(g, x.trial.order, w, how.rounds)
+            cost, fine = cost_of(g, w, how.worth), legal(g, w)
+        else:
+            play_window(g, x.trial, w, v, low, high, how.price, how.taste)
+            cost, fine = cost_between(g, x.trial, w, v, low, high, how.worth), True
         x.tally[kind, 0] += 1
-        worse, fine = cost - x.level[0], legal(g, w)
+        worse = cost - x.level[0]
         if fine and worse > 0.0:
             x.level[2] += worse
             x.level[3] += 1.0
         if worse <= 0.0 or uniform(x.rng) < np.exp(-worse / heat):
             x.tally[kind, 1] += worse < 0.0
-            for p in range(len(w.mode)):
+            for i in range(low, high):
+                p = x.trial.order[i]
                 x.trial.mode[p] = w.mode[p]
                 x.at[0, p], x.at[1, p] = w.start[p], w.why[p]
-            copy(x.trial, x.now)
+            copy(x.trial, x.now, low, high)
             x.level[0] = cost
             if fine and cost < x.level[1]:
                 x.level[1] = cost
-                copy(x.trial, x.best)
+                copy(x.trial, x.best, low, high)
         else:
-            copy(x.now, x.trial)
+            copy(x.now, x.trial, low, high)
 
 
 @plain
-def copy(a: State, b: State) -> None:
-    """Make ``b`` equal to ``a``."""
-    for i in range(len(a.order)):
-        b.order[i], b.rank[i], b.mode[i], b.fresh[i] = (
-            a.order[i], a.rank[i], a.mode[i], a.fresh[i],
-        )  # fmt: skip
+def look(g: Ground, s: State, w: Work, v: Window, how: Manner, low: int, high: int) -> float:
+    """Return what the places ``low`` to ``high - 1`` of a state cost between what is around them."""
+    open_window(g, s, w, v, low, high, how.price, how.taste)
+    play_window(g, s, w, v, low, high, how.price, how.taste)
+    return float(cost_between(g, s, w, v, low, high, how.worth))
+
+
+@plain
+def copy(a: State, b: State, low: int, high: int) -> None:
+    """Make ``b`` equal to ``a`` at these places of the order, and the processes there."""
+    for i in range(low, high):
+        p = a.order[i]
+        b.order[i], b.rank[p], b.mode[p], b.fresh[p] = p, i, a.mode[p], a.fresh[p]
 
 
 @plain_callee
-def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int) -> bool:
-    """Change something; False if nothing changed."""
-    p = below(rng, len(s.order))
-    if g.goal == MAKESPAN and uniform(rng) < 0.8:
+def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int, low: int, high: int) -> bool:
+    """Change something at these places; False if nothing changed."""
+    p = s.order[low + below(rng, high - low)]
+    if g.goal == MAKESPAN and high - low == len(s.order) and uniform(rng) < 0.8:
         p = _critical(g, s, at, rng)
     if kind == MODE:
         return bool(_other_mode(g, s, p, rng))
     if kind == PLACE:
-        return bool(_shift(g, s, p, rng))
+        return bool(_shift(g, s, p, rng, low, high))
     if kind == BOTH:
         changed = bool(_other_mode(g, s, p, rng))
-        return bool(_shift(g, s, p, rng)) or changed
+        return bool(_shift(g, s, p, rng, low, high)) or changed
     if kind == LOAD:
         if g.item[s.mode[p]] < 0:
             return False
         s.fresh[p] = 1 - s.fresh[p]
         return True
+    if kind in (SHARE, JOIN):
+        return bool(_share(g, s, p, kind, rng, low, high))
     length = 1 + below(rng, 2 << below(rng, 4))
     if kind == UNIT:
-        k = g.unit_set[s.mode[p]]
-        if k < 0:
-            return False
-        u, left = g.members[g.members_at[k] + below(rng, g.members_at[k + 1] - g.members_at[k])], length
-        for i in range(s.rank[p], len(s.order)):
-            q = s.order[i]
-            if left > 0 and g.first[q + 1] - g.first[q] > 1 and _on(g, s.mode[q], u):
-                s.mode[q] = FREE
-                left -= 1
-        return True
+        return bool(_clear(g, s, p, length, rng, high))
     changed = False
     for _ in range(length):
         if kind == NEAR:
@@ -165,7 +188,24 @@ def _move(g: Ground, s: State, at: IntArray, rng: AnyArray, kind: int) -> bool:
         if outs == 0:
             break
         p = g.target[g.out[g.out_at[p] + below(rng, outs)]]
+        if s.rank[p] >= high:
+            break
     return changed
+
+
+@plain_callee
+def _clear(g: Ground, s: State, p: int, length: int, rng: AnyArray, high: int) -> bool:
+    """Leave to the decoder where ``length`` processes run that use a unit of ``p``, from ``p`` on."""
+    k = g.unit_set[s.mode[p]]
+    if k < 0:
+        return False
+    u = g.members[g.members_at[k] + below(rng, g.members_at[k + 1] - g.members_at[k])]
+    for i in range(s.rank[p], high):
+        q = s.order[i]
+        if length > 0 and g.first[q + 1] - g.first[q] > 1 and _on(g, s.mode[q], u):
+            s.mode[q] = FREE
+            length -= 1
+    return True
 
 
 @plain_callee
@@ -210,6 +250,29 @@ def _other_mode(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
 
 
 @plain_callee
+def _share(g: Ground, s: State, p: int, kind: int, rng: AnyArray, low: int, high: int) -> bool:
+    """Let others use the item of a process, which takes another mode before if ``kind`` is :data:`SHARE`."""
+    changed = False
+    if kind == SHARE:
+        changed = bool(_other_mode(g, s, p, rng))
+    d = g.item[s.mode[p]]
+    if d < 0:
+        return changed
+    begin, end = g.users_at[d], g.users_at[d + 1]
+    all_of_them = kind == SHARE and below(rng, 2) == 0
+    one = begin + below(rng, end - begin)
+    for j in range(begin, end):
+        q = g.process[g.users[j]]
+        if s.mode[q] == g.users[j] or q == p or s.rank[q] < low or s.rank[q] >= high:
+            continue
+        if all_of_them or j == one or (kind == SHARE and below(rng, 2) == 0):
+            s.mode[q] = g.users[j]
+            s.fresh[q] = 0
+            changed = True
+    return changed
+
+
+@plain_callee
 def _nearest(g: Ground, s: State, p: int) -> bool:
     """Choose the mode whose units are nearest to those of the first source, the one with least energy among these."""
     if g.into_at[p + 1] == g.into_at[p]:
@@ -233,9 +296,9 @@ def _nearest(g: Ground, s: State, p: int) -> bool:
 
 
 @plain_callee
-def _shift(g: Ground, s: State, p: int, rng: AnyArray) -> bool:
+def _shift(g: Ground, s: State, p: int, rng: AnyArray, low: int, high: int) -> bool:
     """Move a process to another place in the order, after all that it needs and before all that need it."""
-    low, high, place = 0, len(s.order) - 1, s.rank[p]
+    high, place = high - 1, s.rank[p]
     for j in range(g.into_at[p], g.into_at[p + 1]):
         low = max(low, s.rank[g.source[g.into[j]]] + 1)
     for j in range(g.out_at[p], g.out_at[p + 1]):

@@ -8,7 +8,6 @@ import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
 from nmsolve.heuristics.schedule.decode import (
-    AREA,
     EARLIEST,
     END,
     ENERGY,
@@ -30,10 +29,12 @@ from nmsolve.heuristics.schedule.decode import (
     state_of,
     work_of,
 )
-from nmsolve.heuristics.schedule.moves import Manner, Walk, anneal, copy, cost_of, legal
+from nmsolve.heuristics.schedule.moves import LOAD, Manner, Walk, anneal, copy, cost_of, legal, look
+from nmsolve.heuristics.schedule.prices import mode_prices
 from nmsolve.heuristics.schedule.ranks import by_priority
-from nmsolve.heuristics.schedule.rules import NO_TASTE, heft, peft, published, ranks_of
+from nmsolve.heuristics.schedule.rules import NO_TASTE, heft, inserted, peft, published, ranks_of
 from nmsolve.heuristics.schedule.settle import settle
+from nmsolve.heuristics.schedule.windows import window_of
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
@@ -51,14 +52,21 @@ IDLE_ROUNDS = 6
 #: Seconds between two looks at the clock, about.
 PATIENCE = 0.1
 #: How likely each kind of move is (:mod:`nmsolve.heuristics.schedule.moves`), for lengths and for all else.
-ODDS_LENGTH = np.array([0.3, 0.4, 0.2, 0.0, 0.05, 0.05, 0.0])
-ODDS = np.array([0.25, 0.3, 0.1, 0.1, 0.15, 0.1, 0.0])
+ODDS_LENGTH = np.array([0.25, 0.35, 0.2, 0.0, 0.05, 0.05, 0.0, 0.05, 0.05])
+ODDS = np.array([0.15, 0.25, 0.1, 0.05, 0.1, 0.05, 0.0, 0.2, 0.1])
 #: Part of moves that load where nothing must be loaded, where memory is tight.
 LOADS = 0.02
 #: Parts of a tick's worth that modes cost per tick of a unit, when the decoder chooses for the first schedules.
 AREAS = (0.0, 0.3, 1.0, 2.0)
 #: What a tick costs, as a part of what a tick of an average mode costs otherwise.
 LITTLE = 0.3
+#: Processes of a stretch, moves per process, the heat as a part of what a move that is worse costs on average, and how much of it
+#: is left at the end; by how much a schedule may be worse than the best for a while.
+STRETCH, STEPS_STRETCH, HOT_STRETCH, COLD_STRETCH, SLIP = 120, 10, 0.002, 0.05, 0.0015
+#: Problems of so many processes are searched by stretches.
+MANY = 1500
+#: Prices of units in ticks of the end per tick of work: for the first schedules, and for modes that the decoder chooses later.
+PRICES, PRICE = (0.3, 1.0, 2.0, 3.0), 2.0
 #: Rounds of moving starts about at the end of an annealing.
 ROUNDS = 8
 
@@ -83,9 +91,13 @@ class ScheduleSearch:
         while idle < IDLE_ROUNDS and not context.should_stop():
             for answer in _known(context):
                 search.take(answer)
-            idle = 0 if search.improve(steps, HOT[idle % len(HOT)], context) else idle + 1
-            search.tell(context, "annealing")
-            steps = min(MOST_STEPS * problem.count, MORE * steps)
+            if search.by_stretches:
+                better = search.sweep(context)
+            else:
+                better = search.improve(steps, HOT[idle % len(HOT)], context)
+                steps = min(MOST_STEPS * problem.count, MORE * steps)
+            idle = 0 if better else idle + 1
+            search.tell(context, "stretches" if search.by_stretches else "annealing")
 
 
 def _known(context: Context) -> list[Schedule]:
@@ -107,19 +119,31 @@ class Search:
         odds = ODDS_LENGTH if self.ground.goal == MAKESPAN else ODDS
         if self.ground.tight.any():
             odds = (1 - LOADS) * odds
-            odds[-1] = LOADS
+            odds[LOAD] = LOADS
         self._odds = np.cumsum(odds)
+        self.window, self._taste = window_of(self.ground), NO_TASTE
         self._price = _prices(problem, self.ground.goal)
+
+    @property
+    def by_stretches(self) -> bool:
+        """Whether stretches of the order are searched, not the whole."""
+        many = self.problem.count >= MANY and len(self.problem.resources) == 0
+        return bool(many and np.isfinite(self.walk.level[1]))
 
     def greedy(self) -> list[Schedule]:
         """Return schedules by upward rank in which each process takes the mode that is cheapest so far."""
-        order = by_priority(self.problem, ranks_of(self.problem, self.ground))
+        rank, prices = ranks_of(self.problem, self.ground), mode_prices(self.problem)
+        if self.ground.goal in (MAKESPAN, TARDINESS):
+            self._taste = PRICE * prices
+        order = by_priority(self.problem, rank)
         state = state_of(order, np.full(self.problem.count, FREE))
-        prices = [self._price, *(np.array([1.0, area, 0.0, 0.0, 0.0]) for area in AREAS)]
+        lures = [self._price, *(np.array([1.0, area, 0.0, 0.0, 0.0]) for area in AREAS)]
         found = []
-        for price in prices:
+        for price in lures:
             play(self.ground, state, self._work, price, NO_TASTE)
             found.append(schedule_of(self._work))
+        for factor in PRICES:
+            found.append(inserted(self.problem, self.ground, self._work, rank, factor * prices))
         return found
 
     def take(self, answer: Schedule) -> None:
@@ -130,8 +154,8 @@ class Search:
             self._worth = 1.0 + float(self._work.value[self.ground.goal])
         cost, fine = cost_of(self.ground, self._work, self._worth), legal(self.ground, self._work)
         if cost < level[1] if fine else np.isinf(level[1]) and cost < level[0]:
-            copy(state, self.walk.now)
-            copy(state, self.walk.best)
+            self._copy(state, self.walk.now)
+            self._copy(state, self.walk.best)
             level[:2] = cost, cost if fine else np.inf
 
     def improve(self, steps: int, hot: float, context: Context) -> bool:
@@ -141,7 +165,7 @@ class Search:
         """
         x, before = self.walk, float(self.walk.level[1])
         if np.isfinite(before):
-            copy(x.best, x.now)
+            self._copy(x.best, x.now)
             x.level[0] = before
         self._play(x.now, 0)
         x.at[0], x.at[1] = self._work.start, self._work.why
@@ -156,6 +180,48 @@ class Search:
             if time.perf_counter() - since < PATIENCE:
                 chunk *= 2
         return bool(x.level[1] < before)
+
+    def sweep(self, context: Context) -> bool:
+        """Anneal stretches of the order by time, one after the other. Return True if a better schedule was found.
+
+        Needs a legal state, and a problem without resources. A stretch is kept if the whole schedule is not worse, or hardly.
+        """
+        x, before = self.walk, float(self.walk.level[1])
+        self._play(x.best, 0)
+        self._copy(state_from(self.problem, schedule_of(self._work)), x.now)
+        x.now.fresh[:] = x.best.fresh
+        self._play(x.now, self._rounds)
+        x.level[0] = cost_of(self.ground, self._work, self._worth)
+        part = x._replace(best=_twin(x.now), level=np.zeros(4))
+        for low in range(0, max(1, self.problem.count - STRETCH // 2), STRETCH // 2):
+            if context.should_stop():
+                break
+            keep = _twin(x.now)
+            self._stretch(part, low, min(low + STRETCH, self.problem.count))
+            self._play(part.best, self._rounds)
+            cost, fine = cost_of(self.ground, self._work, self._worth), legal(self.ground, self._work)
+            if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):
+                self._copy(keep, x.now)
+                continue
+            self._copy(part.best, x.now)
+            x.level[0] = cost
+            if fine and cost < x.level[1]:
+                x.level[1] = cost
+                self._copy(x.now, x.best)
+        return bool(x.level[1] < before)
+
+    def _stretch(self, part: Walk, low: int, high: int) -> None:
+        """Anneal the places ``low`` to ``high - 1`` of the order of ``part.now``; ``part.best`` takes the best."""
+        g, w, v = self.ground, self._work, self.window
+        how = Manner(self._odds, self._price, self._taste, self._worth, 0)
+        self._copy(part.now, part.best)
+        part.level[:] = 0.0
+        part.level[:2] = look(g, part.now, w, v, how, low, high)
+        cold = 1e-9 * self._worth
+        anneal(g, part, w, v, how, low, high, SAMPLE, cold, cold)
+        hot = HOT_STRETCH * float(part.level[2] / max(1.0, part.level[3]))
+        hot = max(hot, cold)
+        anneal(g, part, w, v, how, low, high, STEPS_STRETCH * (high - low), hot, COLD_STRETCH * hot)
 
     def tell(self, context: Context, move: str) -> None:
         """Offer the best legal schedule, if it is new."""
@@ -177,8 +243,11 @@ class Search:
         settle(self.ground, state.order, self._work, rounds)
 
     def _anneal(self, steps: int, hot: float, cold: float) -> None:
-        how = Manner(self._odds, self._price, NO_TASTE, self._worth, self._rounds)
-        anneal(self.ground, self.walk, self._work, how, steps, hot, cold)
+        how = Manner(self._odds, self._price, self._taste, self._worth, self._rounds)
+        anneal(self.ground, self.walk, self._work, self.window, how, 0, self.problem.count, steps, hot, cold)
+
+    def _copy(self, a: State, b: State) -> None:
+        copy(a, b, 0, self.problem.count)
 
 
 def _twin(state: State) -> State:
@@ -203,5 +272,4 @@ def _prices(problem: ScheduleProblem, goal: int) -> FloatArray:
     }
     for k, mean in what.items():
         price[END] += LITTLE * price[k] * mean / length
-    price[AREA] = 0.2 * price[END] if goal in (MAKESPAN, TARDINESS) else 0.0
     return price
