@@ -28,6 +28,7 @@ _ROUTE, _PIPE = "test_strength_routing.py::test_", "test_strength_pipeline.py::t
 _JOINT, _TURNS = "test_strength_joint.py::test_", "test_strength_routed.py::test_"
 _RUN = "test_strength_run.py::test_"
 _ASSIGN, _T, _U = "test_strength_assign.py::test_", "heuristics/assignment/", "solvers/assignment/"
+_SCHED, _L = "test_strength_schedule.py::test_", "heuristics/schedule/"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -382,4 +383,15 @@ MUTATIONS = [
              "EFFORT, IDLE = 100, 24", "EFFORT, IDLE = 1, 1"),
     Mutation("list-schedule", "only the start", _ASSIGN + "list_schedule", _T + "list_schedule.py",
              "while idle < IDLE and not context.should_stop():", "while False:"),
+    Mutation("activity-lists", "random lists only", _SCHED + "activity_lists", _L + "genetic.py",
+             "while search.breed(context):", "while False:"),
+    Mutation("activity-lists", "no justification", _SCHED + "activity_lists_justified", _L + "genetic_breed.py",
+             "    while True:\n        before = now", "    while False:\n        before = now"),
+    Mutation("tabu-blocks", "no moves", _SCHED + "tabu_blocks", _L + "tabu_blocks.py",
+             "    for _ in range(moves):\n        if w.counts[IDLE] >= patience:",
+             "    for _ in range(0):\n        if w.counts[IDLE] >= patience:"),
+    Mutation("tabu-blocks", "nothing is tabu", _SCHED + "tabu_blocks", _L + "tabu_blocks.py",
+             "free = w.until[m] <= w.counts[MOVES]", "free = True"),
+    Mutation("tabu-blocks", "starts from earliest ends only", _SCHED + "tabu_blocks_even_loads", _L + "tabu.py",
+             "squares = below(self._rng, 1 + SQUARES)", "squares = 0"),
 ]  # fmt: skip
