@@ -120,4 +120,11 @@ def random_schedule(problem: ScheduleProblem, seed: int) -> Schedule:
         fewer[p] = False
         if rng.random() < 0.7 and schedule_complaint(problem, Schedule(mode, start, fewer)) is None:
             loaded[p] = False
+    # close some of the gaps that loads have left
+    for p in np.argsort(start, kind="stable").tolist():
+        for _ in range(int(rng.integers(0, 8))):
+            start[p] -= 1
+            if schedule_complaint(problem, answer) is not None:
+                start[p] += 1
+                break
     return answer
