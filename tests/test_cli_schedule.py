@@ -125,7 +125,7 @@ def test_score_and_gap_read_schedules_by_hand(answered: Path, tmp_path: Path, ca
     """Processes, units and starts are enough: modes, queues and intervals follow."""
     file = json.loads((answered / "out" / "schedule.json").read_text())
     rows = [{k: p[k] for k in ("process", "units", "start", "load")} for p in file["processes"]]
-    hand = tmp_path / "schedule.json"
+    hand = tmp_path / "mine.json"
     hand.write_text(json.dumps({"processes": rows}))
     code, text, _ = call("score", hand, "--graph", answered / "three.json", "--json")
     assert code == 0 and json.loads(text)["scores"]["makespan"] == 20
@@ -182,6 +182,9 @@ def test_a_front_is_written_and_verified(tmp_path: Path, call: Called) -> None:
     front = json.loads((out / "pareto.json").read_text())
     assert front["command"] == "schedule" and front["points"][0]["schedule"] == "point-1.json"
     assert call("verify", out, "--bound")[0] in (0, 6)
+    code, text, _ = call("score", out / "point-1.json", "--json")
+    least = front["points"][0]["values"]["makespan"]
+    assert code == 0 and json.loads(text)["scores"]["makespan"] == least
     content = json.loads((out / "point-1.json").read_text())
     content["processes"][0]["start"] += 1
     (out / "point-1.json").write_text(json.dumps(content))
@@ -251,6 +254,25 @@ def test_a_bench_runs_the_built_in_suite(tmp_path: Path, call: Called) -> None:
     told = ("--methods", "heft", "--seeds", 1, "-t", "5s", "--only", "networks-3x5", "-o", tmp_path / "bench")
     code, _, error = call("bench", "schedules", *told)
     assert code == 0, error
+
+
+def test_what_is_proved_impossible_ends_with_4(tmp_path: Path, call: Called) -> None:
+    """Only trying orders shows it: longest paths and the work of the unit leave room."""
+    tasks, out = one_unit(tmp_path / "t.json", (15, 12), release=6), tmp_path / "out"
+    code, text, error = call("schedule", tasks, "--engines", "heft,schedule-cpsat", "-t", "1h", "-o", out)
+    assert code == 4 and "Proved: no schedule" in text and "nmsolve explain schedule" in error
+    assert json.loads((out / "report.json").read_text())["status"] == "infeasible"
+    assert not (out / "schedule.json").exists() and call("verify", out)[0] == 2
+    code, text, _ = call("resume", out)
+    assert code == 0 and "nothing is left to do" in text
+
+
+def test_exact_models_are_written(tmp_path: Path, call: Called) -> None:
+    tasks, models = one_unit(tmp_path / "t.json", (15, 15)), tmp_path / "models"
+    told = ("--engines", "heft", "-t", "1h", "-o", tmp_path / "out")
+    assert call("schedule", tasks, "--write-model", models, *told)[0] == 0
+    names = {p.name for p in models.iterdir()}
+    assert names == {f"schedule{ending}" for ending in (".lp", ".mps", ".cpsat.pb", ".cpsat.pbtxt")}
 
 
 @pytest.mark.parametrize(

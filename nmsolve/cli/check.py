@@ -37,7 +37,7 @@ def run_score(o: ScoreOptions) -> int:
     from nmsolve.cli.check_schedule import run_score_schedule, schedule_file
     from nmsolve.hw.scores import score
 
-    scheduled = schedule_file(o.mapping)
+    scheduled = schedule_file(o.mapping, o.graph)
     if scheduled is not None:
         return run_score_schedule(scheduled, o)
     assigned = assign_file(o.mapping, o.graph)

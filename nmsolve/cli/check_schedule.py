@@ -41,18 +41,34 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.schedule.queues import Queues
 
-REPORT, ANSWER, CERTIFICATES = "report.json", "schedule.json", "certificates.json"
+REPORT, ANSWER, CERTIFICATES, FRONT = "report.json", "schedule.json", "certificates.json", "pareto.json"
 #: What is said of the second evaluator.
 HOW = "played through"
 
 
-def schedule_file(path: Path) -> Path | None:
-    """Return the schedule that ``path``, a file or the folder of a run, is about; None if it is about something else."""
+def schedule_file(path: Path, tasks: Path | None = None) -> Path | None:
+    """Return the schedule that ``path``, a file or the folder of a run, is about; None if it is about something else.
+
+    ``tasks`` : of what it is; a file with networks is a schedule whatever its name
+    """
+    from nmsolve.cli.info_schedule import is_tasks
     from nmsolve.cli.schedule_problem import is_schedule
 
     if path.is_dir():
         return path / ANSWER if is_schedule(path) else None
-    return path if path.name == ANSWER or (path.name == BETTER and is_schedule(path.parent)) else None
+    beside = path.name == BETTER and is_schedule(path.parent)
+    own = path.name == ANSWER or beside or _is_point(path)
+    return path if own or (tasks is not None and tasks.is_file() and is_tasks(tasks)) else None
+
+
+def _is_point(path: Path) -> bool:
+    """Return whether a file is a point of a front of schedules."""
+    from nmsolve.cli.loading import read_object
+    from nmsolve.cli.schedule_problem import COMMAND
+
+    front = path.parent / FRONT
+    named = path.name.startswith("point-") and front.exists()
+    return named and read_object(front).get("command") == COMMAND
 
 
 class ScheduleBounds(WholeBounds):
@@ -282,8 +298,8 @@ def inputs_of(path: Path, o: ScoreOptions | GapOptions) -> ScheduleInputs:
         "tasks": opt.whole(o.graph), "machine": opt.machine(o.machine), "objective": getattr(o, "objective", None),
     }  # fmt: skip
     said = {k: v for k, v in named.items() if v is not None}
-    beside = path.parent / REPORT
-    if path.name in (ANSWER, BETTER) and beside.exists():
+    beside = path.parent / (FRONT if _is_point(path) else REPORT)
+    if (path.name in (ANSWER, BETTER) and beside.exists()) or beside.name == FRONT:
         inputs = read_inputs(beside)[1]
         if said.get("objective", inputs.objective) != inputs.objective:
             said |= {"before": ()}

@@ -40,7 +40,7 @@ def run_gap(o: GapOptions) -> int:
     from nmsolve.solvers.mapping.api import bound_mapping
     from nmsolve.solvers.mapping.task import MappingTask
 
-    scheduled = schedule_file(o.mapping)
+    scheduled = schedule_file(o.mapping, o.graph)
     if scheduled is not None:
         return _gap_of_schedule(o, scheduled)
     assigned = assign_file(o.mapping, o.graph)
