@@ -82,6 +82,14 @@ CANNOT = {
         file(net(step("x", 4, sets=["u1"]), step("y", 4, sets=["u1", ["u1", "u2"]]), period=6)),
         "network 'a' with a period of 6: unit 'u1' alone has at least 8 ticks of work in 6 ticks: 2 too few",
     ),
+    "period, work of an interaction": (
+        file(
+            net(step("y", 1, sets=["u2"]), period=6),
+            net(step("x", 4, sets=["u1"]), name="b", period=6),
+            interactions=[meeting(span=3, sets={"a": ["u1"], "b": ["u1"]})],
+        ),
+        "network 'b' with a period of 6: unit 'u1' alone has at least 7 ticks of work in 6 ticks: 1 too few",
+    ),
     "periods of two networks": (
         file(net(step("x", 4, sets=["u1"]), period=6), net(step("x", 5, sets=["u1"]), name="b", period=12)),
         "all networks with deadlines: unit 'u1' alone has at least 13 ticks of work in 12 ticks: 1 too few",

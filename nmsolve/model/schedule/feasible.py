@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from nmsolve.model.errors import DoesNotFitError
+from nmsolve.model.schedule.build import MOST_UNITS
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.model.schedule.statement import Stated
 from nmsolve.model.types import AnyArray, IntArray
@@ -24,10 +28,13 @@ def require_feasible(stated: Stated, where: str) -> None:
     if (problem.deadline >= NEVER).all():
         return
     _require_deadlines(stated, where)
-    for k in np.unique(problem.task[problem.task >= 0]).tolist():
-        if stated.periods and stated.periods[k]:
-            _require_work(stated, k, where)
-    _require_all_work(problem, where)
+    work = _work_of(problem)
+    if stated.periods:
+        _require_periods(stated, work, where)
+    mine = np.flatnonzero(problem.deadline < NEVER)
+    _require_room(
+        problem, work, mine, np.zeros(len(mine), np.int64), lambda _: "all networks with deadlines", where
+    )
 
 
 def earliest_ends(problem: ScheduleProblem) -> tuple[IntArray, IntArray]:
@@ -109,60 +116,91 @@ def _ticks(count: int) -> str:
     return "1 tick" if count == 1 else f"{count:,} ticks"
 
 
-def _require_work(stated: Stated, task: int, where: str) -> None:
-    """One frame of a network must fit between its release and its deadline."""
-    problem = stated.problem
-    mine = np.flatnonzero(((problem.task == task) | (problem.partner == task)) & (stated.frame == 0))
-    name, period = problem.tasks[task], stated.periods[task]
-    _require_room(problem, mine, f"network {name!r} with a period of {period:,}", where)
+class _Work(NamedTuple):
+    """Work that no choice of modes avoids.
+
+    Attributes
+    ----------
+    least : (P,) unit ticks
+    process, unit, span : (F,) what every mode of a process puts on one unit, in ticks at least
+    """
+
+    least: IntArray
+    process: IntArray
+    unit: IntArray
+    span: IntArray
 
 
-def _require_all_work(problem: ScheduleProblem, where: str) -> None:
-    mine = np.flatnonzero(problem.deadline < NEVER)
-    _require_room(problem, mine, "all networks with deadlines", where)
-
-
-def _require_room(problem: ScheduleProblem, mine: IntArray, who: str, where: str) -> None:
-    """Refuse processes whose work does not fit between the first release and the last deadline, on all units or on one."""
-    last = int(problem.deadline[mine].max(initial=0))
-    if not len(mine) or last >= NEVER or not problem.units.count:
-        return
-    window = last - int(problem.release[mine].min())
-    m, size = problem.modes, np.diff(problem.sets.indptr)
-    work = m.span * np.where(m.unit_set >= 0, np.append(size, 0)[m.unit_set], 0)
-    least = np.minimum.reduceat(work, m.first[:-1])[mine]
-    total, units = int(least.sum()), problem.units.count
-    if total > window * units:
-        raise DoesNotFitError(
-            f"{who}: the work takes at least {total:,} unit ticks, {units} units have {window * units:,} in {window:,} ticks: "
-            f"{total - window * units:,} too few", where, "longer periods or less work",
-        )  # fmt: skip
-    u, load = _most_forced(problem, mine)
-    if load > window:
-        raise DoesNotFitError(
-            f"{who}: unit {problem.units.names[u]!r} alone has at least {load:,} ticks of work in {window:,} ticks: "
-            f"{load - window:,} too few", where, "longer periods, less work or more unit sets",
-        )  # fmt: skip
-
-
-def _most_forced(problem: ScheduleProblem, mine: IntArray) -> tuple[int, int]:
-    """Return the unit with the most work that every mode of a process puts on it, and that work."""
+def _work_of(problem: ScheduleProblem) -> _Work:
     m, sets = problem.modes, problem.sets
-    chosen = np.zeros(problem.count, bool)
-    chosen[mine] = True
-    modes = np.flatnonzero(chosen[m.process] & (m.unit_set >= 0))
-    size = np.diff(sets.indptr)[m.unit_set[modes]]
-    if size.sum() > MOST_PAIRS:
-        return 0, 0
-    first = np.repeat(sets.indptr[:-1][m.unit_set[modes]] - np.cumsum(size) + size, size)
-    unit = sets.members[np.arange(int(size.sum())) + first]
-    pair, times = np.unique(
-        np.repeat(m.process[modes], size) * problem.units.count + unit, return_counts=True
-    )
+    size = np.append(np.diff(sets.indptr), 0)[m.unit_set] * (m.unit_set >= 0)
+    least = np.minimum.reduceat(m.span * size, m.first[:-1])
+    span = np.minimum.reduceat(m.span, m.first[:-1])
+    total = int(size.sum())
+    if total > MOST_PAIRS or not total:
+        return _Work(least, *(np.zeros(0, np.int64) for _ in range(3)))
+    first = np.repeat(np.append(sets.indptr[:-1], 0)[m.unit_set] - np.cumsum(size) + size, size)
+    unit = sets.members[np.arange(total) + first]
+    pair, times = np.unique(np.repeat(m.process, size) * problem.units.count + unit, return_counts=True)
     process, unit = np.divmod(pair, problem.units.count)
     always = times == np.diff(m.first)[process]
-    span = np.minimum.reduceat(m.span, m.first[:-1])
-    load = np.zeros(problem.units.count, np.int64)
-    np.add.at(load, unit[always], span[process[always]])
-    u = int(load.argmax())
-    return u, int(load[u])
+    return _Work(least, process[always], unit[always], span[process[always]])
+
+
+def _require_periods(stated: Stated, work: _Work, where: str) -> None:
+    """One frame of every periodic network must fit between its release and its deadline; interactions count for both networks."""
+    problem, periods = stated.problem, np.array(stated.periods, np.int64)
+    members = [np.flatnonzero((one >= 0) & (stated.frame == 0)) for one in (problem.task, problem.partner)]
+    mine = np.concatenate(members)
+    task = np.concatenate([problem.task[members[0]], problem.partner[members[1]]])
+    kept = periods[task] > 0
+
+    def who(k: int) -> str:
+        return f"network {problem.tasks[k]!r} with a period of {periods[k]:,}"
+
+    _require_room(problem, work, mine[kept], task[kept], who, where)
+
+
+def _require_room(
+    problem: ScheduleProblem, work: _Work, mine: IntArray, group: IntArray, who: Callable[[int], str], where: str
+) -> None:  # fmt: skip
+    """Refuse groups of processes whose work does not fit between the first release and the last deadline, on all units or on one.
+
+    Parameters
+    ----------
+    mine, group : (N,) processes with deadlines, and the group of each
+    who : words for a group
+    """
+    units = problem.units.count
+    if not len(mine) or not units:
+        return
+    count = int(group.max()) + 1
+    begin, last = np.full(count, NEVER), np.zeros(count, np.int64)
+    np.minimum.at(begin, group, problem.release[mine])
+    np.maximum.at(last, group, problem.deadline[mine])
+    window = np.where(last >= NEVER, NEVER // MOST_UNITS, last - begin)
+    total = np.zeros(count, np.int64)
+    np.add.at(total, group, work.least[mine])
+    if (total > window * units).any():
+        k = int(np.argmax(total > window * units))
+        have, ticks = int(window[k]) * units, _ticks(int(window[k]))
+        raise DoesNotFitError(
+            f"{who(k)}: the work takes at least {total[k]:,} unit ticks, {units} units have {have:,} in {ticks}: "
+            f"{total[k] - have:,} too few", where, "longer periods or less work",
+        )  # fmt: skip
+    order = np.argsort(mine, kind="stable")
+    low, high = (np.searchsorted(mine[order], work.process, side=side) for side in ("left", "right"))
+    row = np.repeat(np.arange(len(work.process)), high - low)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)
+    owner = group[order[low[row] + within]]
+    place, at = np.unique(owner * units + work.unit[row], return_inverse=True)
+    load = np.zeros(len(place), np.int64)
+    np.add.at(load, at, work.span[row])
+    full = np.flatnonzero(load > window[place // units])
+    if len(full):
+        k, u = divmod(int(place[full[0]]), units)
+        raise DoesNotFitError(
+            f"{who(k)}: unit {problem.units.names[u]!r} alone has at least {load[full[0]]:,} ticks of work in "
+            f"{_ticks(int(window[k]))}: {load[full[0]] - window[k]:,} too few", where,
+            "longer periods, less work or more unit sets",
+        )  # fmt: skip
