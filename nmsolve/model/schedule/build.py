@@ -15,7 +15,7 @@ MOST_PROCESSES, MOST_UNITS = 2**18, 4096
 #: Most modes, and most units in all sets together.
 MOST_MODES, MOST_MEMBERS = 2**22, 2**20
 #: Bytes of a file that states a scheduling problem.
-MOST_BYTES = 2**28
+MOST_BYTES = 2**27
 
 
 def whole(values: Sequence[int]) -> IntArray:
