@@ -51,14 +51,14 @@ def schedule_file(path: Path, tasks: Path | None = None) -> Path | None:
 
     ``tasks`` : of what it is; a file with networks is a schedule whatever its name
     """
-    from nmsolve.cli.info_schedule import is_tasks
     from nmsolve.cli.schedule_problem import is_schedule
+    from nmsolve.model.schedule.files import is_schedule_file
 
     if path.is_dir():
         return path / ANSWER if is_schedule(path) else None
     beside = path.name == BETTER and is_schedule(path.parent)
     own = path.name == ANSWER or beside or _is_point(path)
-    return path if own or (tasks is not None and tasks.is_file() and is_tasks(tasks)) else None
+    return path if own or (tasks is not None and tasks.is_file() and is_schedule_file(tasks)) else None
 
 
 def _is_point(path: Path) -> bool:
