@@ -16,17 +16,24 @@ from nmsolve.solvers.schedule import moments, rules
 from nmsolve.solvers.schedule.data import ScheduleData
 from nmsolve.solvers.schedule.moments import Moments
 from nmsolve.solvers.schedule.rules import Choice
+from nmsolve.solvers.schedule.turns import SUMS, Setting
 from nmsolve.solvers.search.rows import Built, CpSatRows
 from nmsolve.solvers.search.scaling import Scale
 
 
 def build(
-    data: ScheduleData, *, start: Schedule | None = None, bound: float = 0.0, below: float = np.inf
+    data: ScheduleData,
+    setting: Setting = SUMS,
+    *,
+    start: Schedule | None = None,
+    bound: float = 0.0,
+    below: float = np.inf,
 ) -> Built:
     """State the problem for CP-SAT.
 
     Parameters
     ----------
+    setting : how CP-SAT is to run
     start : a schedule to begin with, as a hint
     bound : a proven lower bound on the objective, added as a row
     below : no answer above this is of interest
@@ -36,7 +43,14 @@ def build(
     least = claim.floor_row(bound) or 0
     v = rules.choose(rows, data)
     at = moments.make_moments(rows, data, v, least if problem.objective == "makespan" else 0)
-    for rule in (moments.dependencies, moments.units, moments.resources, moments.items, moments.memory):
+    for rule in (
+        moments.paths,
+        moments.dependencies,
+        moments.units,
+        moments.resources,
+        moments.items,
+        moments.memory,
+    ):
         rule(rows, data, v, at)
     if "tardiness" in data.stated:
         moments.lateness(rows, data, v, at)
@@ -57,7 +71,9 @@ def build(
     if start is not None:
         hint(rows, data, v, at, start)
     read = partial(_read, data, v, at)
-    return Built(rows.model, claim, lambda value: read(lambda x: int(value(x))), data, (v, at), read)
+    return Built(
+        rows.model, claim, lambda value: read(lambda x: int(value(x))), data, (v, at), read, setting.level, setting.flags
+    )  # fmt: skip
 
 
 def _read(data: ScheduleData, v: Choice, at: Moments, value: Callable[[Any], int]) -> IntArray:

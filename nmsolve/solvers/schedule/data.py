@@ -117,7 +117,7 @@ class ScheduleData:
     @cached_property
     def least_delay(self) -> IntArray:
         """(E,) the delay of every edge at least."""
-        return np.array([min(pair.delay for pair in some) for some in self.pairs], np.int64)
+        return np.array([delay.min() for _, _, delay in self._tables], np.int64)
 
     @cached_property
     def shortest(self) -> IntArray:
@@ -134,26 +134,63 @@ class ScheduleData:
         return spans
 
     @cached_property
-    def head(self) -> IntArray:
-        """(P,) start of every process at least: releases and paths."""
-        head = self.problem.release.copy()
-        e, (indptr, into) = self.problem.edges, self.problem.before
+    def _tables(self) -> list[tuple[int, int, IntArray]]:
+        """Source, target and delays (modes of the source, modes of the target) of every edge."""
+        e, first, found = self.problem.edges, self.problem.modes.first, list[tuple[int, int, IntArray]]()
+        for k, (p, q) in enumerate(zip(e.source.tolist(), e.target.tolist(), strict=True)):
+            a, b = np.arange(first[p], first[p + 1]), np.arange(first[q], first[q + 1])
+            many = np.full((len(a), len(b)), k)
+            found.append((p, q, self.problem.delay(many, a[:, None] + 0 * b, b + 0 * a[:, None])))
+        return found
+
+    @cached_property
+    def first_start(self) -> IntArray:
+        """(M,) start of every mode at least: releases, its load where nobody else can have done that, and paths."""
+        m = self.problem.modes
+        alone = np.array([d >= 0 and len(self.users[d]) == 1 for d in m.item.tolist()], bool)
+        begin = self.problem.earliest[m.process]
+        first = np.maximum(self.problem.release[m.process], begin + np.where(alone, self.load, 0))
+        indptr, into = self.problem.before
         for q in self.problem.order.tolist():
+            own = slice(int(m.first[q]), int(m.first[q + 1]))
             for k in into[indptr[q] : indptr[q + 1]].tolist():
-                p = int(e.source[k])
-                head[q] = max(int(head[q]), int(head[p] + self.shortest[p] + self.least_delay[k]))
-        return head
+                p, _, delay = self._tables[k]
+                of = slice(int(m.first[p]), int(m.first[p + 1]))
+                ready = (first[of] + m.span[of])[:, None] + delay
+                first[own] = np.maximum(first[own], ready.min(axis=0))
+        return first
+
+    @cached_property
+    def following(self) -> IntArray:
+        """(M,) ticks between the end of every mode and the end of everything at least: paths."""
+        m = self.problem.modes
+        following = np.zeros(m.count, np.int64)
+        indptr, out = self.problem.after
+        for p in self.problem.order[::-1].tolist():
+            own = slice(int(m.first[p]), int(m.first[p + 1]))
+            for k in out[indptr[p] : indptr[p + 1]].tolist():
+                _, q, delay = self._tables[k]
+                of = slice(int(m.first[q]), int(m.first[q + 1]))
+                following[own] = np.maximum(following[own], (delay + m.span[of] + following[of]).min(axis=1))
+        return following
+
+    @cached_property
+    def users(self) -> list[set[int]]:
+        """Of every item, the processes that can need it."""
+        process = self.problem.modes.process
+        return [{int(process[m]) for m in some} for some in self.uses]
+
+    @cached_property
+    def head(self) -> IntArray:
+        """(P,) start of every process at least."""
+        heads: IntArray = np.minimum.reduceat(self.first_start, self.problem.modes.first[:-1])
+        return heads
 
     @cached_property
     def tail(self) -> IntArray:
-        """(P,) ticks between the end of every process and the end of everything at least: paths."""
-        tail = np.zeros(self.problem.count, np.int64)
-        e, (indptr, out) = self.problem.edges, self.problem.after
-        for p in self.problem.order[::-1].tolist():
-            for k in out[indptr[p] : indptr[p + 1]].tolist():
-                q = int(e.target[k])
-                tail[p] = max(int(tail[p]), int(tail[q] + self.shortest[q] + self.least_delay[k]))
-        return tail
+        """(P,) ticks between the end of every process and the end of everything at least."""
+        tails: IntArray = np.minimum.reduceat(self.following, self.problem.modes.first[:-1])
+        return tails
 
     @cached_property
     def last(self) -> IntArray:

@@ -11,6 +11,7 @@ from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip, ticks
 from nmsolve.solvers.schedule.data import schedule_data
+from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.rows import Built
 from nmsolve.solvers.search.write_model import require_statable
@@ -78,10 +79,15 @@ class ScheduleCpSat:
         return refusal(problem)
 
     def run(self, problem: ScheduleProblem, context: Context) -> None:
-        """Solve the model; schedules and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
-        start, best, most = _known(problem, context)
-        built = cpsat.build(schedule_data(problem, most), start=start, bound=context.bound(), below=best)
-        run_model(built, "cpsat", self.name, context, worth(problem))
+        """Solve the model in turns; schedules and bounds are forwarded as they come. CP-SAT's own status is the certificate."""
+        settings, number, status = settings_of(problem), 0, "unknown"
+        while status not in ("optimal", "infeasible") and not context.should_stop():
+            turn = Turn(context, seconds_of(number, len(settings), context.time_left()))
+            start, best, most = _known(problem, context)
+            data, setting = schedule_data(problem, most), settings[number % len(settings)]
+            built = cpsat.build(data, setting, start=start, bound=context.bound(), below=best)
+            status = run_model(built, "cpsat", self.name, turn, worth(problem))  # type: ignore[arg-type]
+            number += 1
 
 
 class ScheduleHighs:

@@ -49,7 +49,8 @@ class Moments:
 
 def make_moments(rows: CpSatRows, data: ScheduleData, v: Choice, least: int) -> Moments:
     """Make starts, begins, ends and the makespan. A process ends when its span is over, ``end[p] = start[p] + sum span x``;
-    it takes its units from ``begin[p] = start[p] - sum load loaded`` on; it starts after its release and ends by its deadline.
+    it takes its units from ``begin[p] = start[p] - sum load loaded`` on; that is not before ``earliest``. It starts after
+    its release and ends by its deadline.
     """
     at, model, m = Moments(), rows.model, data.problem.modes
     for p in range(data.problem.count):
@@ -62,10 +63,12 @@ def make_moments(rows: CpSatRows, data: ScheduleData, v: Choice, least: int) -> 
         span = rows.dot([m.span[k] for k in own], [v.x[k] for k in own])
         loads = [k for k in own if k in v.loaded and data.load[k]]
         at.start.append(start)
-        at.end.append(_named(rows, start + span, int(data.last[p]), len(own) > 1, f"end[{p}]"))
+        at.end.append(_named(rows, start + span, first, int(data.last[p]), len(own) > 1, f"end[{p}]"))
         if loads:
             load = rows.dot([data.load[k] for k in loads], [v.loaded[k] for k in loads])
-            at.begin.append(_named(rows, start - load, last, True, f"begin[{p}]"))
+            at.begin.append(
+                _named(rows, start - load, int(data.problem.earliest[p]), last, True, f"begin[{p}]")
+            )
         else:
             at.begin.append(start)
     v.whole = model.new_int_var(min(least, data.most), data.most, "makespan")
@@ -74,13 +77,30 @@ def make_moments(rows: CpSatRows, data: ScheduleData, v: Choice, least: int) -> 
     return at
 
 
-def _named(rows: CpSatRows, moment: Any, most: int, several: bool, name: str) -> Any:
-    """Return a variable from 0 to ``most`` that equals ``moment`` where that has several terms; else ``moment`` itself."""
+def _named(rows: CpSatRows, moment: Any, least: int, most: int, several: bool, name: str) -> Any:
+    """Return a variable from ``least`` to ``most`` that equals ``moment``, if that has several terms; else ``moment`` itself."""
     if not several:
         return moment
-    one = rows.model.new_int_var(0, max(0, most), name)
+    one = rows.model.new_int_var(least, max(least, most), name)
     rows.model.add(one == moment)
     return one
+
+
+def paths(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments) -> None:
+    """What longest paths say of the mode chosen: ``start[p] >= sum first_start x``, ``end[p] + sum following x <= whole``; a mode
+    with which nothing ends in time is not chosen.
+    """
+    m, model = data.problem.modes, rows.model
+    for p in range(data.problem.count):
+        own = data.modes_of(p)
+        first, after = data.first_start[own], data.following[own]
+        for k, early, late in zip(own, first.tolist(), after.tolist(), strict=True):
+            if early + int(m.span[k]) + late > data.most:
+                rows.add(v.x[k] == 0)
+        if len(own) > 1 and (first > first.min()).any():
+            model.add(at.start[p] >= rows.dot(first.tolist(), [v.x[k] for k in own]))
+        if len(own) > 1 and (after > after.min()).any():
+            model.add(at.end[p] + rows.dot(after.tolist(), [v.x[k] for k in own]) <= v.whole)
 
 
 def dependencies(rows: CpSatRows, data: ScheduleData, v: Choice, at: Moments) -> None:

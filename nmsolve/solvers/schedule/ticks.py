@@ -42,7 +42,7 @@ def keys(data: ScheduleData) -> list[Key]:
     for k, p in enumerate(m.process.tolist()):
         last = int(data.last[p] - m.span[k])
         for loaded in (0, 1) if m.item[k] >= 0 else (0,):
-            first = max(int(data.head[p]), int(data.load[k]) * loaded)
+            first = max(int(data.head[p]), int(data.problem.earliest[p] + data.load[k] * loaded))
             found += [(k, loaded, t) for t in range(first, last + 1)]
     return found
 

@@ -70,6 +70,8 @@ def solve(
 
     solver = new_solver(seconds, workers, seed, effort)
     solver.parameters.linearization_level = built.level if level is None else level
+    for name, setting in built.flags.items():
+        setattr(solver.parameters, name, setting)
 
     class Listener(cp_model.CpSolverSolutionCallback):  # type: ignore[misc]
         def __init__(self, tell: Tell) -> None:

@@ -27,8 +27,8 @@ def within(context: Context) -> dict[str, Any]:
     }
 
 
-def run_model(built: Any, solver: str, name: str, context: Context, worth: Worth) -> None:
-    """Solve a built model and tell ``context`` what is found and proved, as engine ``name``.
+def run_model(built: Any, solver: str, name: str, context: Context, worth: Worth) -> str:
+    """Solve a built model and tell ``context`` what is found and proved, as engine ``name``; how it ended, in small letters.
 
     The solver's own status is the certificate. That there is no solution is reported as a bound of ``inf``.
 
@@ -39,10 +39,10 @@ def run_model(built: Any, solver: str, name: str, context: Context, worth: Worth
 
     Raises
     ------
-    BackendError : the model is invalid, or called infeasible although a solution is known
+    BackendError : the model is invalid, its best answer breaks a rule, or it is called infeasible although a solution is known
     """
     if context.should_stop():
-        return
+        return "unknown"
     start, _ = context.incumbent()
 
     def raise_to(value: float, status: str, by: dict[str, str]) -> None:
@@ -69,5 +69,11 @@ def run_model(built: Any, solver: str, name: str, context: Context, worth: Worth
     elif end.bound is not None:
         value = built.claim.bound(end.bound)
         if status == "optimal" and end.core is not None and built.claim.exact:
-            value = min(worth(end.core), context.incumbent()[1])
+            own = worth(end.core)
+            if not np.isfinite(own):
+                raise BackendError(
+                    "the best answer of an exact model breaks a rule: the model states another problem"
+                )
+            value = min(own, context.incumbent()[1])
         raise_to(value, status, end.by)
+    return status

@@ -5,8 +5,8 @@ Sums of variables, products with numbers and comparisons are the same for both. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
@@ -219,6 +219,7 @@ class Built:
     numbers : reads it where whole numbers of CP-SAT are needed too, instead of ``mapping``
     data, v : the numbers and the variables that it was stated with
     level : how much of it CP-SAT's linear relaxation holds, unless asked for otherwise; 2: clauses too
+    flags : other parameters of CP-SAT that suit it, by name
     """
 
     model: Any
@@ -228,6 +229,7 @@ class Built:
     v: Any = None
     numbers: Callable[[Callable[[Any], int]], IntArray] | None = None
     level: int = 1
+    flags: Mapping[str, Any] = field(default_factory=dict)
 
 
 def _text(index: object) -> str:
