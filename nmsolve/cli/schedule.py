@@ -72,6 +72,12 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     noise = opt.fraction(o.noise, "--noise")
     if noise is not None and noise >= 1:
         raise InputError(f"noise of {o.noise}", "--noise", "less than 100%")
+    if o.from_:
+        from nmsolve.cli.schedule_runs import with_tasks
+
+        o = with_tasks(o)
+    elif o.frames is not None:
+        raise InputError("there are no plans", "--frames", "--from DIR")
     inputs = asked_inputs(o, front or names)
     with explained("schedule"):
         given = state_problem(inputs)

@@ -41,6 +41,10 @@ class ScheduleOptions(SearchOptions, ScheduleProblemOptions):
     reschedule: A[str | None, Option(help="Plan anew what is left of --from-run when units die: at=TICK,dead=UNIT (dead= "
                                      "repeats; stay=yes keeps others on their units).")] = None
     from_run: A[Path | None, Option(help="Output folder of the schedule that --reschedule changes.")] = None
+    from_: A[list[Path] | None, Option("--from", help="Output folder of `nmsolve pipeline`: its stages are processes "
+                                       "(repeatable); the networks are written to OUT/tasks.json.")] = None
+    frames: A[int | None, Option(min=1, max=4096, help="How often each network of --from runs, in the rhythm of its slowest "
+                                 "stage. [default: once]")] = None
     pareto: A[str | None, Option(help="Compute the front of two objectives, e.g. makespan,energy, instead of one "
                                  "schedule.")] = None
     points: Points = 8
