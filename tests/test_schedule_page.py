@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmsolve.cli import schedule_data
@@ -45,6 +45,7 @@ def bars_of(lists: list[list[int]]) -> Bars:
     return found
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_page_has_every_bar_and_every_time_on(seed: int) -> None:
     problem = random_problem(seed, 12, 3)
@@ -59,6 +60,7 @@ def test_the_page_has_every_bar_and_every_time_on(seed: int) -> None:
         assert [(a, b) for a, b in zip(edges[::2], edges[1::2], strict=True)] == spells
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_critical_path_adds_up_to_the_makespan(seed: int) -> None:
     problem = random_problem(seed, 12, 3)
@@ -74,6 +76,7 @@ def test_the_critical_path_adds_up_to_the_makespan(seed: int) -> None:
         assert since == end[one.process] + link.away + link.wait and link.wait >= 0
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_memories_rise_to_the_peaks_of_the_walk_and_end_empty(seed: int) -> None:
     problem = random_problem(seed, 12, 3)
@@ -85,6 +88,7 @@ def test_memories_rise_to_the_peaks_of_the_walk_and_end_empty(seed: int) -> None
         assert (np.diff(steps.time[steps.indptr[u] : steps.indptr[u + 1]]) > 0).all()
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_transfers_carry_the_bytes_that_the_walk_counts(seed: int) -> None:
     problem = random_problem(seed, 12, 4)
@@ -176,6 +180,7 @@ def test_processes_without_units_have_a_row_each() -> None:
     assert starts == {p: (int(answer.start[p]), end[p]) for p in range(problem.count)}
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.sampled_from([0.0, 1e-6, 2e-3]))
 def test_a_trace_has_all_work_darkness_and_bytes(seed: int, tick: float) -> None:
     problem = random_problem(seed, 10, 3)
@@ -207,6 +212,7 @@ def test_a_trace_has_all_work_darkness_and_bytes(seed: int, tick: float) -> None
     assert names == (list(problem.units.names) if any(seen.work) else [])
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6))
 def test_the_table_says_what_the_schedule_says(seed: int) -> None:
     problem = random_problem(seed, 10, 3)

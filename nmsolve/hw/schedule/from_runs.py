@@ -66,7 +66,7 @@ def tasks_from_runs(runs: Sequence[PlannedRun], machine: Machine, frames: int = 
     """
     units = {run.unit for run in runs}
     if len(units) > 1:
-        shown = " and ".join(repr(u or "no unit") for u in sorted(units))
+        shown = " and ".join(repr(u) if u else "no unit" for u in sorted(units))
         raise InputError(
             f"times in {shown}", runs[-1].where, "plans of models, or of cost graphs, not of both"
         )
