@@ -43,7 +43,9 @@ def with_tasks(o: ScheduleOptions) -> ScheduleOptions:
     machine = o.machine or _one_machine([m for _, m in found], o.from_ or ())
     for run, name in found:
         if run.cores is not None and opt.machine(machine) != name:
-            raise InputError(f"its stages are placed on {name}", run.where, f"a plan placed on {machine}, or not placed")
+            raise InputError(
+                f"its stages are placed on {name}", run.where, f"a plan placed on {machine}, or not placed"
+            )
     tasks = tasks_from_runs([run for run, _ in found], load_machine(machine), o.frames or 1)
     prepare_folder(o.out)
     write_tasks(o.out / TASKS, tasks)
