@@ -1,4 +1,7 @@
-"""The engine ``tabu-blocks``: tabu search on critical processes, each on one of several units (flexible job shops)."""
+"""The engine ``tabu-blocks``: tabu search on critical processes, each on one of several units (flexible job shops).
+
+The first searches start from schedules by rule. Later ones start between two elites, or from one that was changed at random.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,15 @@ from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.types import IntArray
 
 #: Moves in a row without gain before the search goes on elsewhere.
-STALL = 20_000
+STALL = 5_000
 #: Schedules that are kept to go on from, and moves at random before that.
 ELITES, SHAKES = 6, 12
+#: Searches in a row without a better schedule before the elites are given up, too.
+VAIN = 60
 #: Random factors of first schedules reach this far above 1.
 NOISE = 0.3
+#: Percent of the searches from elites that begin between two of them.
+MIXED = 70
 #: Random changes of modes for even loads, and how many modes change at once.
 KICKS, KICK = 300, 4
 #: Loads are even if the sum of their powers is small, with exponents up to 2 to this one.
@@ -84,6 +91,7 @@ class Search:
         self._now, self._best = new_state(self._shop), new_state(self._shop)
         self._work = new_work(self._shop)
         self._elites: list[tuple[int, State]] = []
+        self._vain = 0
         self._moves, self._offered = max(1, int(EFFORT / problem.count**1.5)), NEVER
 
     def run(self, context: Context) -> None:
@@ -104,6 +112,8 @@ class Search:
             if squares > 0:
                 balance(self._shop, self._now, self._rng, squares, KICKS, KICK)
             value = construct(self._shop, self._now, self._rng, NOISE, squares > 0)
+        elif len(self._elites) > 1 and below(self._rng, 100) < MIXED:
+            value = self._mix()
         else:
             _, state = self._elites[int(below(self._rng, len(self._elites)))]
             copy(state, self._now)
@@ -114,6 +124,25 @@ class Search:
         self._work.counts[:] = 0
         self._work.counts[[NOW, BEST]] = value
         copy(self._now, self._best)
+
+    def _mix(self) -> int:
+        """Go on from between two elites: modes of either, in the order of the sums of both starts; return the makespan."""
+        one = int(below(self._rng, len(self._elites)))
+        other = (one + 1 + int(below(self._rng, len(self._elites) - 1))) % len(self._elites)
+        a, b, now = self._elites[one][1], self._elites[other][1], self._now
+        first = np.array([below(self._rng, 2) for _ in range(len(a.mode))]) > 0
+        now.mode[:] = np.where(first, a.mode, b.mode)
+        self._queue(now, a.end - a.span + b.end - b.span)
+        return int(settle(self._shop, now))
+
+    def _queue(self, state: State, start: IntArray) -> None:
+        """Fill the queues of the modes in ``state`` in the order of ``start``."""
+        state.unit[:], state.span[:] = self._shop.unit[state.mode], self._shop.span[state.mode]
+        state.length[:] = 0
+        for i in np.argsort(start, kind="stable").tolist():
+            u = state.unit[i]
+            state.queue[u, state.length[u]] = i
+            state.length[u] += 1
 
     def _improve(self, context: Context) -> bool:
         """Search for a while; False if it is time to go on elsewhere, or to end."""
@@ -131,7 +160,14 @@ class Search:
         self._add(int(self._work.counts[BEST]), state)
 
     def _add(self, value: int, state: State) -> None:
-        """Add a schedule to the elites, in place of the worst of too many."""
+        """Add a schedule to the elites, in place of the worst of too many; give them up after many that were no better."""
+        self._vain = 0 if value < min((e[0] for e in self._elites), default=NEVER) else self._vain + 1
+        if self._vain > VAIN:
+            self._elites, self._vain = [], 0
+            return
+        settle(self._shop, state)
+        if any(value == e[0] and np.array_equal(state.end, e[1].end) for e in self._elites):
+            return
         self._elites.append((value, state))
         if len(self._elites) > ELITES:
             self._elites.remove(max(self._elites, key=lambda e: e[0]))
@@ -146,11 +182,7 @@ class Search:
         inverse = np.empty(len(self._modes), np.int64)
         inverse[self._modes] = np.arange(len(self._modes))
         state.mode[:] = inverse[answer.mode[self._order]]
-        state.unit[:], state.span[:] = self._shop.unit[state.mode], self._shop.span[state.mode]
-        for i in np.argsort(answer.start[self._order], kind="stable").tolist():
-            u = state.unit[i]
-            state.queue[u, state.length[u]] = i
-            state.length[u] += 1
+        self._queue(state, answer.start[self._order])
         made = int(settle(self._shop, state))
         if made >= 0:
             self._add(made, state)
