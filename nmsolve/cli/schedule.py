@@ -51,8 +51,8 @@ PAGE, TRACE, TABLE = "report.html", "trace.json", "schedule.csv"
 FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, TABLE)
 #: Seconds of the limit that searches leave to checks and the page, and most of it.
 PAGE_TIME, PAGE_PART = 2.5, 0.1
-#: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
-QUICK: tuple[str, ...] = ()
+#: Most processes of a run that re-checks its bounds itself; `nmsolve verify --bound` always does.
+QUICK = 2000
 #: Units that are listed on the terminal.
 LISTED = 24
 
@@ -212,10 +212,9 @@ def write_run(
             if solution is not None:
                 checks = result_checks(problem, solution, result)
                 report = msgspec.structs.replace(report, checks=checks, not_checked=["bounds"])
-                quick = [b for b in result.bounds if b.method in QUICK]
-                checks = checks + bound_checks(problem, solution, result.scores, quick)
-                left = [] if len(quick) == len(result.bounds) else ["other bounds"] if quick else ["bounds"]
-                report = msgspec.structs.replace(report, checks=checks, not_checked=left)
+                if problem.count <= QUICK:
+                    checks = checks + bound_checks(problem, solution, result.scores, result.bounds)
+                    report = msgspec.structs.replace(report, checks=checks, not_checked=[])
         with patience.optional():
             if solution is not None and o.noise is not None:
                 report = msgspec.structs.replace(report, noise=_noisy(o, problem, solution))
