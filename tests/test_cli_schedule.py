@@ -18,6 +18,7 @@ from nmsolve.cli.report import Report
 from nmsolve.cli.schedule_again import parse_again
 from nmsolve.cli.schedule_problem import amounts
 from nmsolve.model.errors import InputError
+from nmsolve.model.schedule.problem import OBJECTIVES
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.model.schedule.schedule_file import read_schedule
 from nmsolve.solvers.schedule.api import ScheduleTask, bound_schedule, solve_schedule
@@ -361,6 +362,8 @@ def test_plans_name_engines_that_are_registered() -> None:
     assert set(GENERAL) | {n for shares in SPECIAL.values() for n in shares} <= REGISTRY.keys()
     assert set(RULES) <= REGISTRY.keys() and not set(WORDS) & RECHECKS.keys()
     assert set(WORDS) <= REGISTRY.keys()
+    page = (DATA.parents[2] / "docs" / "schedule.md").read_text("utf-8")
+    assert not [name for name in [*REGISTRY, *OBJECTIVES] if f"`{name}`" not in page]
 
 
 @pytest.mark.parametrize(
