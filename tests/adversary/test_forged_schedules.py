@@ -1,0 +1,115 @@
+"""Forged certificates of schedules: no accepted claim is above what brute force finds.
+
+``NMSOLVE_FORGED=1000000 pytest tests/adversary/test_forged_schedules.py`` tries longer.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from schedule_reference import optimum
+from schedule_support import random_problem
+from search_fakes import QuietContext
+from test_forged_pipelines import climb
+
+from nmsolve.model.bound import Bound
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
+from nmsolve.solvers.schedule.bounds import ScheduleCounting
+from nmsolve.solvers.schedule.recheck import RECHECKS, WORDS, check_schedule_bound
+
+TRIES = int(os.environ.get("NMSOLVE_FORGED", "1000"))
+#: Objectives that are bounded by counting, with the weights of a sum.
+KINDS: dict[str, tuple[tuple[str, int], ...]] = {
+    "makespan": (), "energy": (), "moved": (), "tardiness": (), "weighted": (("makespan", 2), ("energy", 1), ("tardiness", 1)),
+}  # fmt: skip
+#: No start later than this is tried; the optima of these problems have none.
+TICKS = 16
+
+Certificate = dict[str, Any]
+
+
+@functools.cache
+def cases() -> list[tuple[ScheduleProblem, Fraction]]:
+    """Problems with their optima."""
+    out = []
+    for objective, weights in KINDS.items():
+        for seed in (3, 5):
+            problem = random_problem(
+                seed, 4, 2, 1, objective=objective, weights=weights, release=np.zeros(4, np.int64), ready=None
+            )
+            out.append((problem, Fraction(optimum(problem, TICKS))))
+    return out
+
+
+def honest(method: str, problem: ScheduleProblem) -> list[Certificate]:
+    """Certificates as the engine leaves them, written to a file and read back."""
+    context = QuietContext()
+    ScheduleCounting().run(problem, context)
+    return [
+        json.loads(json.dumps(certificate_to_json(b.certificate)))
+        for b in context.bounds
+        if b.method == method
+    ]
+
+
+def door(problem: ScheduleProblem, method: str, best: Fraction) -> Callable[[Certificate], float]:
+    """What a method believes of a certificate: the height to climb. A claim above what it says it proves is never taken."""
+
+    def asked(certificate: Certificate, claim: float) -> tuple[bool, float]:
+        found = check_schedule_bound(problem, Bound(claim, method, "full", certificate), 1.0)
+        return found.ok and not found.trusted, found.value
+
+    def proved(certificate: Certificate) -> float:
+        ok, value = asked(certificate, 5e-324)
+        for more in (math.nextafter(float(best), math.inf), float(best) * 1.5 + 1, math.inf):
+            assert best == 0 or not asked(certificate, more)[0], (method, certificate)
+        return value if ok else math.nan
+
+    return proved
+
+
+@pytest.mark.parametrize("method", RECHECKS)
+def test_no_forged_certificate_is_believed(method: str) -> None:
+    mine = [(p, best, honest(method, p)) for p, best in cases()]
+    strange: list[Certificate] = [c for _, _, own in mine for c in own]
+    # where no window is full, one that claims to be is a beginning
+    strange = strange or [{"method": method, "rows": [0, 0, 1], "window": [0, 4, 4]}]
+    believed = 0
+    for k, (problem, best, own) in enumerate(mine):
+        starts = [*own, strange[k % len(strange)]]  # and another problem's
+        believed += climb(starts, door(problem, method, best), best, f"{method} {k}", TRIES // len(mine))
+    assert believed
+
+
+def test_certificates_of_one_method_are_none_of_another() -> None:
+    for problem, best in cases():
+        for method in RECHECKS:
+            for certificate in honest(method, problem):
+                for other in RECHECKS:
+                    read = certificate_from_json({**certificate, "method": other})
+                    claim = Bound(float(best) + 1, other, "full", read)
+                    assert not check_schedule_bound(problem, claim).ok, (method, other)
+
+
+def test_words_and_strange_values_are_no_bounds() -> None:
+    """A name that nobody has, values that are none, another problem's word; and a word is marked as one."""
+    problem, best = cases()[0]
+    for method in ("my-blog", "cpsat", "", "PRICES", "assign-cpsat"):
+        assert not check_schedule_bound(problem, Bound(1.0, method)).ok
+    for value in (math.nan, math.inf, -math.inf):
+        for method in RECHECKS:
+            found = check_schedule_bound(problem, Bound(value, method))
+            assert not found.ok or found.value == 0.0, (method, value)
+    for method in WORDS:
+        word = check_schedule_bound(problem, Bound(float(best) * 10, method))
+        assert word.ok and word.trusted
+        assert not check_schedule_bound(problem, Bound(1.0, method), about="0" * 64).ok
