@@ -253,7 +253,7 @@ class ScheduleProblem:
         self._require_edges()
         if self.horizon >= MOST_TICKS:
             raise InputError(f"up to {self.horizon:.3g} ticks", self.name, f"less than {MOST_TICKS:.3g}")
-        for what, most in self._largest():
+        for what, most in self.largest():
             if most >= MOST:
                 raise InputError(f"{what} adds up to {most:.3g}", self.name, f"less than {MOST:.3g}")
 
@@ -339,8 +339,8 @@ class ScheduleProblem:
                 "the dependencies form a circle", self.name, "an order in which processes can run"
             )
 
-    def _largest(self) -> list[tuple[str, float]]:
-        """Return what no value of an objective exceeds."""
+    def largest(self) -> list[tuple[str, float]]:
+        """Return what no value of an objective exceeds within the horizon, by name."""
         m, e, far = self.modes, self.edges, float(self.sets.hops.max(initial=0))
         worst = float(np.maximum.reduceat(m.energy, m.first[:-1]).astype(float).sum())
         loads = float(self.items.energy.max(initial=0)) * self.count

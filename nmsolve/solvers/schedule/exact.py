@@ -7,17 +7,20 @@ import numpy as np
 from nmsolve.hw.schedule.evaluate import all_objectives, objective
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.check import schedule_complaint
-from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.schedule.problem import OBJECTIVES, ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule
 from nmsolve.solvers.schedule import cpsat, mip, ticks
 from nmsolve.solvers.schedule.data import schedule_data
 from nmsolve.solvers.schedule.turns import Turn, seconds_of, settings_of
 from nmsolve.solvers.search.exact import Worth, run_model
 from nmsolve.solvers.search.rows import Built
+from nmsolve.solvers.search.scaling import OBJECTIVE_LIMIT
 from nmsolve.solvers.search.write_model import require_statable
 
 #: Most variables of a model, about, for CP-SAT and for HiGHS.
 MAX_VARIABLES, MAX_MIP_VARIABLES = 300_000, 60_000
+#: Ticks of all units together, where a waste is stated: they are multiplied by a million.
+MOST_WASTED = 2**40
 
 
 def worth(problem: ScheduleProblem) -> Worth:
@@ -38,7 +41,14 @@ def worth(problem: ScheduleProblem) -> Worth:
 
 def refusal(problem: ScheduleProblem) -> str | None:
     """Return why CP-SAT does not take the problem, or None."""
-    size = schedule_data(problem).size
+    data = schedule_data(problem)
+    longer = data.most / max(1, problem.horizon)
+    most = max(
+        longer * value for name, value in problem.largest() if name in data.stated or name not in OBJECTIVES
+    )
+    if most >= OBJECTIVE_LIMIT or ("waste" in data.stated and data.most * problem.units.count >= MOST_WASTED):
+        return f"objectives up to {most:.3g} within {data.most} ticks are too large for whole numbers in a solver"
+    size = data.size
     return (
         f"a model of about {size} variables, the limit is {MAX_VARIABLES}" if size > MAX_VARIABLES else None
     )
