@@ -29,6 +29,7 @@ _JOINT, _TURNS = "test_strength_joint.py::test_", "test_strength_routed.py::test
 _RUN = "test_strength_run.py::test_"
 _ASSIGN, _T, _U = "test_strength_assign.py::test_", "heuristics/assignment/", "solvers/assignment/"
 _SCHED, _L = "test_strength_schedule.py::test_", "heuristics/schedule/"
+_GENERAL = "test_strength_schedule_search.py::test_"
 
 MUTATIONS = [
     Mutation("first-fit", "nodes by number", _MANY + "first_fit", _H + "first_fit.py",
@@ -394,4 +395,19 @@ MUTATIONS = [
              "free = w.until[m] <= w.counts[MOVES]", "free = True"),
     Mutation("tabu-blocks", "starts from earliest ends only", _SCHED + "tabu_blocks_even_loads", _L + "tabu.py",
              "squares = below(self._rng, 1 + SQUARES)", "squares = 0"),
+    Mutation("m4", "any free units", _GENERAL + "published", _L + "dispatch.py",
+             "if best < 0 or _less(mark):", "if best < 0:"),
+    Mutation("heft", "processes by number", _GENERAL + "heft", _L + "rules.py",
+             "w, ranks_of(problem, g), np.zeros(", "w, -np.arange(problem.count), np.zeros("),
+    Mutation("peft", "processes by number", _GENERAL + "peft", _L + "rules.py",
+             "w, np.add.reduceat(table, problem.modes.first[:-1]) / sizes, table)",
+             "w, -np.arange(problem.count) * sizes, table)"),
+    Mutation("sampling", "units have no prices", _GENERAL + "sampling", _L + "sampling.py",
+             "PRICES = (1.0, 0.3, 2.0, 0.0, 3.0)", "PRICES = (0.0,)"),
+    Mutation("schedule-search", "only the start", _GENERAL + "search", _L + "search.py",
+             "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
+    Mutation("schedule-search", "only the start, energy", _GENERAL + "search_energy", _L + "search.py",
+             "while idle < IDLE_ROUNDS and not context.should_stop():", "while False:"),
+    Mutation("schedule-search", "no stretch is kept", _GENERAL + "stretches", _L + "search.py",
+             "if cost > max(x.level[0], x.level[1] * (1.0 + SLIP)):", "if True:"),
 ]  # fmt: skip

@@ -53,7 +53,7 @@ IDLE_ROUNDS = 6
 PATIENCE = 0.1
 #: How likely each kind of move is (:mod:`nmsolve.heuristics.schedule.moves`), for lengths and for all else.
 ODDS_LENGTH = np.array([0.25, 0.35, 0.2, 0.0, 0.05, 0.05, 0.0, 0.05, 0.05])
-ODDS = np.array([0.15, 0.25, 0.1, 0.05, 0.1, 0.05, 0.0, 0.2, 0.1])
+ODDS = np.array([0.1, 0.35, 0.1, 0.02, 0.08, 0.05, 0.0, 0.2, 0.1])
 #: Part of moves that load where nothing must be loaded, where memory is tight.
 LOADS = 0.02
 #: Parts of a tick's worth that modes cost per tick of a unit, when the decoder chooses for the first schedules.
@@ -115,7 +115,7 @@ class Search:
         level = np.array([np.inf, np.inf, 0.0, 0.0])
         at, tally = np.zeros((2, problem.count), np.int64), np.zeros((len(ODDS), 2))
         self.walk = Walk(start, _twin(start), _twin(start), at, level, tally, new_rng(seed))
-        self._rounds = 0 if problem.objective in ("makespan", "tardiness", "moved") else 1
+        self._rounds = 1 if problem.objective in ("idle", "waste", "weighted") else 0
         odds = ODDS_LENGTH if self.ground.goal == MAKESPAN else ODDS
         if self.ground.tight.any():
             odds = (1 - LOADS) * odds

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from nmsolve.heuristics.schedule.search import MANY
 from nmsolve.hw.schedule.noise import noisy_runs
 from nmsolve.hw.schedule.simulator import queues_of
 from nmsolve.model.bound import Result
@@ -19,6 +20,8 @@ from nmsolve.solvers.schedule.registry import REGISTRY
 
 #: Seconds for one engine on one problem.
 SECONDS = 0.5
+#: And for one on so many processes that they are searched by stretches.
+MANY_SECONDS = 4.0
 
 
 def warm_schedule(until_compiled: Callable[[Callable[[], object]], None]) -> list[str]:
@@ -30,6 +33,8 @@ def warm_schedule(until_compiled: Callable[[Callable[[], object]], None]) -> lis
         if not entry.child and entry.make().refuses(problem) is None
     }
     work["queues"] = _queues
+    many = generate_problem(MANY // 8 + 1, 8, 16, seed=1).problem
+    work["stretches"] = partial(solve_schedule, many, time_limit=MANY_SECONDS, engines=["schedule-search"])
     for run in work.values():
         until_compiled(run)
     return list(work)

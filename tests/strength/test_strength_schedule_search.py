@@ -1,0 +1,76 @@
+"""Floors of the engines for schedules. Every test names the mutation that it must fail under;
+``python tests/strength/mutants.py`` tries all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from counted import Counted
+from strength_cases import at_most
+
+from nmsolve.heuristics.schedule import search as module
+from nmsolve.heuristics.schedule.rules import Heft, Peft, PublishedRule
+from nmsolve.heuristics.schedule.sampling import Sampling
+from nmsolve.heuristics.schedule.search import ScheduleSearch
+from nmsolve.model.schedule.generate import generate_problem
+from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.types import IntArray
+from nmsolve.solvers.schedule.referee import ScheduleReferee
+
+
+def run(engine: Any, problem: ScheduleProblem, **context: Any) -> Counted:
+    """The context after a run of an engine that takes the problem."""
+    referee = ScheduleReferee(problem)
+
+    def value(packed: IntArray) -> float:
+        return np.inf if referee.complaint(packed) is not None else referee.score(packed)
+
+    assert engine.refuses(problem) is None, engine.refuses(problem)
+    counted = Counted(value, **context)
+    engine.run(problem, counted)
+    return counted
+
+
+NETWORKS = generate_problem(5, 12, 16, seed=3).problem
+ENERGY = replace(NETWORKS, objective="energy")
+
+
+def test_published() -> None:
+    """Fails if units are taken without looking at any criterion."""
+    at_most(run(PublishedRule(), ENERGY).value, 772661)
+
+
+def test_heft() -> None:
+    """Fails if processes are taken by number."""
+    at_most(run(Heft(), NETWORKS).value, 304)
+
+
+def test_peft() -> None:
+    """Fails if processes are taken by number."""
+    at_most(run(Peft(), NETWORKS).value, 285)
+
+
+def test_sampling() -> None:
+    """Fails if units have no prices."""
+    at_most(run(Sampling(), NETWORKS, stops=60).value, 257)
+
+
+def test_search() -> None:
+    """Fails if only the first schedules are looked at."""
+    at_most(run(ScheduleSearch(), NETWORKS, stops=60).value, 235)
+
+
+def test_search_energy() -> None:
+    """Fails if only the first schedules are looked at."""
+    at_most(run(ScheduleSearch(), ENERGY, stops=60).value, 659450)
+
+
+def test_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails if no stretch is kept."""
+    monkeypatch.setattr(module, "MANY", 1)
+    monkeypatch.setattr(module, "STRETCH", 20)
+    at_most(run(ScheduleSearch(), NETWORKS, stops=60).value, 259)
