@@ -22,8 +22,8 @@ class Setting(NamedTuple):
     flags: dict[str, Any]
 
 
-#: Which of two comes first becomes a variable, and there is no linear relaxation. Of four small problems with gangs, gaps and
-#: memories, each with 8 CPU seconds, this proves three, CP-SAT's own settings none; j30_13_1 takes 2 s, not more than 8.
+#: Which of two comes first becomes a variable, and there is no linear relaxation. It finds good answers soon and proves small
+#: problems: j30_13_1 in 2 CPU seconds, where CP-SAT's own settings take more than 8.
 ORDERS = Setting(
     0,
     {
@@ -44,8 +44,9 @@ RESOURCE_ORDERS = Setting(0, {**ORDERS.flags, **_CUMULATIVE})
 RESOURCES = Setting(1, _CUMULATIVE)
 #: Bounds first, and nothing else: best where units share work by choice.
 BOUNDS = Setting(1, {"use_objective_lb_search": True})
-#: CP-SAT's own settings, with clauses in the linear relaxation.
-SUMS = Setting(2, {})
+#: For sums: bounds first, with clauses in the linear relaxation. In 7 CPU seconds on three networks of five processes with gaps
+#: the bound of the energy is 156,715, without bounds first 155,098, by orders 148,096, which find the best answer (158,389).
+SUMS = Setting(2, {"use_objective_lb_search": True})
 
 
 def settings_of(problem: ScheduleProblem) -> tuple[Setting, ...]:
