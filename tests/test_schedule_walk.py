@@ -74,3 +74,11 @@ def test_deadlines_and_lateness_count(what: str) -> None:
         problem = random_problem(3, 6, 3, deadline=np.full(6, end - 1))
         assert "deadline" in (schedule_complaint(problem, answer) or "")
         assert "deadline" in (walked(problem, answer).complaint or "")
+
+
+def test_starts_beyond_all_use_are_refused() -> None:
+    problem = random_problem(3, 6, 3)
+    answer = random_schedule(problem, 3)
+    late = Schedule(answer.mode, answer.start + 2**59, answer.loaded)
+    assert "later than anything" in (schedule_complaint(problem, late) or "")
+    assert walked(problem, late).complaint is not None

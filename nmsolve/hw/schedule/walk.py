@@ -95,7 +95,7 @@ def _runs(problem: ScheduleProblem, answer: Schedule) -> list[_Run]:
             raise _Broken(
                 f"{label!r} begins at {start - load} and starts at {start}, released at {int(problem.release[p])}"
             )
-        if end > int(problem.deadline[p]):
+        if end > min(int(problem.deadline[p]), problem.latest):
             raise _Broken(f"{label!r} ends at {end}, after its deadline {int(problem.deadline[p])}")
         runs.append(_Run(p, mode, units, load, start, end, item, loaded))
     return runs

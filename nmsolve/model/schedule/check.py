@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
+from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.model.schedule.schedule import Schedule, on_units
 from nmsolve.model.types import BoolArray, IntArray
 
@@ -39,7 +39,11 @@ def _modes(problem: ScheduleProblem, answer: Schedule) -> str | None:
 
 def _times(problem: ScheduleProblem, answer: Schedule) -> str | None:
     """Nothing begins before it may, starts before its release or ends after its deadline."""
-    wrong = np.flatnonzero((answer.start < problem.release) | (answer.start > NEVER))
+    wrong = np.flatnonzero(answer.start > problem.latest)
+    if len(wrong):
+        p = int(wrong[0])
+        return f"process {problem.labels[p]!r} starts at {answer.start[p]:,}, later than anything may end: {problem.latest:,}"
+    wrong = np.flatnonzero(answer.start < problem.release)
     if len(wrong):
         p = int(wrong[0])
         return f"process {problem.labels[p]!r} starts at {answer.start[p]:,}, allowed from {problem.release[p]:,} on"
@@ -49,10 +53,11 @@ def _times(problem: ScheduleProblem, answer: Schedule) -> str | None:
         p = int(wrong[0])
         return f"units begin with process {problem.labels[p]!r} at {begin[p]:,}, allowed from {problem.earliest[p]:,} on"
     end = answer.end(problem)
-    wrong = np.flatnonzero(end > problem.deadline)
+    last = np.minimum(problem.deadline, problem.latest)
+    wrong = np.flatnonzero(end > last)
     if len(wrong):
         p = int(wrong[0])
-        return f"process {problem.labels[p]!r} ends at {end[p]:,}, its deadline is {problem.deadline[p]:,}"
+        return f"process {problem.labels[p]!r} ends at {end[p]:,}, its deadline is {last[p]:,}"
     return None
 
 

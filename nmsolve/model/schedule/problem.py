@@ -348,12 +348,12 @@ class ScheduleProblem:
         size = np.diff(self.sets.indptr)[self.items.unit_set] if self.items.count else np.zeros(1)
         bytes_loaded = float((self.items.bytes * size if self.items.count else size).max()) * self.count
         u = self.units
-        power = float(np.maximum(u.idle, u.off).astype(float).sum()) * float(self.horizon)
+        power = float(np.maximum(u.idle, u.off).astype(float).sum()) * float(self.latest)
         switches = float(u.switch_energy.max(initial=0)) * (self.count + u.count) * max(1, u.count)
         energy = worst + loads + moved * self.network.hop_energy + power + switches
-        late = float((self.weight.astype(float) * float(self.horizon)).sum())
+        late = float((self.weight.astype(float) * float(self.latest)).sum())
         most = {
-            "makespan": float(self.horizon), "tardiness": late, "idle": float(self.horizon) * max(1, u.count), "energy": energy,
+            "makespan": float(self.latest), "tardiness": late, "idle": float(self.latest) * max(1, u.count), "energy": energy,
             "waste": 1e6, "moved": moved + bytes_loaded,
         }  # fmt: skip
         return [*most.items(), ("the weighted sum", sum(k * most[name] for name, k in self.weights))]
@@ -383,6 +383,11 @@ class ScheduleProblem:
         moves = int(np.where(e.bytes > 0, far + (-(-e.bytes // n.bandwidth) if n.bandwidth else 0), 0).sum())
         first = int(np.maximum(self.release, self.earliest).max(initial=0))
         return first + spans + moves + int(e.convert.sum())
+
+    @property
+    def latest(self) -> int:
+        """The last tick at which a process may end: later than in any schedule that is of use, so that sums stay exact."""
+        return 4 * self.horizon + 64
 
     @cached_property
     def before(self) -> tuple[IntArray, IntArray]:
