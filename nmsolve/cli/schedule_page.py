@@ -30,6 +30,8 @@ REASONS = {
     "release": "it is released",
     "start": "nothing",
 }
+#: The first of them where data are there at once.
+NEEDED = "{0} has ended, which it needs"
 
 
 def render_schedule_html(
@@ -106,7 +108,9 @@ def _path_rows(problem: ScheduleProblem, answer: Schedule, chain: Sequence[Link]
             {
                 "process": problem.labels[link.process],
                 "units": ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else ""),
-                "waits": REASONS[link.reason].format(source),
+                "waits": (REASONS["data"] if link.away else NEEDED).format(source)
+                if link.reason == "data"
+                else REASONS[link.reason].format(source),
                 "away": f"{link.away:,}" if link.away else "",
                 "wait": f"{link.wait:,}" if link.wait else "",
                 "start": f"{int(answer.start[link.process]):,}",

@@ -2,7 +2,7 @@
 // Draws the schedule on two canvases that move together. All data are in the page; nothing is loaded from anywhere.
 (function () {
   const D = JSON.parse(document.getElementById("schedule-data").textContent);
-  const INK = "#222222", SOFT = "#666666", IDLE = "#f0c05a", LINE = "#e4e4e4", BAD = "#b34700", BYTES = "#56b4e9";
+  const INK = "#222222", IDLE = "#f0c05a", LINE = "#e4e4e4", BAD = "#c40018", BYTES = "#56b4e9";
   const AXIS = 24, MOST_MOVES = 400, MOST_MARKS = 300, CHIPS = 24;
   const rows = D.rows.length, shown = {chain: true, moves: true, one: -1};
   const view = {from: 0, to: D.end, top: 0, high: 0};
@@ -63,7 +63,7 @@
   // --- words and colours ---
   const whole = function (n) { return Math.round(n).toLocaleString("en"); };
   const netOf = function (p) { return D.merged ? p : D.net[p]; };
-  function colour(t) { return t < 0 ? SOFT : D.colours[t % D.colours.length]; }
+  function colour(t) { return t < 0 ? BYTES : D.colours[t % D.colours.length]; }
   function label(p) {
     if (D.merged) return p < 0 ? "" : D.networks[p];
     const name = D.labels.length ? D.labels[p] : "/process " + p, t = D.net[p];
@@ -188,7 +188,12 @@
         const wide = x(one, row.end[k]) - x(one, row.start[k]);
         if (tall >= 11 && wide > 26 && c.globalAlpha === 1) name(one, label(p), row.start[k], row.end[k], at + tall / 2, other >= 0 ? 13 : 3);
         const mark = marks.get(p);
-        if (mark && mark.late && !D.merged) { c.fillStyle = BAD; box(one, Math.max(row.start[k], mark.due), row.end[k], at, Math.max(1, tall / 4)); }
+        if (mark && mark.late && !D.merged) {
+          const since = Math.max(row.start[k], mark.due), high = Math.max(1, tall / 4);
+          if (tall >= 8) { c.fillStyle = "#ffffff"; box(one, since, row.end[k], at, high + 1); }
+          c.fillStyle = BAD;
+          box(one, since, row.end[k], at, high);
+        }
         c.globalAlpha = 1;
       }
     });
