@@ -274,7 +274,7 @@
         if (view.high >= 8) outline(one, bars[place[0]].begin[place[1]], bars[place[0]].end[place[1]], y(place[0]), tall);
       });
       const row = bars[best[0]];
-      path.push({row: best[0], begin: link[2].indexOf("data") === 0 ? row.start[best[1]] : row.begin[best[1]], end: row.end[best[1]]});
+      path.push({row: best[0], begin: /^(data|resource)/.test(link[2]) ? row.start[best[1]] : row.begin[best[1]], end: row.end[best[1]]});
     });
     [["rgba(255,255,255,.9)", view.high < 8 ? 6 : 4], [INK, view.high < 8 ? 2.6 : 1.8]].forEach(function (pen) {
       c.strokeStyle = pen[0]; c.lineWidth = pen[1]; c.lineJoin = "round";

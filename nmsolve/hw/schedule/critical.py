@@ -23,7 +23,7 @@ class Link(NamedTuple):
     process : its number
     reason : of :data:`REASONS`
     source : the process that it waits for, -1 for none
-    load, run : ticks in the chain (a load that happens while data are on their way is none)
+    load, run : ticks in the chain (a load that happens while data or a resource are waited for is none)
     away : ticks in which the data of ``source`` are moved and converted
     wait : ticks by which it could begin earlier as far as ``source`` is concerned, or its release
     """
@@ -88,10 +88,8 @@ class _Chain:
             c for c in (self._data(p), self._unit(p), self._resource(p), self._released(p)) if c is not None
         ]
         wait, _, reason, source, away = min(found, key=lambda c: (c[0], c[1]))
-        since = int(self.start[p] if reason == "data" else self.begin[p])
-        load = int(self.start[p]) - since
-        if reason == "release":  # the load may come before the release
-            load = 0
+        # Data, resources and the release are waited for by the run: the load may come before.
+        load = int(self.start[p] - self.begin[p]) if reason in ("unit", "start") else 0
         return Link(p, reason, source, load, int(self.end[p] - self.start[p]), away, wait)
 
     def _data(self, p: int) -> tuple[int, int, str, int, int] | None:
