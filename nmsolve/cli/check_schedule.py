@@ -79,10 +79,10 @@ class ScheduleBounds(WholeBounds):
 
     @property
     def free(self) -> Collection[str]:
-        """All that are recomputed: they use no ceilings."""
-        from nmsolve.solvers.schedule.recheck import RECHECKS
+        """Windows; paths and prices use a ceiling on the makespan."""
+        from nmsolve.solvers.schedule.recheck import FREE
 
-        return RECHECKS.keys()
+        return FREE
 
     def restated(self, stage: Stage) -> ScheduleProblem:
         """Return the same processes with another objective and other ceilings."""

@@ -189,7 +189,7 @@ def write_run(
     from nmsolve.hw.schedule.walk import walked
     from nmsolve.model.files import write_atomic
     from nmsolve.solvers.mapping.certificates import certificates_text
-    from nmsolve.solvers.schedule.recheck import RECHECKS
+    from nmsolve.solvers.schedule.recheck import FREE
 
     problem, answer, solution = given.problem, Answer(o.out, FILES, run), result.solution
     seen = None if solution is None else walked(problem, solution)
@@ -201,9 +201,7 @@ def write_run(
             write_answer(folder / BETTER, problem, better)
         left = [] if solution is None else ["schedule", "bounds"]
         report = build_schedule_report(given, result, msgspec.to_builtins(inputs), seen, left)
-        proofs = certificates_text(
-            problem.content_hash, (("", b) for b in result.bounds), earlier, RECHECKS.keys()
-        )
+        proofs = certificates_text(problem.content_hash, (("", b) for b in result.bounds), earlier, FREE)
         write_atomic(folder / CERTIFICATES, proofs)
         write_atomic(folder / "events.jsonl", event_lines(result.events))
         write_atomic(folder / REPORT, as_json(report))

@@ -10,17 +10,20 @@ import json
 import math
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from schedule_reference import optimum
-from schedule_support import random_problem
+from schedule_support import random_problem, random_schedule
 from search_fakes import QuietContext
 from test_forged_pipelines import climb
 
-from nmsolve.model.bound import Bound
+from nmsolve.cli.check_bounds import Proofs
+from nmsolve.cli.check_schedule import ScheduleBounds
+from nmsolve.model.bound import Bound, Stage
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.mapping.certificates import certificate_from_json, certificate_to_json
 from nmsolve.solvers.schedule.bounds import ScheduleCounting
@@ -113,3 +116,28 @@ def test_words_and_strange_values_are_no_bounds() -> None:
         word = check_schedule_bound(problem, Bound(float(best) * 10, method))
         assert word.ok and word.trusted
         assert not check_schedule_bound(problem, Bound(1.0, method), about="0" * 64).ok
+
+
+def test_what_was_proved_under_a_ceiling_is_claimed_under_that_ceiling_only() -> None:
+    """A tight makespan makes energy dear; the bound says nothing of schedules that take longer."""
+    for seed in range(200):
+        free = random_problem(seed, 6, 3, objective="energy")
+        least = min(int(random_schedule(free, k).end(free).max()) for k in range(3))
+        tight = replace(free, ceilings=(("makespan", float(least)),))
+        alone, held = (_prices(problem) for problem in (free, tight))
+        if held is None or alone is None or held.value <= alone.value:
+            continue
+        proofs = Proofs(ScheduleBounds(free), [])
+        parts = proofs.take(Stage("energy", tight.ceilings, tight.content_hash, (held,)))
+        assert all(part.ok for part in parts)
+        inside, beyond = {"makespan": float(least)}, {"makespan": float(least + 1)}
+        assert proofs.claim("bound", held.value, None, "energy", inside).ok
+        assert not proofs.claim("bound", held.value, None, "energy", beyond).ok
+        return
+    pytest.fail("no ceiling mattered")
+
+
+def _prices(problem: ScheduleProblem) -> Bound | None:
+    context = QuietContext()
+    ScheduleCounting().run(problem, context)
+    return next((b for b in context.bounds if b.method == "prices"), None)

@@ -12,6 +12,8 @@ RECHECKS: dict[str, str] = {
     "prices": "solvers.schedule.recheck_counting:check",
     "energetic": "solvers.schedule.recheck_energetic:check",
 }
+#: Of these, what uses no ceilings: it holds under any, the others under those of the problem they are about.
+FREE: tuple[str, ...] = ("energetic",)
 #: Engines that leave only a solver's status.
 WORDS: tuple[str, ...] = ("schedule-cpsat", "schedule-highs")
 
