@@ -155,6 +155,7 @@ WRONG = {
     "no units": ({"tasks": [net(step())]}, "the file has no units"),
     "no processes": (file(net()), "no processes"),
     "unknown key": (file(net(step("x", speed=3))), "unknown field speed"),
+    "unknown key of two lines": (file(net(step("x", **{"spe\ned": 3}))), r"unknown field spe\ned"),
     "hops": (file(net(step()), hops=[[0, 1]]), "hops of 1 rows; expected 2 rows of 2 numbers"),
     "no hops": (file(net(step()), hops=[[0, 0], [1, 0]]), "hops of a unit to itself, or none between two"),
     "one place": (
@@ -195,8 +196,46 @@ WRONG = {
     "slash": (file(net(step(), name="a/b")), "a network is called 'a/b'"),
     "objective": (file(net(step()), objective="speed"), "unknown objective 'speed'"),
     "ceiling": (file(net(step()), ceilings={"speed": 3}), "$.ceilings: ceiling of 'speed'"),
+    "energies beyond 64 bits": (
+        file(net(step(weights={"name": "w", "bytes": 2**40})), network={"load_energy": 2**30}),
+        "multiply or add up to 1.18e+21; expected less than 2^63",
+    ),
+    "power beyond 64 bits": (file(net(step("x", 2**30)), power={"on": 2**50}), "up to 1.21e+24; expected less than 2^63"),
+    "ways beyond 64 bits": (
+        file(
+            net(step("x"), step("y") | {"after": [{"of": "x", "bytes": 1}]}),
+            units=[{"name": "u1", "at": [0, 0]}, {"name": "u2", "at": [2**40, 0]}], network={"hop_time": 2**40},
+        ),
+        "up to 1.21e+24 ticks",
+    ),
+    "sums beyond 64 bits": (
+        file(
+            net(step("x"), *(step(f"y{k}") | {"after": [{"of": "x", "bytes": 2**50}]} for k in range(2**13))),
+            units=[{"name": "u1"}], network={"bandwidth": 1},
+        ),
+        "up to 9.22e+18 ticks",
+    ),
     "long": (file(net(step("x", 2**40), step("y", 2**40))), "ticks"),
 }  # fmt: skip
+
+
+def test_files_beyond_64_bits_between_two_tasks_are_refused(tmp_path: Path) -> None:
+    names = [f"f{k}" for k in range(2**13)]
+    tasks = [{"name": "a", "outputFiles": names}, {"name": "b", "inputFiles": names, "parents": ["a"]}]
+    runs = [{"id": name, "runtimeInSeconds": 1} for name in "ab"]
+    files = [{"id": name, "sizeInBytes": 2**50} for name in names]
+    flow = {"specification": {"tasks": tasks, "files": files}, "execution": {"tasks": runs}}
+    assert "up to 9.22e+18" in str(refusal(tmp_path, {"workflow": flow}))
+
+
+def test_frames_that_are_counted_need_no_common_multiple(tmp_path: Path) -> None:
+    """A common multiple of hundreds of digits is neither computed nor said."""
+    odd = [2**39 + 2 * k + 1 for k in range(500)]
+    path = tmp_path / "tasks.json"
+    path.write_text(
+        json.dumps(file(*(net(step(), name=f"n{k}", period=t, frames=1) for k, t in enumerate(odd))))
+    )
+    assert load_schedule(path).problem.count == 500
 
 
 @pytest.mark.parametrize("kind", WRONG)

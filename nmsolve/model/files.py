@@ -248,4 +248,5 @@ def _type_error(message: str, path: str | Path) -> InputError:
 
 
 def _plain(text: str) -> str:
-    return text.replace("`", "")
+    """Return a decoder's words on one line; they may hold a key as it is in the file."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.replace("`", ""))

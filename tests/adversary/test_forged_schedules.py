@@ -118,6 +118,45 @@ def test_words_and_strange_values_are_no_bounds() -> None:
         assert not check_schedule_bound(problem, Bound(1.0, method), about="0" * 64).ok
 
 
+def test_huge_numbers_are_refused_or_counted_exactly() -> None:
+    """Numbers around 2^53, 2^63 and 2^100 in every place: no exception, and nothing above the optimum."""
+    sizes = [2**53 + 1, 2**63 - 1, 2**63, 2**100, 2**100 + 1, 2**1100, -1, -(2**63) - 1]
+        s * 2**k + d for k in (52, 53, 62, 63, 64, 99, 100, 101, 1100) for s in (1, -1) for d in (-1, 0, 1)
+    ]
+    for problem, best in cases():
+        for method in RECHECKS:
+            believes = door(problem, method, best)
+            for own in honest(method, problem)[:1]:
+                for key in (k for k, v in own.items() if isinstance(v, int | list)):
+                    for huge in sizes:
+                        values = [huge, [huge]]
+                        if isinstance(own[key], list):
+                            values += [
+                                [*own[key][:-1], huge],
+                                [huge] * len(own[key]),
+                                [[huge]] * len(own[key]),
+                            ]
+                        for value in values:
+                            found = believes(own | {key: value})
+                            assert not found > float(best), (method, key, huge)
+
+
+def test_late_windows_of_what_cannot_be_done_are_counted_exactly() -> None:
+    """Where a deadline is missed, a window proves any tick: also one that no machine word holds."""
+    problem, _ = cases()[0]
+    deadline = problem.deadline.copy()
+    deadline[-1] = 0
+    late = replace(problem, deadline=deadline)
+    row = [0] * (problem.units.count + len(problem.resources))
+    for tick in (2**53, 2**63, 2**100):
+        claim = Bound(
+            2.0**52, "energetic", "full", {"method": "energetic", "rows": row, "window": [0, 1, tick]}
+        )
+        found = check_schedule_bound(late, claim)
+        assert found.ok and found.value <= tick + 1
+        assert not check_schedule_bound(problem, claim).ok
+
+
 def test_what_was_proved_under_a_ceiling_is_claimed_under_that_ceiling_only() -> None:
     """A tight makespan makes energy dear; the bound says nothing of schedules that take longer."""
     for seed in range(200):

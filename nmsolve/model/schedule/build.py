@@ -19,8 +19,19 @@ MOST_BYTES = 2**27
 
 
 def whole(values: Sequence[int]) -> IntArray:
-    """Return the numbers as an array of 64 bits."""
-    return np.array(values, np.int64)
+    """Return the numbers as an array of 64 bits.
+
+    Raises
+    ------
+    InputError : one does not fit
+    """
+    try:
+        return np.array(values, np.int64)
+    except OverflowError:
+        most = max(values, key=abs)
+        raise InputError(
+            f"numbers of the file multiply or add up to {most:.3g}", "", "less than 2^63"
+        ) from None
 
 
 def plain_units(names: Sequence[str], hops: IntArray | None = None) -> Units:

@@ -96,7 +96,8 @@ def frames_of(file: TasksFile, path: str, tasks: Sequence[tuple[int, ...]], edge
             raise InputError(
                 f"network {t.name!r} has frames, but no period", f"{path}: $.tasks[{k}]", "a period"
             )
-        hyper = math.lcm(hyper, t.period or 1)
+        if hyper < MOST_TICKS:
+            hyper = math.lcm(hyper, t.period or 1)
         if hyper >= MOST_TICKS and any(one.frames is None and one.period for one in file.tasks):
             raise InputError(
                 "the periods have no common multiple below 2^40 ticks", f"{path}: $.tasks[{k}].period",
@@ -119,9 +120,8 @@ def frames_of(file: TasksFile, path: str, tasks: Sequence[tuple[int, ...]], edge
             )
     number = np.array([one[0] for one in tasks], np.int64)
     sizes = np.array(frames, np.int64)
-    require_count(
-        sum(frames[t] for t in number.tolist()), f"{path}: $.tasks", f" in a hyperperiod of {hyper:,} ticks"
-    )
+    within = f" in a hyperperiod of {hyper:,} ticks" if hyper < MOST_TICKS else ""
+    require_count(sum(frames[t] for t in number.tolist()), f"{path}: $.tasks", within)
     return _laid_out(number, np.array([len(one) > 1 for one in tasks]), sizes, file)
 
 

@@ -190,13 +190,14 @@ class ModeTable:
         """Return modes and items of one frame; every set has its number in ``sets``."""
         size = np.diff(sets.indptr)
         where = whole([s for _, s in self._items])
-        whole_bytes = whole([self._bytes[name] for name, _ in self._items])
+        listed = [self._bytes[name] for name, _ in self._items]
+        whole_bytes = whole(listed)
         share = -(-whole_bytes // size[where]) if len(where) else whole_bytes
         band = self.links.load_bandwidth
         load = -(-share // band) if band else np.zeros(len(where), np.int64)
-        items = Items(
-            tuple(name for name, _ in self._items), where, share, load, whole_bytes * self.links.load_energy
-        )
+        # as Python's numbers: a product may be beyond 64 bits
+        energy = whole([size * self.links.load_energy for size in listed])
+        items = Items(tuple(name for name, _ in self._items), where, share, load, energy)
         modes = Modes(
             whole(self.first), whole(self.span), whole(self.unit_set), np.zeros((len(self.span), 0), np.int64),
             whole(self.energy), whole(self.item), whole(self.working),

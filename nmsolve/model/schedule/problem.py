@@ -294,7 +294,11 @@ class ScheduleProblem:
         fine = fine and all(v.shape == (d.count,) for v in (d.unit_set, d.bytes, d.load, d.energy))
         fine = fine and not bool(((m.unit_set >= 0) & (m.span == 0)).any())
         held = m.item >= 0
-        fine = fine and bool((d.unit_set[m.item[held]] == m.unit_set[held]).all())
+        fine = (
+            fine
+            and _within(d.unit_set, self.sets.count)
+            and bool((d.unit_set[m.item[held]] == m.unit_set[held]).all())
+        )
         for v in (self.task, self.partner, self.release, self.deadline, self.due, self.weight, self.earliest):
             fine = fine and v.shape == (self.count,)
         fine = fine and len(set(self.labels)) == self.count and self.capacity.shape == (len(self.resources),)
@@ -378,11 +382,12 @@ class ScheduleProblem:
         """Ticks within which one process after the other can run, all loads and transfers included."""
         m, e, n = self.modes, self.edges, self.network
         load = np.where(m.item >= 0, np.append(self.items.load, 0)[m.item], 0)
-        spans = int(np.maximum.reduceat(m.span + load, m.first[:-1]).sum())
-        far = int(self.sets.hops.max(initial=0)) * n.hop_time
-        moves = int(np.where(e.bytes > 0, far + (-(-e.bytes // n.bandwidth) if n.bandwidth else 0), 0).sum())
+        spans = _total(np.maximum.reduceat(m.span + load, m.first[:-1]))
+        moved = e.bytes[e.bytes > 0]
+        moves = len(moved) * int(self.sets.hops.max(initial=0)) * n.hop_time
+        moves += _total(-(-moved // n.bandwidth)) if n.bandwidth else 0
         first = int(np.maximum(self.release, self.earliest).max(initial=0))
-        return first + spans + moves + int(e.convert.sum())
+        return first + spans + moves + _total(e.convert)
 
     @property
     def latest(self) -> int:
@@ -463,6 +468,12 @@ def _csr(keys: IntArray, count: int) -> tuple[IntArray, IntArray]:
     order = np.argsort(keys, kind="stable")
     indptr = np.concatenate([[0], np.cumsum(np.bincount(keys, minlength=count))])
     return indptr.astype(np.int64), order.astype(np.int64)
+
+
+def _total(numbers: IntArray) -> int:
+    """Return the sum; one that 64 bits may not hold is only about right, as it is refused anyway."""
+    about = float(numbers.sum(dtype=float))
+    return int(numbers.sum()) if about < 2.0**62 else int(about)
 
 
 def _within(numbers: AnyArray, count: int) -> bool:

@@ -17,9 +17,12 @@ from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.schedule.recheck_paths import Paths, numbers_of
 
+#: Most entries of all tables together: each is looked at.
+MOST_ENTRIES = 4_000_000
+
 
 def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
-    """Recompute a bound; the work is about linear in problem and certificate, so ``seconds`` are not needed.
+    """Recompute a bound; the work is about that of all pairs of modes at the ends of edges, so ``seconds`` are not needed.
 
     Raises
     ------
@@ -143,6 +146,9 @@ def _passed(paths: Paths, certificate: Any, weight: int, parts: int, cost: list[
     messages = certificate.get("messages")
     if not isinstance(messages, Sequence) or isinstance(messages, str) or len(messages) != len(edges):
         raise CertificateError(f"messages are not those of {len(edges)} dependencies")
+    entries = sum(len(paths.modes[source]) * len(paths.modes[target]) for source, target, *_ in edges)
+    if entries > MOST_ENTRIES:
+        raise CertificateError(f"tables of {entries:,} entries, more than {MOST_ENTRIES:,}")
     total = 0
     for (source, target, size, _), passed in zip(edges, messages, strict=True):
         one = [k for k in paths.modes[source] if paths.fine[k]]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from nmsolve.model.bound import Bound, BoundCheck
+from nmsolve.model.bound import Bound, BoundCheck, float_below
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
 from nmsolve.solvers.schedule.recheck_paths import Paths, numbers_of
@@ -55,5 +53,5 @@ def check(problem: ScheduleProblem, bound: Bound, seconds: float) -> BoundCheck:
     holds = bound.value <= tick + 1
     text = f"not all can be done by {tick:,}: the window {begin:,}..{end:,} has no room"
     return BoundCheck(
-        holds, float(np.int64(tick + 1)), text if holds else f"{text}, the claim is {bound.value:,.17g}"
+        holds, float_below(tick + 1), text if holds else f"{text}, the claim is {bound.value:,.17g}"
     )

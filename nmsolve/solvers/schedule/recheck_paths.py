@@ -11,13 +11,15 @@ import numpy as np
 
 from nmsolve.model.errors import CertificateError
 from nmsolve.model.schedule.problem import ScheduleProblem
+from nmsolve.model.types import IntArray
 
 #: Certificates have no larger numbers.
 LARGEST = 2**100
 
 
 class Paths:
-    """Earliest starts and least tails of all modes, by recursion over the dependencies in plain numbers."""
+    """Earliest starts and least tails of all modes, by recursion over the dependencies, an edge with all modes of both ends at a
+    time. Whole numbers; those of a problem stay below 2^43."""
 
     def __init__(self, problem: ScheduleProblem) -> None:
         self.problem = problem
@@ -26,6 +28,7 @@ class Paths:
         self.span, self.set, self.item = m.span.tolist(), m.unit_set.tolist(), m.item.tolist()
         self.load = [problem.items.load[i].item() if i >= 0 else 0 for i in self.item]
         self.hops = problem.sets.hops.tolist()
+        self._span, self._set, self._hops = m.span, m.unit_set, problem.sets.hops
         self.process = [p for p, own in enumerate(self.modes) for _ in own]
         self.ceiling = min((most for name, most in problem.ceilings if name == "makespan"), default=math.inf)
         e = problem.edges
@@ -37,12 +40,21 @@ class Paths:
         self.low = max(min((through[k] for k in own if timely[k]), default=math.inf) for own in self.modes)
         self.fine = [timely[k] and through[k] <= self.ceiling for k in range(len(through))]
 
-    def delay(self, size: int, convert: int, a: int, b: int) -> int:
-        far = self.hops[self.set[a]][self.set[b]] if self.set[a] >= 0 and self.set[b] >= 0 else 0
-        if not far or not size:
-            return convert
-        net = self.problem.network
-        return convert + far * net.hop_time + _over(size, net.bandwidth)
+    def _earliest(self, value: IntArray, edge: tuple[int, int, int], there: range, here: range) -> IntArray:
+        """Return for every mode ``here`` the least ``value``, span and delay of a mode ``there``, over an edge of so many bytes
+        and ticks of conversion; ``edge`` also names it."""
+        _, size, convert = edge
+        done, net = (
+            value[there.start : there.stop] + self._span[there.start : there.stop],
+            self.problem.network,
+        )
+        if not size or not len(self._hops) or not (net.hop_time or net.bandwidth):
+            return np.full(len(here), int(done.min()) + convert)
+        one, two = self._set[there.start : there.stop, None], self._set[None, here.start : here.stop]
+        far = np.where((one >= 0) & (two >= 0), self._hops[one, two], 0)
+        way = np.where(far > 0, far * net.hop_time + _over(size, net.bandwidth), 0)
+        least: IntArray = (done[:, None] + way).min(axis=0) + convert
+        return least
 
     def _heads(self) -> list[int]:
         """A start waits for its release, for the load of its data by whoever loads them, and for every input."""
@@ -50,32 +62,31 @@ class Paths:
         into: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for source, target, size, convert in self.edges:
             into[target].append((source, size, convert))
-        head = [0] * len(self.span)
+        head = np.zeros(len(self.span), np.int64)
         for p in problem.order.tolist():
-            for k in self.modes[p]:
-                first = max(int(problem.release[p]), int(problem.earliest[p]), self.load[k])
-                for q, size, convert in into[p]:
-                    first = max(
-                        first,
-                        min(head[n] + self.span[n] + self.delay(size, convert, n, k) for n in self.modes[q]),
-                    )
-                head[k] = first
-        return head
+            own = self.modes[p]
+            first = np.array(
+                [max(int(problem.release[p]), int(problem.earliest[p]), self.load[k]) for k in own]
+            )
+            for edge in into[p]:
+                first = np.maximum(first, self._earliest(head, edge, self.modes[edge[0]], own))
+            head[own.start : own.stop] = first
+        found: list[int] = head.tolist()
+        return found
 
     def _tails(self) -> list[int]:
         """After an end come delays, spans and tails of whatever waits for it."""
         out: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
         for source, target, size, convert in self.edges:
             out[source].append((target, size, convert))
-        tail = [0] * len(self.span)
+        tail = np.zeros(len(self.span), np.int64)
         for p in reversed(self.problem.order.tolist()):
-            for k in self.modes[p]:
-                for q, size, convert in out[p]:
-                    tail[k] = max(
-                        tail[k],
-                        min(self.delay(size, convert, k, n) + self.span[n] + tail[n] for n in self.modes[q]),
-                    )
-        return tail
+            own = self.modes[p]
+            for edge in out[p]:
+                after = self._earliest(tail, edge, self.modes[edge[0]], own)
+                tail[own.start : own.stop] = np.maximum(tail[own.start : own.stop], after)
+        found: list[int] = tail.tolist()
+        return found
 
     def infeasible(self) -> float:
         """Return inf if a process cannot end in time, or all of them not under the ceiling; else 0."""
