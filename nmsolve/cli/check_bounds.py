@@ -195,7 +195,7 @@ class Proofs:
     def take(self, stage: Stage, named: bool = False) -> list[CheckPart]:
         """Return one check per bound of ``stage``; ``named``: they say of which objective and under which ceilings."""
         none: tuple[Any, Mapping[str, float]] = (None, {})
-        inside = [m for m in self._known if _obeys(m[1], stage.ceilings)]
+        inside = [m for m in self._known if self._obeys(m[1], stage.ceilings)]
         least = min(inside, key=lambda m: m[1].get(stage.objective, math.inf), default=none)
         about = ", ".join([stage.objective, *(f"{k} at most {number(v)}" for k, v in stage.ceilings)])
         checks = []
@@ -221,13 +221,13 @@ class Proofs:
         """
         proved = Proved()
         for p in self._passed:
-            if (p.objective, p.scope) == (objective, scope) and _obeys(within, p.ceilings):
+            if (p.objective, p.scope) == (objective, scope) and self._obeys(within, p.ceilings):
                 proved.add(p.value, p.word)
         if objective not in self._steps:
             self._steps[objective] = self._checks.step(objective)
         return proved.claim(name, said, value, self._steps[objective], self._checks.exact)
 
-
-def _obeys(values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
-    """Return whether solutions with no more than these ``values`` are within ``ceilings``, except for the rounding of sums."""
-    return all(name in values and values[name] <= most * (1 + TOLERANCE) for name, most in ceilings)
+    def _obeys(self, values: Mapping[str, float], ceilings: Sequence[tuple[str, float]]) -> bool:
+        """Return whether solutions with no more than these ``values`` are within ``ceilings``, but for the rounding of sums."""
+        more = 1.0 if self._checks.exact else 1.0 + TOLERANCE
+        return all(name in values and values[name] <= most * more for name, most in ceilings)
