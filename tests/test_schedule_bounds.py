@@ -104,6 +104,29 @@ def test_prices_share_work_between_units() -> None:
     assert [b.value for b in found(problem)] == [6.0, 20.0]
 
 
+def test_paths_know_what_haste_costs() -> None:
+    """Three steps in a row take 10 ticks each for nothing, or 1 tick for 30 units; conversions take 5 ticks in between.
+
+    A tick for 3 units makes haste dearer than it is worth, one for 4 units does not.
+    """
+    from nmsolve.model.schedule.problem import NEVER, Items, Network, Units, UnitSets
+
+    none, one, three = np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros(3, np.int64)
+    problem = ScheduleProblem(
+        "haste", ("a", "b", "c"), ("n",), three, three - 1,
+        Units(("u",), one + NEVER, np.zeros((1, 1), np.int64), one, one, one, one, one),
+        UnitSets(np.arange(2), one, np.zeros((1, 1), np.int64)),
+        Modes(np.arange(0, 7, 2), np.array([10, 1] * 3), np.tile(0, 6) - 1, np.zeros((6, 0), np.int64), np.array([0, 30] * 3),
+              np.full(6, -1), np.zeros(6, np.int64)),
+        Items((), none, none, none, none),
+        Edges(np.array([0, 1]), np.array([1, 2]), three[:2], np.array([5, 5])), Network(), (), none,
+        three, three + NEVER, three + NEVER, three, objective="weighted", weights=(("energy", 1), ("makespan", 3)),
+    )  # fmt: skip
+    assert found(problem)[-1].value == 3 * (3 * 10 + 2 * 5)
+    cheap = replace(problem, weights=(("energy", 1), ("makespan", 4)))
+    assert found(cheap)[-1].value == 3 * 30 + 4 * 13
+
+
 def test_windows_prove_more_than_loads() -> None:
     """Two processes of 4 ticks that nothing precedes and two of 1 that must follow 10 other ticks, on one resource of 1."""
     one = np.ones(4, np.int64)

@@ -61,12 +61,12 @@ def test_sampling() -> None:
 
 def test_search() -> None:
     """Fails if only the first schedules are looked at."""
-    at_most(run(ScheduleSearch(), NETWORKS, stops=60).value, 235)
+    at_most(run(ScheduleSearch(), NETWORKS, stops=24).value, 235)
 
 
 def test_search_energy() -> None:
     """Fails if only the first schedules are looked at."""
-    at_most(run(ScheduleSearch(), ENERGY, stops=60).value, 659450)
+    at_most(run(ScheduleSearch(), ENERGY, stops=24).value, 659450)
 
 
 def test_stretches(monkeypatch: pytest.MonkeyPatch) -> None:

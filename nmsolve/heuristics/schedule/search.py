@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from nmsolve.heuristics.rng import new_rng
@@ -49,8 +47,8 @@ STEPS, MORE, MOST_STEPS = 30, 3, 3000
 SAMPLE = 200
 #: Annealings in a row without anything better before it ends.
 IDLE_ROUNDS = 6
-#: Seconds between two looks at the clock, about.
-PATIENCE = 0.1
+#: Placements of processes between two looks at the clock, some tenth of a second, and the least number of moves.
+CHUNK, LEAST_MOVES = 2_000_000, 20
 #: How likely each kind of move is (:mod:`nmsolve.heuristics.schedule.moves`), for lengths and for all else.
 ODDS_LENGTH = np.array([0.25, 0.35, 0.2, 0.0, 0.05, 0.05, 0.0, 0.05, 0.05])
 ODDS = np.array([0.1, 0.35, 0.1, 0.02, 0.08, 0.05, 0.0, 0.2, 0.1])
@@ -170,15 +168,12 @@ class Search:
         self._play(x.now, 0)
         x.at[0], x.at[1] = self._work.start, self._work.why
         scale = self._scale()
-        chunk, done, heat = 20, 0, hot * scale
+        chunk, done, heat = max(LEAST_MOVES, CHUNK // self.problem.count), 0, hot * scale
         while done < steps and not context.should_stop():
             size = min(chunk, steps - done)
             cold = hot * scale * (COLD / hot) ** ((done + size) / steps)
-            since = time.perf_counter()
             self._anneal(size, heat, cold)
             heat, done = cold, done + size
-            if time.perf_counter() - since < PATIENCE:
-                chunk *= 2
         return bool(x.level[1] < before)
 
     def sweep(self, context: Context) -> bool:

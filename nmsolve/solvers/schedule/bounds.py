@@ -9,16 +9,9 @@ from nmsolve.model.bound import Bound, float_below
 from nmsolve.model.engine import Context
 from nmsolve.model.schedule.problem import NEVER, ScheduleProblem
 from nmsolve.solvers.schedule.energetic import excess, rows_of
-from nmsolve.solvers.schedule.prices import (
-    MOST_SHARES,
-    PRICED,
-    best_prices,
-    claim_of,
-    evenly_shared,
-    factors,
-    program_of,
-    shape_of,
-)
+from nmsolve.solvers.schedule.price_claim import claim_of
+from nmsolve.solvers.schedule.prices import MOST_SHARES, PRICED, best_prices, evenly_shared
+from nmsolve.solvers.schedule.program import factors, program_of, shape_of
 
 
 class ScheduleCounting:

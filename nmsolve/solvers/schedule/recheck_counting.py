@@ -51,6 +51,10 @@ def _priced(paths: Paths, certificate: Any) -> int:
     use of an item loads it, and a unit that is used is woken. Every process takes one mode. So what the objective costs, with
     rows added at their prices, is at least the sum over processes of the least of their modes, with shares of the charges which
     add up to no more than these, and over dependencies of the least of their tables, messages moved from these to the modes.
+
+    Paths add: a start is no earlier than its head and than end and delay of a source; C is no earlier than end and tail. Each of
+    these times what flows along it, summed up, has no starts left where as much flows in as out. So C times all that ends in it
+    is at least heads, spans, delays and tails, each as often as something flows through.
     """
     problem = paths.problem
     counts = dict(problem.weights) if problem.weights else {problem.objective: 1}
@@ -113,9 +117,10 @@ def _priced(paths: Paths, certificate: Any) -> int:
     if any(left < 0 for left in charge.values()):
         raise CertificateError("shares of a charge add up to more than the charge")
     total = parts * counts.get("tardiness", 0) * (paths.late() if "tardiness" in counts else 0)
-    total += _passed(paths, certificate, energy * problem.network.hop_energy + moved, parts, cost)
+    flow, ended = _flows(paths, certificate, cost)
+    total += _passed(paths, certificate, energy * problem.network.hop_energy + moved, parts, cost, flow)
     total += sum(min(cost[k] for k in own if paths.fine[k]) for own in paths.modes)
-    span_weight = parts * (counts.get("makespan", 0) + energy * sum(dark))
+    span_weight = parts * (counts.get("makespan", 0) + energy * sum(dark)) - ended
     first: dict[int, int] = {}
     last: dict[int, int] = {}
     for k, row in enumerate(rows):
@@ -131,35 +136,69 @@ def _priced(paths: Paths, certificate: Any) -> int:
         total += price * capacity * ends
         span_weight -= price * capacity
     if span_weight < 0 and paths.ceiling == math.inf:
-        raise CertificateError("rows are paid more than the makespan costs")
+        raise CertificateError("rows and paths are paid more than the makespan costs")
     total += span_weight * (int(paths.low) if span_weight >= 0 else math.floor(paths.ceiling))
     return -(-total // parts)
 
 
-def _passed(paths: Paths, certificate: Any, weight: int, parts: int, cost: list[int]) -> int:
-    """Return the sum of the least entries of all tables, after messages went to the modes, in parts."""
-    if not weight or not certificate.get("tables"):
-        if certificate.get("messages"):
-            raise CertificateError("messages without tables")
-        return 0
-    edges = [edge for edge in paths.edges if edge[2] > 0]
+def _flows(paths: Paths, certificate: Any, cost: list[int]) -> tuple[list[int], int]:
+    """Let modes pay what flows through their processes. Return what flows along every dependency, and all that ends."""
+    count = len(paths.modes)
+    if not certificate.get("flow") and not certificate.get("last"):
+        return [0] * len(paths.edges), 0
+    flow = numbers_of(certificate.get("flow"), "flow", len(paths.edges))
+    last = numbers_of(certificate.get("last"), "last", count)
+    into, out = [0] * count, list(last)
+    for (source, target, _, _), amount in zip(paths.edges, flow, strict=True):
+        out[source] += amount
+        into[target] += amount
+    for p, own in enumerate(paths.modes):
+        if into[p] > out[p]:
+            raise CertificateError(f"more flows into process {p} than out of it")
+        for k in own:
+            if paths.fine[k]:
+                cost[k] += (
+                    out[p] * paths.span[k] + (out[p] - into[p]) * paths.head[k] + last[p] * paths.tail[k]
+                )
+    return flow, sum(last)
+
+
+def _passed(paths: Paths, certificate: Any, weight: int, parts: int, cost: list[int], flow: list[int]) -> int:
+    """Return the sum of the least entries of all tables, after messages went to the modes, in parts.
+
+    A table says what the bytes of a dependency cost by the modes of both ends, and its delay as often as something flows along
+    it. Dependencies without a table count with their least delay, and nothing for bytes.
+    """
+    tabled = [bool(certificate.get("tables")) and size > 0 for _, _, size, _ in paths.edges]
     messages = certificate.get("messages")
-    if not isinstance(messages, Sequence) or isinstance(messages, str) or len(messages) != len(edges):
-        raise CertificateError(f"messages are not those of {len(edges)} dependencies")
-    entries = sum(len(paths.modes[source]) * len(paths.modes[target]) for source, target, *_ in edges)
+    if not isinstance(messages, Sequence) or isinstance(messages, str) or len(messages) != sum(tabled):
+        raise CertificateError(f"messages are not those of {sum(tabled)} dependencies")
+    entries = sum(
+        len(paths.modes[source]) * len(paths.modes[target])
+        for (source, target, *_), full, amount in zip(paths.edges, tabled, flow, strict=True)
+        if full or amount
+    )
     if entries > MOST_ENTRIES:
         raise CertificateError(f"tables of {entries:,} entries, more than {MOST_ENTRIES:,}")
+    left = iter(messages)
     total = 0
-    for (source, target, size, _), passed in zip(edges, messages, strict=True):
+    for (source, target, size, convert), amount, full in zip(paths.edges, flow, tabled, strict=True):
         one = [k for k in paths.modes[source] if paths.fine[k]]
         two = [k for k in paths.modes[target] if paths.fine[k]]
-        given = numbers_of(passed, "messages", len(one) + len(two), signed=True)
+        if not full:
+            if amount:
+                total += amount * min(paths.delay(size, convert, a, b) for a in one for b in two)
+            continue
+        given = numbers_of(next(left), "messages", len(one) + len(two), signed=True)
         for k, x in zip(one + two, given, strict=True):
             cost[k] += x
         least: float = math.inf
         for a, x in zip(one, given, strict=False):
             for b, y in zip(two, given[len(one) :], strict=True):
                 far = paths.hops[paths.set[a]][paths.set[b]] if paths.set[a] >= 0 and paths.set[b] >= 0 else 0
-                least = min(least, parts * weight * size * far - x - y)
+                entry = parts * weight * size * far
+                if amount:
+                    entry += amount * paths.delay(size, convert, a, b)
+                least = min(least, entry - x - y)
         total += int(least)
     return total
