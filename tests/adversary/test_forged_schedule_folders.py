@@ -20,7 +20,7 @@ import msgspec
 import pytest
 from schedule_files import tasks_file
 from schedule_reference import optimum
-from test_forged_folders import Folder, accepted, command, files_of, write
+from test_forged_folders import Folder, accepted, command, files_of, say_better_front, write
 from test_forged_pipelines import mutated
 
 from nmsolve.cli.schedule_problem import ScheduleInputs, state_problem
@@ -35,7 +35,10 @@ RUNS: dict[str, tuple[str, ...]] = {
     "energy": ("--objective", "energy", "--engines", QUICK),
     "held": ("--objective", "energy", "--at-most", "makespan=14", "--engines", QUICK),
     "order": ("--objective", "makespan,moved", "--engines", QUICK),
+    "front": ("--pareto", "makespan,moved", "--points", "2", "--engines", QUICK),
 }
+#: What is planned anew when a unit is gone; its folder holds the schedule that ran.
+AGAIN = ("--objective", "energy", "--reschedule", "at=3,dead=0,0", "--engines", QUICK)
 #: Ticks within which the reference tries all starts.
 TICKS = 16
 
@@ -64,16 +67,24 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path]
 
     def folder(kind: str, name: str) -> Path:
         out = base / f"{kind}-{name}"
-        if not out.exists():
+        if not out.exists() and kind == "again":
+            command("schedule", "-t", 3, "-o", out, "--from-run", folder("makespan", name), *AGAIN)
+        elif not out.exists():
             command("schedule", base / f"{name}.json", "-t", 3, "-o", out, *RUNS[kind])
         return out
 
     return folder
 
 
-@functools.cache
 def best(inputs: str, objective: str, within: tuple[tuple[str, float], ...]) -> float:
     """The least value of an objective over all schedules of the stated problem with these values of others; inf if none."""
+    told = json.loads(inputs)
+    files = [told["tasks"], *([told["again"]["run"]] if told.get("again") else [])]
+    return _best(inputs, tuple(Path(file).read_bytes() for file in files), objective, within)
+
+
+@functools.cache
+def _best(inputs: str, _: tuple[bytes, ...], objective: str, within: tuple[tuple[str, float], ...]) -> float:
     told = msgspec.json.decode(inputs, type=ScheduleInputs)
     problem = state_problem(msgspec.structs.replace(told, before=(), objective=None, weights={})).problem
     return optimum(replace(problem, objective=objective, ceilings=(*problem.ceilings, *within)), TICKS)
@@ -139,7 +150,7 @@ def false_claims(new: Folder) -> Iterator[str]:
         yield f"optimal at {report['objective']}, optimum {least}"
 
 
-@pytest.mark.parametrize("kind", RUNS)
+@pytest.mark.parametrize("kind", [kind for kind in RUNS if kind != "front"])
 def test_no_forged_folder_is_believed(made: Callable[[str, str], Path], kind: str, tmp_path: Path) -> None:
     files, other = files_of(made(kind, "g")), files_of(made(kind, "other"))
     write(tmp_path, files)
@@ -154,3 +165,81 @@ def test_no_forged_folder_is_believed(made: Callable[[str, str], Path], kind: st
             wrong = [*false_claims(new)]
             assert not wrong, (k, wrong, json.dumps(new)[:2000])
     assert whole and believed > 0
+
+
+def test_no_forged_folder_of_what_is_planned_anew_is_believed(
+    made: Callable[[str, str], Path], tmp_path: Path
+) -> None:
+    """The schedule that ran is changed, too."""
+    files, other = files_of(made("again", "g")), files_of(made("again", "other"))
+    files["ran.json"] = json.loads((made("makespan", "g") / "schedule.json").read_text())
+    inputs = files["report.json"]["inputs"]
+    inputs["again"]["run"] = str(tmp_path / "ran.json")
+    write(tmp_path, files)
+    assert accepted(tmp_path) and not [*false_claims(files)]
+    rng, believed = random.Random("again"), 0
+    for k in range(TRIES // 2):
+        new = forged(files, other, rng)
+        if rng.random() < 0.3 and "report.json" in new:
+            new["report.json"]["inputs"]["again"] = rng.choice(
+                (None, inputs["again"] | {"at": rng.randrange(20)}, inputs["again"] | {"dead": ["0,1"]})
+            )
+        write(tmp_path, new)
+        if accepted(tmp_path):
+            believed += 1
+            wrong = [*false_claims(new)]
+            assert not wrong, (k, wrong, json.dumps(new)[:2000])
+    assert believed > 0
+
+
+def false_fronts(new: Folder) -> Iterator[str]:
+    """What the front of an accepted folder says that is not so."""
+    front = new["pareto.json"]
+    told = {k: v for k, v in front["inputs"].items() if k in ScheduleInputs.__struct_fields__}
+    inputs, (one, two) = msgspec.json.encode(told).decode(), front["objectives"]
+    for k, name in enumerate((one, two)):
+        if (front["bounds"][k] or 0) > best(inputs, name, ()):
+            yield f"bound {front['bounds'][k]} of {name}, optimum {best(inputs, name, ())}"
+    for point in front["points"]:
+        found, ceiling = point["values"], point["ceiling"]
+        within = () if ceiling is None else ((two, float(ceiling)),)
+        if (point["bound"] or 0) > best(inputs, one, within):
+            yield f"{point}, optimum {best(inputs, one, within)}"
+        least = [
+            best(inputs, a, ((b, float(found[b])),)) for a, b in ((one, two), (two, one))
+        ]  # fmt: skip
+        if point["proven"] and [found[one], found[two]] != least:
+            yield f"{point} is no point of the front: {least}"
+
+
+def test_no_forged_front_is_believed(made: Callable[[str, str], Path], tmp_path: Path) -> None:
+    files, other = files_of(made("front", "g")), files_of(made("front", "other"))
+    write(tmp_path, files)
+    assert accepted(tmp_path) and not [*false_fronts(files)]
+    rng, believed = random.Random("front"), 0
+    for k in range(2 * TRIES):
+        new = copy.deepcopy(files)
+        say_better_front(new["pareto.json"], rng)
+        for stage in new["pareto-certificates.json"]["stages"] if rng.random() < 0.7 else ():
+            draw, another = rng.random(), rng.choice(new["pareto-certificates.json"]["stages"])
+            if draw < 0.4:
+                part = rng.choice(("bounds", "ceilings", "problem", "objective"))
+                stage[part], another[part] = another[part], stage[part]
+            elif draw < 0.6:
+                stage["ceilings"] = rng.choice(({}, {"makespan": 9.0}, {"moved": 8.0}))
+            elif draw < 0.8 and stage["bounds"]:
+                row = rng.choice(stage["bounds"])
+                row["value"] = rng.choice([*new["pareto.json"]["points"][0]["values"].values(), 99.0])
+        if rng.random() < 0.3:
+            name = rng.choice(sorted(new))
+            new[name] = mutated(new[name], rng) if rng.random() < 0.8 else copy.deepcopy(other.get(name, {}))
+        run = new_run()
+        for content in new.values():
+            if isinstance(content, dict):
+                content["run"] = run
+        write(tmp_path, new)
+        if accepted(tmp_path):
+            believed += 1
+            wrong = [*false_fronts(new)]
+            assert not wrong, (k, wrong, json.dumps(new)[:2000])
+    assert believed > 0
