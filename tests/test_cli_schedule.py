@@ -202,6 +202,15 @@ def test_a_unit_dies_and_the_rest_is_planned_anew(answered: Path, tmp_path: Path
     assert part["at"] == 6 and part["dead"] == ["0,1"] and part["history"] + part["lost"] >= 1
     assert not any(u["processes"] for u in report["units"] if u["name"] == "0,1") or part["history"]
     assert call("verify", out, "--bound")[0] == 0
+    # the run that it came from is not needed any more
+    moved = shutil.move(out, tmp_path / "moved")
+    for folder, wanted in ((moved, 0), (shutil.copytree(moved, tmp_path / "gone" / "on"), 0)):
+        assert call("verify", folder, "--bound")[0] == wanted
+    report["status"] = "feasible"
+    (Path(moved) / "report.json").write_text(json.dumps(report))
+    code, text, error = call("resume", moved, "-t", "1h", "-o", out)
+    assert code == 0 and "Planned anew from 6 on" in text, error
+    assert (out / "earlier.json").exists() and call("verify", out, "--bound")[0] == 0
     again = ("--from-run", out, "--reschedule", "at=9,dead=0,0", "-o", tmp_path / "twice")
     code, _, error = call("schedule", *again)
     assert code == 2 and "planned anew" in error

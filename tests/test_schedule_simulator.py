@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -135,6 +137,32 @@ def test_after_a_fault_the_rest_is_planned_anew(seed: int, stay: bool, at: int) 
     assert schedule_complaint(p, later) is None
     assert walked(p, later).complaint is None
     assert difference(p, later, simulate(p, later, queues_of(p, later))) is None
+
+
+def test_what_was_for_nothing_has_taken_energy() -> None:
+    """Of what is cut off the part of its ticks, rounded up; all of what had ended and must be made again."""
+    seen = 0
+    for seed in range(60):
+        problem = random_problem(seed, 8, 3)
+        answer = random_schedule(problem, seed)
+        begin, end, m = answer.begin(problem), answer.end(problem), problem.modes
+        for at in range(1, int(end.max())):
+            try:
+                left = reschedule(problem, answer, at, [seed % 3])
+            except InputError:
+                continue
+            spent = 0
+            for p in np.flatnonzero(left.lost).tolist():
+                mode = int(answer.mode[p])
+                run = Fraction(min(max(0, at - int(answer.start[p])), int(m.span[mode])), int(m.span[mode]))
+                spent += math.ceil(run * int(m.energy[mode]))
+                if answer.loaded[p]:
+                    load = int(answer.start[p] - begin[p])
+                    part = Fraction(min(at - int(begin[p]), load), load)
+                    spent += math.ceil(part * int(problem.items.energy[m.item[mode]]))
+            assert left.lost_energy == spent
+            seen += bool(spent) and bool(((end > at) & left.lost).any())
+    assert seen > 10
 
 
 def test_results_that_only_a_dead_unit_held_are_made_again() -> None:

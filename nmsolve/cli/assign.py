@@ -27,7 +27,7 @@ from nmsolve.cli.assign_problem import AssignInputs, Given, state_problem, state
 from nmsolve.cli.assign_report import AssignReport, assign_words, build_assign_report
 from nmsolve.cli.assign_runs import CasePart, ProgramsPart, RunPart, program_checks
 from nmsolve.cli.check_assign import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
-from nmsolve.cli.patience import CHECKS, Patience, search_time
+from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
 from nmsolve.cli.progress import amount, percent, watching
 from nmsolve.cli.verdict import label
 from nmsolve.model.assignment.problem import OBJECTIVES
@@ -54,8 +54,6 @@ PARTS = (
 FILES = (
     ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, *(f"{PROGRAMS}/{name}" for name in PARTS),
 )  # fmt: skip
-#: Seconds of the limit that searches leave to checks and the page, and most of it.
-PAGE_TIME, PAGE_PART = 2.5, 0.1
 #: Re-checks that take a moment, which every run does; `nmsolve verify --bound` does all.
 QUICK = ("min-cut",)
 
@@ -110,7 +108,7 @@ def run_assign(o: AssignOptions, start: Start | None = None) -> int:
 
 def _searching(limit: float) -> float:
     """Return seconds of a time limit that are for searching; the rest is for checks and for the page with its pictures."""
-    return min(search_time(limit), limit - min(PAGE_TIME, PAGE_PART * limit))
+    return search_time(limit, LONG_PAGE)
 
 
 def _remember(path: Path, given: Given, solution: Any) -> None:

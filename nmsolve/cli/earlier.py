@@ -13,7 +13,7 @@ from nmsolve.cli import commands, schedule_options
 from nmsolve.cli.answer import OK
 from nmsolve.cli.assign_problem import is_assignment
 from nmsolve.cli.loading import Held, read_certificates, read_object
-from nmsolve.cli.schedule_problem import ScheduleInputs, is_schedule, options_of
+from nmsolve.cli.schedule_problem import ScheduleInputs, is_schedule, located, options_of
 from nmsolve.model.errors import InputError
 from nmsolve.model.file_set import require_one_run, settle
 
@@ -149,7 +149,9 @@ def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Pat
     stated = {k: v for k, v in inputs.items() if v is not None} if isinstance(inputs, dict) else {}
     names = {f.name for f in fields(kind.options)}
     try:
-        stated = {k: v for k, v in (stated | _renamed(kind, stated)).items() if k not in WRITTEN}
+        stated = {
+            k: v for k, v in (stated | _renamed(kind, stated, where.parent)).items() if k not in WRITTEN
+        }
         stated |= {k: v for k, v in given.items() if v is not None}
         return msgspec.convert(
             {k: v for k, v in stated.items() if k in names},
@@ -161,7 +163,7 @@ def stated_options(kind: Kind, inputs: object, given: dict[str, Any], where: Pat
         raise InputError(text, f"{where}: $.inputs", "a report that nmsolve wrote") from None
 
 
-def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
+def _renamed(kind: Kind, stated: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Return options that a report holds by another name, in another form, or that say where the earlier run began."""
     if kind is PIPELINE:
         most = stated.get("core_memory")
@@ -173,7 +175,7 @@ def _renamed(kind: Kind, stated: dict[str, Any]) -> dict[str, Any]:
         last = msgspec.convert(stated.get("objective", "latency"), str)
         return {"objective": ",".join([*(held.objective for held in before), last])}
     if kind is SCHEDULE:
-        return options_of(msgspec.convert(stated, ScheduleInputs))
+        return options_of(located(msgspec.convert(stated, ScheduleInputs), folder))
     budget = stated.get("migration_budget")
     return {
         "objective": ",".join(msgspec.convert(stated.get("objectives", ["hops"]), list[str])),

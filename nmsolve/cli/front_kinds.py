@@ -274,9 +274,10 @@ class ScheduleFront(ScheduleBounds):
 
     command, key, units = "schedule", "schedule", PLAIN
 
-    def __init__(self, problem: ScheduleProblem) -> None:
+    def __init__(self, problem: ScheduleProblem, earlier: bytes = b"") -> None:
+        """``earlier`` : the schedule of which the problem is what is left, as its file has it."""
         super().__init__(problem)
-        self.title = problem.name
+        self.title, self._earlier = problem.name, earlier
 
     def about(self) -> dict[str, dict[str, str]]:
         """Return processes, units and limits."""
@@ -289,7 +290,12 @@ class ScheduleFront(ScheduleBounds):
         write_answer(path, self.problem, solution)
 
     def write_beside(self, folder: Path) -> None:
-        """Nothing."""
+        """Write the schedule that ran before, if what is left of one is planned."""
+        from nmsolve.cli.schedule_again import EARLIER
+        from nmsolve.model.files import write_atomic
+
+        if self._earlier:
+            write_atomic(folder / EARLIER, self._earlier)
 
     def read(self, path: Path, values: Mapping[str, float]) -> tuple[Schedule, dict[str, float], list[str]]:
         """Rules, all objectives by two programs, queues and intervals."""

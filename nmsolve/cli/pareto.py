@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     Asked = MapOptions | RouteOptions | PipelineOptions | AssignOptions | ScheduleOptions
 
 #: Possible file names of a front.
-FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json")
+FILES = ("pareto.json", PROOFS, "pareto.svg", "pareto.html", "point-*.json", "reference.json", "earlier.json")
 #: Most points of a front: each takes two searches, however little time is left.
 MOST_POINTS = 1000
 

@@ -17,15 +17,17 @@ from nmsolve.solvers.search.stop import Stop, stopping
 AFTER_LIMIT, AFTER_SIGNAL = 0.8, 0.4
 #: Seconds of the limit that searches leave to checks and pictures, and most of it.
 PAGE, PAGE_PART = 1.2, 0.1
+#: The same where pages have many pictures.
+LONG_PAGE = 2.5
 #: Seconds between attempts to cut off work that did not stop, or that was inside an import.
 AGAIN, AFTER_IMPORT = 0.2, 0.01
 #: Seconds that checks always get: enough for small networks.
 CHECKS = 0.4
 
 
-def search_time(limit: float) -> float:
-    """Return seconds of a time limit that are for searching; the rest, and what comes after the limit, draws the page."""
-    return limit - min(PAGE, PAGE_PART * limit)
+def search_time(limit: float, page: float = PAGE) -> float:
+    """Return seconds of a time limit that are for searching; the rest, at most ``page``, and what comes after draw the page."""
+    return limit - min(page, PAGE_PART * limit)
 
 
 class OutOfTime(KeyboardInterrupt):

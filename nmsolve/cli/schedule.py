@@ -21,8 +21,9 @@ from nmsolve.cli.answer import (
     write_models,
 )
 from nmsolve.cli.check_schedule import ANSWER, CERTIFICATES, REPORT, read_any_answer, write_answer
-from nmsolve.cli.patience import CHECKS, Patience, search_time
+from nmsolve.cli.patience import CHECKS, LONG_PAGE, Patience, search_time
 from nmsolve.cli.progress import number, percent, watching
+from nmsolve.cli.schedule_again import EARLIER
 from nmsolve.cli.schedule_problem import Given, ScheduleInputs, asked_inputs, state_problem
 from nmsolve.cli.schedule_report import (
     NoisePart,
@@ -48,9 +49,7 @@ if TYPE_CHECKING:
 
 PAGE, TRACE, TABLE = "report.html", "trace.json", "schedule.csv"
 #: Possible file names of a schedule.
-FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, TABLE)
-#: Seconds of the limit that searches leave to checks and the page, and most of it.
-PAGE_TIME, PAGE_PART = 2.5, 0.1
+FILES = (ANSWER, CERTIFICATES, "events.jsonl", REPORT, PAGE, BETTER, TRACE, TABLE, EARLIER)
 #: Most processes of a run that re-checks its bounds itself; `nmsolve verify --bound` always does.
 QUICK = 2000
 #: Units that are listed on the terminal.
@@ -81,6 +80,9 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
     inputs = asked_inputs(o, front or names)
     with explained("schedule"):
         given = state_problem(inputs)
+    if inputs.again is not None:
+        kept = msgspec.structs.replace(inputs.again, run=str((o.out / EARLIER).resolve()))
+        inputs = msgspec.structs.replace(inputs, again=kept)
     names = names or (given.problem.objective,)
     first, known = _first(o, start, given)
     prepare_folder(o.out)
@@ -92,7 +94,7 @@ def run_schedule(o: ScheduleOptions, start: Start | None = None) -> int:
         if front is not None:
             return _front(o, front, given, inputs, first, patience)
         run = new_run()
-        seconds = min(search_time(limit), limit - min(PAGE_TIME, PAGE_PART * limit))
+        seconds = search_time(limit, LONG_PAGE)
         earlier: Sequence[Stage] = ()
         better = None
         with watching(o.json) as observers:
@@ -172,7 +174,7 @@ def _front(
     from nmsolve.solvers.schedule.multi_objective import ScheduleObjectives
 
     objectives = ScheduleObjectives(given.problem, Options(**opt.search(o)), first)
-    limit, kind = opt.seconds(o.time_limit), ScheduleFront(given.problem)
+    limit, kind = opt.seconds(o.time_limit), ScheduleFront(given.problem, given.earlier)
     return run_front(o, kind, objectives, names, limit, patience, msgspec.to_builtins(inputs))
 
 
@@ -197,6 +199,8 @@ def write_run(
         if solution is not None:
             write_answer(folder / ANSWER, problem, solution)
             _export(o, folder, given, solution, seen)
+        if given.earlier:
+            write_atomic(folder / EARLIER, given.earlier)
         if better is not None:
             write_answer(folder / BETTER, problem, better)
         left = [] if solution is None else ["schedule", "bounds"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from nmsolve.cli.loading import read_object
 from nmsolve.model.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from nmsolve.model.schedule.problem import ScheduleProblem
     from nmsolve.model.types import IntArray
 
+#: The schedule that ran, kept beside what is planned anew: its own folder may go on or vanish.
+EARLIER = "earlier.json"
 EXPECTED = "at=TICK,dead=UNIT, dead=UNIT again for more, stay=yes"
 
 
@@ -58,6 +61,20 @@ def parse_again(text: str, run: Path | None) -> Again:
         raise InputError(f"{text[:60]!r}", "--reschedule", EXPECTED)
     path = run / "schedule.json" if run.is_dir() else run
     return Again(int(at[0]), dead, str(path.resolve()), stay == ["yes"])
+
+
+def found_in(again: Again, folder: Path) -> Again:
+    """Return the same, with the schedule that ran taken from ``folder`` where it is not where it was."""
+    beside = folder / EARLIER
+    if Path(again.run).exists() or not beside.exists():
+        return again
+    return msgspec.structs.replace(again, run=str(beside.resolve()))
+
+
+def unsigned(path: str) -> bytes:
+    """Return a JSON file without the id of its run: a copy gets that of its own."""
+    content = read_object(Path(path))
+    return msgspec.json.encode({key: value for key, value in content.items() if key != "run"}) + b"\n"
 
 
 def left_of(problem: ScheduleProblem, again: Again) -> tuple[IntArray, Rescheduled]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from nmsolve.cli.loading import Held
-from nmsolve.cli.schedule_again import Again, left_of
+from nmsolve.cli.schedule_again import EARLIER, Again, found_in, left_of, unsigned
 from nmsolve.model.errors import InputError
 from nmsolve.model.schedule.problem import MOST, OBJECTIVES
 
@@ -47,12 +47,14 @@ class ScheduleInputs(msgspec.Struct, frozen=True):
 class Given:
     """A stated problem with what it was made from.
 
-    ``machine`` : its name, "" for the file's own units; ``left`` : the schedule of which the problem is what is left, and how
+    ``machine`` : its name, "" for the file's own units; ``left`` : the schedule of which the problem is what is left, and how;
+    ``earlier`` : that schedule's file
     """
 
     stated: Stated
     machine: str = ""
     left: tuple[IntArray, Rescheduled] | None = None
+    earlier: bytes = b""
 
     @property
     def problem(self) -> ScheduleProblem:
@@ -106,7 +108,7 @@ def asked_inputs(o: ScheduleOptions, names: Sequence[str] = ()) -> ScheduleInput
         if value is not None:
             raise InputError("the earlier run says it", str(option), "none with --reschedule")
     inputs = read_inputs(Path(again.run).parent / "report.json")[1]
-    if inputs.again is not None:
+    if inputs.again is not None and Path(again.run).name != EARLIER:
         raise InputError(
             "the run was itself planned anew", str(o.from_run), "the first run, and all dead units"
         )
@@ -134,7 +136,16 @@ def read_inputs(report: Path) -> tuple[dict[str, Any], ScheduleInputs]:
     from nmsolve.cli.loading import inputs_of, read_object
 
     content = read_object(report)
-    return content, inputs_of(content, report, ScheduleInputs, COMMAND)
+    return content, located(inputs_of(content, report, ScheduleInputs, COMMAND), report.parent)
+
+
+def located(inputs: ScheduleInputs, folder: Path) -> ScheduleInputs:
+    """Return the inputs of a report in ``folder``, with the schedule that ran from there if it is not where it was."""
+    return (
+        inputs
+        if inputs.again is None
+        else msgspec.structs.replace(inputs, again=found_in(inputs.again, folder))
+    )
 
 
 def is_schedule(folder: Path) -> bool:
@@ -188,7 +199,7 @@ def state_problem(inputs: ScheduleInputs, checked: bool = True) -> Given:
     if inputs.again is None:
         return Given(replace(stated, problem=problem), name)
     before, left = left_of(problem, inputs.again)
-    return Given(replace(stated, problem=left.problem), name, (before, left))
+    return Given(replace(stated, problem=left.problem), name, (before, left), unsigned(inputs.again.run))
 
 
 def _asked(problem: ScheduleProblem, inputs: ScheduleInputs) -> ScheduleProblem:

@@ -103,13 +103,14 @@ class NoisePart(msgspec.Struct, frozen=True):
 
 class ReschedulePart(msgspec.Struct, frozen=True):
     """What was planned anew: from which tick on, without which units, how many processes were history, how many had run for
-    nothing, and how many moved to other units."""
+    nothing, and how many moved to other units; the energy of runs and loads for nothing, which is no part of the objective."""
 
     at: int
     dead: list[str]
     history: int
     lost: int
     moved: int
+    lost_energy: int = 0
 
 
 class ScheduleReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -197,7 +198,12 @@ def _rescheduled(given: Given, inputs: Mapping[str, Any], answer: Schedule) -> R
     moved = ~left.history & (given.problem.modes.unit_set[answer.mode] != before)
     said = inputs["again"]
     return ReschedulePart(
-        said["at"], list(said["dead"]), int(left.history.sum()), int(left.lost.sum()), int(moved.sum())
+        said["at"],
+        list(said["dead"]),
+        int(left.history.sum()),
+        int(left.lost.sum()),
+        int(moved.sum()),
+        left.lost_energy,
     )
 
 
@@ -301,6 +307,11 @@ def schedule_words(report: ScheduleReport) -> list[str]:
         words.append(
             f"Planned anew from {number(r.at)} on without {', '.join(r.dead)}. Processes that stay as they ran: {r.history:,}; "
             f"that had begun for nothing: {r.lost:,}; that run on other units than before: {r.moved:,}."
+            + (
+                f" What was for nothing had taken {figure(r.lost_energy, 'units')} of energy, which is not in the sum."
+                if r.lost_energy
+                else ""
+            )
         )
     return words
 

@@ -172,9 +172,8 @@ def test_no_forged_folder_of_what_is_planned_anew_is_believed(
 ) -> None:
     """The schedule that ran is changed, too."""
     files, other = files_of(made("again", "g")), files_of(made("again", "other"))
-    files["ran.json"] = json.loads((made("makespan", "g") / "schedule.json").read_text())
     inputs = files["report.json"]["inputs"]
-    inputs["again"]["run"] = str(tmp_path / "ran.json")
+    inputs["again"]["run"] = str(tmp_path / "earlier.json")
     write(tmp_path, files)
     assert accepted(tmp_path) and not [*false_claims(files)]
     rng, believed = random.Random("again"), 0

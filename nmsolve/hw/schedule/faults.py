@@ -29,12 +29,14 @@ class Rescheduled:
     history : (P,) whether the process has begun and counts
     lost : (P,) whether it had begun, for nothing
     mode : (M',) the mode in the earlier problem of every mode
+    lost_energy : what runs and loads of the lost ones had taken by then; spent whatever is planned, so no part of ``problem``
     """
 
     problem: ScheduleProblem
     history: BoolArray
     lost: BoolArray
     mode: IntArray
+    lost_energy: int
 
 
 def reschedule(
@@ -91,7 +93,7 @@ def reschedule(
         deadline=np.where(history, answer.end(problem), problem.deadline),
         ready=np.where(history, answer.begin(problem), np.maximum(problem.earliest, at)),
     )  # fmt: skip
-    return Rescheduled(changed, history, lost, chosen)
+    return Rescheduled(changed, history, lost, chosen, _spent(problem, answer, at, lost))
 
 
 def _history(
@@ -110,6 +112,25 @@ def _history(
         history[e.source[waits]] = False
         # a process that began with results which must be made again has had them
     return history, begun & ~history
+
+
+def _spent(problem: ScheduleProblem, answer: Schedule, at: int, lost: BoolArray) -> int:
+    """Return the energy of the ``lost`` processes until ``at``: of what is cut off, the part of its ticks, rounded up."""
+    m, d = problem.modes, problem.items
+    begin, end = answer.begin(problem).tolist(), answer.end(problem).tolist()
+    total = 0
+    for p in np.flatnonzero(lost).tolist():
+        mode, start = int(answer.mode[p]), int(answer.start[p])
+        if answer.loaded[p]:
+            total += _part(int(d.energy[m.item[mode]]), at - begin[p], start - begin[p])
+        total += _part(int(m.energy[mode]), at - start, end[p] - start)
+    return total
+
+
+def _part(whole: int, ticks: int, length: int) -> int:
+    """Return the part of an amount that falls on the first ``ticks`` of ``length``, rounded up."""
+    done = min(max(0, ticks), length)
+    return whole if done == length else -(-whole * done // length)
 
 
 def _items(
