@@ -13,8 +13,8 @@ from nmsolve.model.types import BoolArray, IntArray
 
 #: Dependencies are left out of the program, but for their least cost, where their tables have more entries together.
 MOST_ENTRIES = 150_000
-#: Paths are left out of the program where there are more dependencies.
-MOST_FLOWS = 4_000
+#: Paths are left out of the program where there are more dependencies, or more pairs of modes at their ends, each with a delay.
+MOST_FLOWS, MOST_DELAYS = 4_000, 2_000_000
 
 
 class Program(NamedTuple):
@@ -92,10 +92,16 @@ def program_of(problem: ScheduleProblem, found: Windows) -> Program:
         k * problem.network.hop_energy + counts.get("moved", 0),
         np.concatenate(rows), np.concatenate(modes), np.concatenate(uses), at, item, items.load[item],
         np.concatenate([np.ones(units.count, np.int64), problem.capacity]), np.minimum(np.concatenate(ends), low),
-        found.head, found.tail, (weight > 0 or high < NEVER) and 0 < problem.edges.count <= MOST_FLOWS,
+        found.head, found.tail, (weight > 0 or high < NEVER) and _few_paths(problem),
         weight, low, high,
         counts.get("tardiness", 0) * int((problem.weight * late).sum()),
     )  # fmt: skip
+
+
+def _few_paths(problem: ScheduleProblem) -> bool:
+    """Return whether paths can be in the program."""
+    e, modes = problem.edges, np.diff(problem.modes.first)
+    return 0 < e.count <= MOST_FLOWS and int((modes[e.source] * modes[e.target]).sum()) <= MOST_DELAYS
 
 
 def ceiling(problem: ScheduleProblem) -> int:
